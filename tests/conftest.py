@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import os
+import pkgutil
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +35,7 @@ from sparsecast.models import power as power_model
 from sparsecast.models import sparsecast as sparsecast_model
 from sparsecast.papers.barreda_2020.models import blocks as blocks_model
 from sparsecast.records import Bandwidth, Candidate, Parameters
+from sparsecast.system.tabular import Columns
 
 # The same examples in every run of CI: a new one that fails belongs to whoever can look at it.
 settings.register_profile("sparsecast", deadline=None, derandomize="CI" in os.environ)
@@ -383,3 +386,32 @@ def corpus() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no corpus of real matrices at {folder}: set SPARSECAST_CORPUS to its folder")
     return folder
+
+
+def listed() -> dict[str, Columns]:
+    """Return the columns of all documents, by how the commands are called."""
+    documents: dict[str, Columns] = {}
+    for module in pkgutil.walk_packages(sc.__path__, "sparsecast."):
+        if ".results." in module.name or module.name.startswith("sparsecast.papers."):
+            documents |= getattr(importlib.import_module(module.name), "DOCUMENTS", {})
+    return documents
+
+
+def check(value: Any, columns: Columns, path: str) -> None:
+    """Check the keys of an object, and of the objects in it."""
+    assert list(value) == [column.key for column in columns if column.key], path
+    for column in columns:
+        inner = value.get(column.key)
+        if not column.columns or inner is None:
+            continue
+        if column.by:
+            inner = list(inner.values())
+        for item in [inner] if isinstance(inner, Mapping) else inner:
+            check(item, column.columns, f"{path}.{column.key}")
+
+
+@pytest.fixture(scope="session")
+def check_keys() -> Callable[[Any, str], None]:
+    """Check that the document of a command has exactly the keys that are listed under a name."""
+    documents = listed()
+    return lambda value, name: check(value, documents[name], name)

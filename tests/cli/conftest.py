@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib
 import json
-import pkgutil
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
-import sparsecast
 from sparsecast.cli.main import main
 from sparsecast.machines.machine import detect
 from sparsecast.machines.profile import Profile
-from sparsecast.system.tabular import Columns
 
 
 class Outcome(NamedTuple):
@@ -76,37 +72,14 @@ def foreign(recorded: Profile, data_folder: Path) -> str:
     return other.name
 
 
-def listed() -> dict[str, Columns]:
-    """Return the columns of all documents, by how the commands are called."""
-    documents: dict[str, Columns] = {}
-    for module in pkgutil.walk_packages(sparsecast.__path__, "sparsecast."):
-        if ".results." in module.name or module.name.startswith("sparsecast.papers."):
-            documents |= getattr(importlib.import_module(module.name), "DOCUMENTS", {})
-    return documents
-
-
-def check(value: Any, columns: Columns, path: str) -> None:
-    """Check the keys of an object, and of the objects in it."""
-    assert list(value) == [column.key for column in columns if column.key], path
-    for column in columns:
-        inner = value.get(column.key)
-        if not column.columns or inner is None:
-            continue
-        if column.by:
-            inner = list(inner.values())
-        for item in [inner] if isinstance(inner, Mapping) else inner:
-            check(item, column.columns, f"{path}.{column.key}")
-
-
 @pytest.fixture(scope="session")
-def exact() -> Callable[..., Any]:
+def exact(check_keys: Callable[[Any, str], None]) -> Callable[..., Any]:
     """Return the document of a command, which has exactly the keys that are listed under a name."""
-    documents = listed()
 
     def document(outcome: Outcome, name: str) -> Any:
         assert outcome.status == 0, outcome.err
         value = json.loads(outcome.out)
-        check(value, documents[name], name)
+        check_keys(value, name)
         return value
 
     return document

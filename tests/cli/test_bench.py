@@ -54,13 +54,8 @@ def rated(monkeypatch, recorded):
     return runs, faster
 
 
-def document_of(outcome):
-    assert (outcome.status, outcome.err) == (0, "")
-    return json.loads(outcome.out)
-
-
-def test_the_document_has_what_others_rely_on(run, rated):
-    document = document_of(run("bench", "--json"))
+def test_the_document_has_what_others_rely_on(run, exact, rated):
+    document = exact(run("bench", "--json"), "bench")
     assert set(NAMES) <= set(document["figures"]) == set(document["errors"]) == set(FIGURES)
     assert all(isinstance(document["figures"][name], float) for name in NAMES)
     assert document["budget_s"] == 300
@@ -82,8 +77,8 @@ def test_the_document_has_what_others_rely_on(run, rated):
     assert {target["dtype"] for target in document["settings"]} == {"float64", "float32"}
 
 
-def test_a_small_budget_rates_fewer_settings_and_says_so(run, rated):
-    document = document_of(run("bench", "--budget", "60", "--json"))
+def test_a_small_budget_rates_fewer_settings_and_says_so(run, exact, rated):
+    document = exact(run("bench", "--budget", "60", "--json"), "bench")
     assert len(document["settings"]) == 1
     asked = 2 * len({1, detect().threads})
     assert f"time for 1 of {asked} combinations of type and threads" in document["notes"]
@@ -98,13 +93,13 @@ def test_people_get_a_page(run, rated):
     assert "compiling 1 s, measuring 2 s" in outcome.out
 
 
-def test_a_result_is_written_drawn_and_compared(run, rated, tmp_path):
+def test_a_result_is_written_drawn_and_compared(run, exact, rated, tmp_path):
     first, second, figure = (tmp_path / name for name in ("a.json", "b.json", "map.png"))
     assert run("bench", "--output", first, "--figure", figure).status == 0
     assert figure.read_bytes().startswith(b"\x89PNG")
     rated[1][0] = 1.25
-    assert document_of(run("bench", "--json", "--output", second)) == json.loads(second.read_text())
-    found = document_of(run("bench", "--compare", first, second, "--json"))
+    assert exact(run("bench", "--json", "--output", second), "bench") == json.loads(second.read_text())
+    found = exact(run("bench", "--compare", first, second, "--json"), "bench --compare A.json B.json")
     assert len(rated[0]) == 2, "comparing measures nothing"
     assert set(found["figures"]) == set(NAMES)
     for figure in found["figures"].values():
@@ -220,7 +215,7 @@ def test_without_vl_convert_a_figure_is_refused_before_measuring(run, rated, mon
     assert rated[0] == []
 
 
-def test_twins_of_a_folder(run, recorded, monkeypatch, tmp_path):
+def test_twins_of_a_folder(run, exact, recorded, monkeypatch, tmp_path):
     for name in ("b.mtx", "a.rb.gz", "notes.txt"):
         (tmp_path / name).write_text("")
     row = TwinRow("a", 99, recorded.records[0].candidate, 2, 1e-3, 1.01, 1.2, 0.9)
@@ -231,7 +226,7 @@ def test_twins_of_a_folder(run, recorded, monkeypatch, tmp_path):
         return Twins((row,) if dtype is None else (), (), {"b": "b.mtx is empty"})
 
     monkeypatch.setattr("sparsecast.papers.gahvari_2007.rating.twins_of", measured)
-    document = document_of(run("bench", "--twins", tmp_path, "--threads", "1", "--json"))
+    document = exact(run("bench", "--twins", tmp_path, "--threads", "1", "--json"), "bench --twins FOLDER")
     assert [row["matrix"] for row in document["rows"]] == ["a"]
     assert "our twin" in run("bench", "--twins", tmp_path).out
     assert "b.mtx is empty" in run("bench", "--twins", tmp_path, "--dtype", "float32").err

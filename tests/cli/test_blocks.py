@@ -17,8 +17,8 @@ HAS_TORCH = importlib.util.find_spec("torch") is not None
 MATRICES = tuple(f"gallery:{each}" for each in ("poisson2d?n=40", "rmat?scale=9", "banded?n=800"))
 
 
-def test_labels_are_kept_and_blocks_shows_where_a_matrix_is_slow(run, calibrated, tmp_path):
-    first = json.loads(run("label", *MATRICES, "--json").out)
+def test_labels_are_kept_and_blocks_shows_where_a_matrix_is_slow(run, exact, calibrated, tmp_path):
+    first = exact(run("label", *MATRICES, "--json"), "label")
     assert (first["matrices"], first["known"], first["refused"], first["left"]) == (3, 0, {}, 0)
     assert (
         first["blocks"] > 20
@@ -30,8 +30,7 @@ def test_labels_are_kept_and_blocks_shows_where_a_matrix_is_slow(run, calibrated
 
     figure = tmp_path / "blocks.svg"
     shown = run("blocks", MATRICES[1], "--figure", figure, "--json")
-    assert (shown.status, shown.err) == (0, "")
-    document = json.loads(shown.out)
+    document = exact(shown, "blocks")
     blocks = document["matrix"]["nnz"] // document["block_entries"]
     assert len(document["ns_per_entry"]) == len(document["first_rows"]) == blocks
     assert document["first_rows"] == sorted(document["first_rows"]) and min(document["ns_per_entry"]) > 0
@@ -45,8 +44,8 @@ def test_labels_are_kept_and_blocks_shows_where_a_matrix_is_slow(run, calibrated
     assert "the blocks model covers csr" in forecast["refused"]["coo"]
 
 
-def test_the_budget_leaves_matrices_for_the_next_run(run, calibrated):
-    done = json.loads(run("label", *MATRICES, "--budget", "0", "--json").out)
+def test_the_budget_leaves_matrices_for_the_next_run(run, exact, calibrated):
+    done = exact(run("label", *MATRICES, "--budget", "0", "--json"), "label")
     assert (done["matrices"], done["left"], done["repeat_noise"]) == (0, 3, None)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import replace
 from types import SimpleNamespace
@@ -35,16 +34,11 @@ def streaming(calibrated):
     return profile
 
 
-def document_of(outcome):
-    assert outcome.status == 0, outcome.err
-    return json.loads(outcome.out)
-
-
 @pytest.mark.parametrize(
     ("application", "matrix", "names"), [("pagerank", GRAPH, PAGERANK_LOOPS), ("cg", GRID, CG_LOOPS)]
 )
-def test_the_document_has_what_design_md_promises(run, streaming, application, matrix, names):
-    found = document_of(run("cost", application, matrix, *ONE, "--json"))
+def test_the_document_has_what_design_md_promises(run, exact, streaming, application, matrix, names):
+    found = exact(run("cost", application, matrix, *ONE, "--json"), "cost")
     assert found["application"] == application and found["profile"] == streaming.name
     expected = found["iterations"]
     assert 1 <= expected["low"] <= expected["expected"] <= expected["high"]
@@ -56,9 +50,9 @@ def test_the_document_has_what_design_md_promises(run, streaming, application, m
     assert found["time_s"] == pytest.approx(found["convert_s"] + iterated)
 
 
-def test_a_known_number_of_iterations_leaves_no_doubt_about_them(run, streaming):
+def test_a_known_number_of_iterations_leaves_no_doubt_about_them(run, exact, streaming):
     ten, twenty = (
-        document_of(run("cost", "pagerank", GRAPH, *ONE, "--iterations", count, "--json"))
+        exact(run("cost", "pagerank", GRAPH, *ONE, "--iterations", count, "--json"), "cost")
         for count in (10, 20)
     )
     assert ten["iterations"] == {"expected": 10, "low": 10, "high": 10, "tried": 0}
@@ -73,8 +67,8 @@ def test_a_known_number_of_iterations_leaves_no_doubt_about_them(run, streaming)
         ("cg", (GRID, "--preconditioner", "jacobi"), CG_LOOPS | {"precondition"}),
     ],
 )
-def test_a_run_beside_the_forecast_has_the_paper_s_errors(run, streaming, application, asked, names):
-    found = document_of(run("cost", application, *asked, *ONE, "--check", "--json"))
+def test_a_run_beside_the_forecast_has_the_paper_s_errors(run, exact, streaming, application, asked, names):
+    found = exact(run("cost", application, *asked, *ONE, "--check", "--json"), "cost")
     measured, forecast = found["measured"], {loop["name"]: loop["time_s"] for loop in found["loops"]}
     assert measured["stop"] == "converged" and measured["energy_j"] is None
     low, high = (found["iterations"][end] for end in ("low", "high"))
@@ -89,16 +83,16 @@ def test_a_run_beside_the_forecast_has_the_paper_s_errors(run, streaming, applic
     assert measured["weighted_error"] == pytest.approx(weighted)  # equation 8
 
 
-def test_a_run_has_the_joules_of_a_meter_and_none_without_one(run, streaming, monkeypatch):
+def test_a_run_has_the_joules_of_a_meter_and_none_without_one(run, exact, streaming, monkeypatch):
     asked = ("cost", "pagerank", GRAPH, *ONE, "--iterations", "3", "--check", "--json")
-    assert document_of(run(*asked))["measured"]["energy_j"] is None
+    assert exact(run(*asked), "cost")["measured"]["energy_j"] is None
     readings = iter((5.0, 8.0, 9.0, 9.0))
     meter = SimpleNamespace(joules=lambda: next(readings), run_s=0.0, step_s=0.0, source="replay")
     monkeypatch.setattr(Processor, "meter", lambda self: meter)
-    assert document_of(run(*asked))["measured"]["energy_j"] == pytest.approx(3.0 / RUNS)
-    assert document_of(run(*asked))["measured"]["energy_j"] is None, "the meter stood still"
+    assert exact(run(*asked), "cost")["measured"]["energy_j"] == pytest.approx(3.0 / RUNS)
+    assert exact(run(*asked), "cost")["measured"]["energy_j"] is None, "the meter stood still"
     meter.run_s, meter.joules = 1e6, lambda: 1.0
-    assert document_of(run(*asked))["measured"]["energy_j"] is None, "too short for the meter"
+    assert exact(run(*asked), "cost")["measured"]["energy_j"] is None, "too short for the meter"
 
 
 def test_products_of_a_run_take_the_mean_of_the_samples_not_their_low_quantile(streaming):
@@ -126,11 +120,11 @@ def test_people_get_the_loops_that_take_longest_first(process, streaming):
     assert "equation 6" in outcome.out
 
 
-def test_edge_lists_are_graphs(run, streaming, tmp_path):
+def test_edge_lists_are_graphs(run, exact, streaming, tmp_path):
     path = tmp_path / "ring.txt"
     path.write_text("# a ring\n" + "".join(f"{10 * i}\t{10 * ((i + 1) % 50)}\n" for i in range(50)))
     outcome = run("cost", "pagerank", path, *ONE, "--json")
-    found = document_of(outcome)
+    found = exact(outcome, "cost")
     assert found["matrix"] == "ring"
     assert {loop["name"] for loop in found["loops"]} == ALIKE_LOOPS
     assert "renumbered from 0" in " ".join(outcome.err.split())

@@ -60,15 +60,14 @@ class Page(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def written(process, recorded_path, tmp_path_factory):
+def written(process, exact, recorded_path, tmp_path_factory):
     """The page of a matrix, written in a process of its own, and its document."""
     folder = tmp_path_factory.mktemp("report")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SPARSECAST_HOME", str(folder / "home"))
         asked = ("--profile", recorded_path, "--threads", "1", "-o", folder / "page.html", "--json")
         done = process("report", MATRIX, *asked)
-    assert done.status == 0, done.err
-    return json.loads(done.out), (folder / "page.html").read_text(encoding="utf-8")
+    return exact(done, "report"), (folder / "page.html").read_text(encoding="utf-8")
 
 
 def test_a_page_needs_nothing_else_and_is_small(written):
@@ -200,13 +199,12 @@ def _held_out_errors(folder, profile):
 
 
 def test_a_collection_is_scored_on_what_was_kept_and_links_to_its_matrices(
-    run, recorded_path, folder, tmp_path
+    run, exact, recorded_path, folder, tmp_path
 ):
     page = tmp_path / "all.html"
     asked = ("--profile", recorded_path, "--threads", "1", "--models", "linear", "--model", "linear")
     done = run("report", folder, *asked, "-o", page, "--json")
-    assert done.status == 0, done.err
-    document, text = json.loads(done.out), page.read_text()
+    document, text = exact(done, "report FOLDER"), page.read_text()
     measured = {each["matrix"]: each["measured"] for each in document["matrices"]}
     assert measured == {"<b>&amp": True, "even": True, "new": False, "none": False}
     assert list(document["refused"]) == ["bad"] and document["bytes"] == len(text.encode())

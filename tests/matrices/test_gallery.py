@@ -132,6 +132,9 @@ def test_rmat_is_a_power_law_graph():
     share = top[:, :2048].sum() / A.sum(), top[:, 2048:].sum() / A.sum()
     np.testing.assert_allclose(share, (0.57, 0.19), atol=0.01)
     assert gallery("rmat", scale=0, degree=3).toarray() == [[3.0]]
+    other = gallery("rmat", rows=3000, edges=50_000)
+    assert other.shape == (3000, 3000) and other.sum() == 50_000
+    assert (gallery("rmat", rows=4096, edges=16 * 4096) != A).nnz == 0
     assert gallery("rmat", scale=3, degree=0).nnz == 0
 
 

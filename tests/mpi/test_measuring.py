@@ -17,10 +17,11 @@ def run(mpirun):
     return lambda ranks, *arguments: mpirun(ranks, "-c", CODE, *arguments)
 
 
-def test_ranks_are_calibrated_and_products_measured_scored_and_forecast(run, data_folder):
+def test_ranks_are_calibrated_and_products_measured_scored_and_forecast(run, check_keys, data_folder):
     done = run(2, "calibrate", "--ranks", "--budget", "2", "--json")
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
+    check_keys(document, "calibrate --ranks")
     assert document["ranks"] == 2 and document["microbenchmarks"] > 0
     for size in (20, 30):
         done = run(2, "measure", f"gallery:poisson2d?n={size}", "--format", "csr,coo", "--json")
@@ -35,12 +36,33 @@ def test_ranks_are_calibrated_and_products_measured_scored_and_forecast(run, dat
     assert len(kept) == 12
 
 
+def test_ranks_measure_the_random_matrices_of_a_paper(run, data_folder):
+    for _ in range(2):  # the second run goes on where the first one stopped
+        done = run(2, "calibrate", "--ranks", "--suites", "hossain", "--budget", "4", "--json")
+        assert done.returncode == 0, done.stderr
+        document = json.loads(done.stdout)
+        assert document["products"] >= 1 and document["products"] + document["products_left"] <= 48
+    kept = next(data_folder.glob("measurements/*.distributed.jsonl")).read_text().splitlines()
+    records = [json.loads(line)["distributed"] for line in kept]
+    assert {record["suite"] for record in records} == {"hossain"}
+    assert {record["configuration"]["format"] for record in records} == {"csr", "coo"}
+    assert all(record["deviation"] == 0 for record in records)  # rows of one length
+    measured = [(record["matrix"], *record["configuration"].values()) for record in records]
+    assert len(set(measured)) == len(measured)
+
+
 def test_one_rank_needs_no_mpirun(run, data_folder):
     done = run(0, "measure", MESH, "--algorithm", "local-1d", "--no-keep", "--json")
     assert done.returncode == 0, done.stderr
     (found,) = json.loads(done.stdout)["measurements"]
     assert (found["ranks"], found["algorithm"], found["oversubscribed"]) == (1, "local-1d", False)
     assert not list(data_folder.glob("measurements/*.jsonl"))
+
+
+def test_an_unknown_suite_is_refused_before_anything_is_measured(run, data_folder):
+    done = run(2, "calibrate", "--ranks", "--suites", "hosain")
+    assert done.returncode == 2 and done.stdout == ""
+    assert "hosain" in done.stderr and "Traceback" not in done.stderr
 
 
 def test_what_is_wrong_is_said_once(run, data_folder):

@@ -26,8 +26,9 @@ def stored(install, monkeypatch, recorded):
     }
 
 
-def test_every_command_works_on_it(stored, document, sparsecast, data_folder, monkeypatch):
+def test_every_command_works_on_it(stored, document, check_keys, sparsecast, data_folder, monkeypatch):
     met = document("calibrate", "--budget", "25", "--dtype", "float64", *ASKED)
+    check_keys(met, "calibrate")
     assert met["machine"]["device"] == "replayed" and met["machine"]["processor"] == "recorded test machine"
     kept = Profile.load(Path(met["path"]))
     replayed = {(r.candidate.format, r.matrix, r.suite): r.time_s for r in kept.records}

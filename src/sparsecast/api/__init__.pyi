@@ -70,6 +70,7 @@ from .partitioning import partitions as partitions
 from .partitioning import usable_method as usable_method
 from .ranks import ProductOptions as ProductOptions
 from .ranks import measure_on_ranks as measure_on_ranks
+from .ranks import measure_suites_on_ranks as measure_suites_on_ranks
 from .ranks import on_ranks as on_ranks
 from .ranks import rank_calibration as rank_calibration
 from .ranks import started_ranks as started_ranks

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
 
 from sparsecast.api.cluster_questions import ClusterProblem, cluster_problem
@@ -25,7 +26,7 @@ from sparsecast.results.cluster import ClusterEvaluation
 
 def cluster_fits() -> int:
     """Return how often `replay_ranks` fits at most."""
-    return FOLDS * len(CLUSTER_MODELS.names())
+    return FOLDS * sum(len(CLUSTER_MODELS.get(name).compared) for name in CLUSTER_MODELS.names())
 
 
 def replay_ranks(
@@ -60,10 +61,11 @@ def _questions(profile: Profile) -> Callable[[DistributedRecord], Question]:
         key = record.matrix, configuration.partition, configuration.ranks, product.layout()
         if key not in questions:
             distribution, problem = Distribution.from_dict(record.distribution), rebuilt(record.matrix)
-            questions[key] = Question(distribution)
+            questions[key] = Question(distribution, deviation=record.deviation)
             if problem is not None:
                 parts = partition(problem.matrix, configuration.ranks, configuration.partition)
-                questions[key] = problem.question(product, distribution, parts)
+                # The matrices of all records do not fit in memory: misses follow from counts.
+                questions[key] = replace(problem.question(product, distribution, parts), block=None)
         return questions[key]
 
     return question

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -61,11 +62,21 @@ class ClusterProblem:
         lengths = structure.groups.get("row_lengths")
         mispredicted = getattr(lengths, "mispredicted", None)
         share = None if mispredicted is None else mispredicted / max(structure.rows, 1)
-        rank, local, remote = self._node_times(product, distribution, partition)
-        return Question(distribution, local, remote, share, getattr(lengths, "deviation", None), rank)
+        block = None if partition is None else self._block_of(partition)
+        rank, local, remote = self._node_times(product, distribution, partition, block)
+        return Question(distribution, local, remote, share, getattr(lengths, "deviation", None), rank, block)
+
+    def _block_of(self, partition: Partition) -> Callable[[int], csr_array[Any]]:
+        """Return what gives the block of a rank; the matrix is renumbered at the first one."""
+        renumbered = cache(lambda: partition.renumbered(csr_array(self.matrix)))
+        return lambda rank: block_of(renumbered(), partition, rank)
 
     def _node_times(
-        self, product: type[DistributedProduct], distribution: Distribution, partition: Partition | None
+        self,
+        product: type[DistributedProduct],
+        distribution: Distribution,
+        partition: Partition | None,
+        block: Callable[[int], csr_array[Any]] | None,
     ) -> tuple[int | None, Mapping[str, LocalTime], Mapping[str, LocalTime]]:
         """Return a rank and what the node model says of it; nothing without one.
 
@@ -74,10 +85,11 @@ class ClusterProblem:
         if not self.has_node_times or not distribution.nnz.any():
             return None, {}, {}
         most = np.argsort(-distribution.nnz, kind="stable")[:_LOOKED_AT].tolist()
-        if partition is None:
+        if partition is None or block is None:
             return most[0], self._predicted(_counts(distribution, most[0], product)), {}
-        whole = partition.renumbered(csr_array(self.matrix))
-        times = [(rank, *map(self._predicted, _parts(whole, partition, rank, product))) for rank in most]
+        parts = [RankPart(partition, rank, block(rank)) for rank in most]
+        matrices = [(part.rank, *_matrices(part, product)) for part in parts]
+        times = [(rank, self._predicted(local), self._predicted(remote)) for rank, local, remote in matrices]
         return max(times, key=lambda of_rank: _seconds(of_rank[1]) + _seconds(of_rank[2]))
 
     def _predicted(self, part: Any) -> Mapping[str, LocalTime]:
@@ -107,14 +119,10 @@ def _counts(distribution: Distribution, rank: int, product: type[DistributedProd
     return counted_structure(f"counts:rows={rows}&cols={cols}&nnz={min(nnz, rows * cols)}")
 
 
-def _parts(
-    whole: csr_array[Any], partition: Partition, rank: int, product: type[DistributedProduct]
+def _matrices(
+    part: RankPart, product: type[DistributedProduct]
 ) -> tuple[csr_array[Any] | None, csr_array[Any] | None]:
-    """Return the matrix that a rank multiplies, and where that is apart the one of other ranks' x.
-
-    `whole` is renumbered.
-    """
-    part = RankPart(partition, rank, block_of(whole, partition, rank))
+    """Return the matrix that a rank multiplies, and where that is apart the one of other ranks' x."""
     if not product.has_remote:
         return _usable(part.matrix), None
     layout = local_layout(part)

@@ -5,17 +5,22 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from sparsecast.api.clustering import cluster
 from sparsecast.benchmark.distributed_measurement import DistributedMeasurement
-from sparsecast.benchmark.journal import keep_distributed
+from sparsecast.benchmark.journal import keep_distributed, kept_distributed
 from sparsecast.benchmark.rank_calibration import RankCalibration
+from sparsecast.benchmark.run import Progress, no_progress
 from sparsecast.distributed.compiling import check_ranks
+from sparsecast.distributed.messages import told
 from sparsecast.distributed.nodes import Nodes, node_machine
 from sparsecast.distributed.processes import in_step, together, told_text, world
 from sparsecast.distributed.processes import started_ranks as started_ranks
@@ -27,6 +32,7 @@ from sparsecast.machines.machine import Machine
 from sparsecast.machines.profile import Profile, user_path
 from sparsecast.matrices.partitioning.methods import GRID, METHODS, default_method
 from sparsecast.matrices.problem import Problem
+from sparsecast.matrices.suites import SUITES, in_turn
 from sparsecast.models.clusters.cluster_model import ClusterForecast
 from sparsecast.records import Configuration
 from sparsecast.results.cluster import MeasuredOnRanks
@@ -40,8 +46,12 @@ def on_ranks() -> Iterator[Any]:
         yield comm
 
 
-def rank_calibration(comm: Any, budget_s: float) -> RankCalibration:
-    """Return the calibration of the ranks of a communicator, whose micro-benchmarks join the profile."""
+def rank_calibration(comm: Any, budget_s: float, suites: Sequence[str] = ()) -> RankCalibration:
+    """Return the calibration of the ranks of a communicator, whose micro-benchmarks join the profile.
+
+    Unknown suites, for `measure_suites_on_ranks`, are refused before anything is measured.
+    """
+    in_step(comm, lambda: SUITES.require(suites))
     machine = node_machine()
     nodes = Nodes.of(comm, machine)
     return in_step(comm, lambda: RankCalibration(comm, machine, nodes, budget_s))
@@ -61,6 +71,8 @@ class ProductOptions:
         METIS where it is installed and the matrix is square, else rows by non-zeros; a grid for 2D.
     dtype : str or None
         That of the matrix.
+    suite : str
+        In Records. Only products of a user's matrix are forecast beside the measurement.
     """
 
     algorithms: Sequence[str] | None = None
@@ -68,6 +80,7 @@ class ProductOptions:
     remote_format: str | None = None
     partition: str | None = None
     dtype: str | None = None
+    suite: str = "user"
 
 
 def measure_on_ranks(
@@ -103,15 +116,17 @@ def measure_on_ranks(
     machine = node_machine()
     nodes = Nodes.of(comm, machine)
     in_step(comm, lambda: _refuse_unknown(options, comm.size))
-    problem, told = in_step(comm, lambda: _prepared(comm, matrix, options, nodes, keeps))
-    configurations = _configurations(told_text(comm, told))
+    problem, configured = in_step(comm, lambda: _prepared(comm, matrix, options, nodes, keeps))
+    configurations = _configurations(told_text(comm, configured))
     refused: dict[str, str] = {}
-    forecasts = _forecasts(problem, machine, configurations, refused) if problem else {}
+    forecasts: dict[Configuration, ClusterForecast] = {}
+    if problem is not None and options.suite == "user":
+        forecasts = _forecasts(problem, machine, configurations, refused)
 
     def leave_out(configuration: Configuration, why: str) -> None:
         refused[f"{configuration.algorithm} {configuration.format}"] = why
 
-    run = DistributedMeasurement(comm, nodes, problem, configurations, on_sample, leave_out)
+    run = DistributedMeasurement(comm, nodes, problem, configurations, on_sample, leave_out, options.suite)
     measured = run.run()
     if problem is None:
         return None
@@ -120,6 +135,54 @@ def measure_on_ranks(
     if keeps:
         keep_distributed(machine, [product.record for product in measured])
     return MeasuredOnRanks(problem, measured, forecasts, refused, tuple(nodes.notes()))
+
+
+def measure_suites_on_ranks(
+    comm: Any, suites: Sequence[str], budget_s: float, on_progress: Progress = no_progress
+) -> tuple[int, int]:
+    """Measure products of benchmark matrices on all ranks, until all are measured or the budget is spent.
+
+    Each is kept at once. A later run on as many ranks goes on with the matrices that are left.
+
+    Parameters
+    ----------
+    comm : communicator of mpi4py
+    suites : sequence of str
+        Of SUITES; they take turns.
+    budget_s : float
+    on_progress : callable
+        Called on rank 0 with the seconds done, the seconds expected in all, and the matrix.
+
+    Returns
+    -------
+    measured, left : int
+        Matrices that were measured, and those for which the budget did not suffice; on all ranks.
+    """
+    machine, ranks = node_machine(), comm.size
+    every = in_turn(SUITES.get(name)().whole(machine, ranks) for name in suites)
+    kept = {
+        record.matrix
+        for record in ([] if comm.rank else kept_distributed(machine))
+        if record.suite in suites and record.configuration.ranks == ranks
+    }
+    todo = [place for place, matrix in enumerate(every) if matrix.problem.specification not in kept]
+    start_s, measured, turn = time.perf_counter(), 0, np.zeros(2, dtype=np.int64)
+    while True:
+        used_s = time.perf_counter() - start_s
+        is_over = measured == len(todo) or used_s > budget_s
+        turn[:] = -1 if is_over else todo[measured], len(todo) - measured
+        told(comm, turn)  # rank 0 alone knows what was kept, and its clock counts
+        if turn[0] < 0:
+            return measured, int(turn[1])
+        matrix = every[turn[0]]
+        if comm.rank == 0:
+            on_progress(used_s, budget_s, matrix.name)
+        measure_on_ranks(
+            comm,
+            matrix.problem.specification,
+            ProductOptions(formats=matrix.formats or None, suite=matrix.suite),
+        )
+        measured += 1
 
 
 def _refuse_unknown(options: ProductOptions, ranks: int) -> None:
@@ -173,8 +236,8 @@ def _configuration(
     )
 
 
-def _configurations(told: str) -> list[Configuration]:
-    return [Configuration(**stored) for stored in json.loads(told)]
+def _configurations(text: str) -> list[Configuration]:
+    return [Configuration(**stored) for stored in json.loads(text)]
 
 
 def _forecasts(

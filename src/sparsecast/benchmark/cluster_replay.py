@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from sparsecast.benchmark.replay import held_out, refuse_too_few
 from sparsecast.errors import InputError
 from sparsecast.matrices.problem import group_of
 from sparsecast.models.clusters import CLUSTER_MODELS
-from sparsecast.models.clusters.cluster_model import ClusterTraining, Question
+from sparsecast.models.clusters.cluster_model import ClusterModel, ClusterTraining, Question
 from sparsecast.records import DistributedRecord
 from sparsecast.results.cluster import GOOD, ClusterEvaluation, ClusterRow, ClusterScore
 
@@ -43,10 +44,12 @@ def replay_clusters(
     known = replace(training, records=tuple(records))
     rows: dict[str, list[ClusterRow]] = {}
     refused: dict[str, str] = {}
-    for name in CLUSTER_MODELS.names():
+    kinds = map(CLUSTER_MODELS.get, CLUSTER_MODELS.names())
+    for make in [partial(kind, **settings) for kind in kinds for settings in kind.compared]:
+        name = make().title
         try:
             for part in held_out(groups):
-                rows.setdefault(name, []).extend(_rows_of_part(name, known, part, question_of, refused))
+                rows.setdefault(name, []).extend(_rows_of_part(make, known, part, question_of, refused))
                 on_fold()
         except InputError as error:
             refused[name] = str(error)
@@ -65,7 +68,7 @@ def _latest(records: Iterable[DistributedRecord]) -> tuple[list[DistributedRecor
 
 
 def _rows_of_part(
-    name: str,
+    make: Callable[[], ClusterModel],
     training: ClusterTraining,
     part: Sequence[str],
     question_of: QuestionOf,
@@ -73,7 +76,7 @@ def _rows_of_part(
 ) -> Iterator[ClusterRow]:
     """Fit a model to what does not belong to the groups of a part, and forecast what does."""
     unseen = tuple(record for record in training.records if group_of(record.matrix) not in part)
-    model = CLUSTER_MODELS.get(name)().fit(replace(training, records=unseen))
+    model, name = make().fit(replace(training, records=unseen)), make().title
     for record in training.records:
         if group_of(record.matrix) not in part:
             continue

@@ -67,6 +67,8 @@ class DistributedMeasurement:
         The same on all ranks.
     on_left_out : callable
         Called on rank 0 with each Configuration that is left out, and why.
+    suite : str
+        Of the records.
     """
 
     comm: Any
@@ -75,6 +77,7 @@ class DistributedMeasurement:
     configurations: Sequence[Configuration]
     on_sample: Callable[[], None] = lambda: None
     on_left_out: LeftOut = lambda configuration, why: None
+    suite: str = "user"
     _partitions: dict[str, Partition] = field(default_factory=dict)
     _references: dict[str, ReferenceProduct] = field(default_factory=dict)
 
@@ -164,6 +167,8 @@ class DistributedMeasurement:
             measured_at=datetime.now(UTC).isoformat(timespec="seconds"),
             version=VERSION,
             parts_s=parts,
+            suite=self.suite,
+            deviation=float(np.diff(matrix.indptr).std()) if matrix.shape[0] else 0.0,
         )
         return MeasuredProduct(record, built.convert_s)
 

@@ -71,7 +71,7 @@ def _gallery() -> list[str]:
 
 
 def _is_matrix(node: ast.AST) -> TypeGuard[ast.Name]:
-    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id != "each"
+    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id != "function"
 
 
 def _paths(incomplete: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Devices: a folder for each, and modules that all of them share."""
+"""Devices: a folder for each, and shared modules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Measuring how fast bytes move: in the caches and memory of a device, and between it and the host."""
+"""Measures bandwidths: in the caches and memory of a device, and between device and host."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sparsecast.system.version import VERSION
 if TYPE_CHECKING:
     from sparsecast.devices.device import Device
 
-#: A second or two for all sizes of a device: a large array is gone through 14 times.
+#: A second or two for all sizes of a device: a large array is traversed 14 times.
 BANDWIDTH_EFFORT = Effort(samples=3, sample_s=0.002)
 
 
@@ -24,22 +24,14 @@ def measure_bandwidths(
     effort: Effort = BANDWIDTH_EFFORT,
     clock: Clock | None = None,
 ) -> list[Bandwidth]:
-    """Measure every kind of Bandwidth that a device has, with arrays of these sizes in bytes: words of 8.
-
-    Raises
-    ------
-    DeviceError
-        If the device cannot be found, or is lost.
-    MatrixSizeError
-        If its memory is too small for an array.
-    """
+    """Measure every kind of Bandwidth of a device, with arrays of these sizes in bytes (words of 8)."""
     clock = clock or device.clock()
-    found = []
+    bandwidths = []
     with device.errors():
         for size in sizes:
             calls = device.bandwidth_calls(size, threads)
             for kind, timing in measure(calls, effort, clock=clock).items():
-                found.append(
+                bandwidths.append(
                     Bandwidth(
                         kind=kind,
                         device=device.name,
@@ -51,4 +43,4 @@ def measure_bandwidths(
                         version=VERSION,
                     )
                 )
-    return found
+    return bandwidths

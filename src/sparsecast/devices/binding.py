@@ -17,7 +17,7 @@ from sparsecast.records import Candidate
 
 
 class Bound(NamedTuple):
-    """A matrix built in a candidate's format, its product, and that with several vectors if there is one."""
+    """A matrix in a candidate's format, its product, and its product with several vectors if there is one."""
 
     matrix: StorageFormat
     product: Product
@@ -25,15 +25,7 @@ class Bound(NamedTuple):
 
 
 def bind(A: csr_array[Any], candidate: Candidate) -> Bound:
-    """Build `A` as `candidate` says and prepare its kernel.
-
-    Raises
-    ------
-    DeviceError
-        If the library of the device is missing.
-    FormatError, MatrixSizeError
-        If the format does not suit the matrix.
-    """
+    """Build `A` as `candidate` says and prepare its kernel."""
     storage: Any = FORMATS.get(candidate.format)
     device = DEVICES.get(candidate.device)
     device.require_library()
@@ -44,12 +36,12 @@ def bind(A: csr_array[Any], candidate: Candidate) -> Bound:
 
 
 def warm_up(candidate: Candidate) -> None:
-    """Compile, or load from a cache, what a candidate's device needs for it."""
+    """Compile the kernels of a candidate, or load them from a cache."""
     DEVICES.get(candidate.device).warm_up(candidate)
 
 
 def tiny_matrix(candidate: Candidate) -> csr_array[Any]:
-    """Return the smallest matrix that compiles what a candidate needs: one block, where it has blocks."""
+    """Return the smallest matrix that compiles the kernels of a candidate: one block, for blocks."""
     shape: Any = candidate.parameters.get("block", (2, 2))
     return prepared(csr_array(np.ones(shape)), candidate.dtype, candidate.index_bits)
 

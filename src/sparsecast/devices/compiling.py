@@ -1,4 +1,4 @@
-"""Compiles many kernels in several processes, which share them through Numba's cache on disk."""
+"""Compiles kernels in several processes, which share them through Numba's cache on disk."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sparsecast.devices.binding import warm_up
 from sparsecast.records import Candidate
 from sparsecast.system.jit import lost_kernels
 
-#: Seconds from which on a kernel was compiled, not found in the cache.
+#: A kernel that takes longer was compiled, not found in the cache.
 _COLD_S = 0.3
 
 _COMPILE = "from sparsecast.devices.compiling import compile_as_told; compile_as_told()"
@@ -22,28 +22,29 @@ _COMPILE = "from sparsecast.devices.compiling import compile_as_told; compile_as
 
 @contextmanager
 def compiled_beside(candidates: Sequence[Candidate], processes: int) -> Iterator[None]:
-    """Let processes compile the kernels of `candidates` from the last one on, while the body runs.
+    """Compile the kernels of `candidates` in other processes, from the last one on, during the body.
 
-    A body that has them compiled from the first one on finds the rest done later. A process that
-    fails leaves its part to the body.
-
-    At most so many processes, and one for each Candidate, run next to this one; they end with the body.
+    The body compiles them from the first one on. It also compiles the part of a process that fails. At most
+    `processes` processes run, and end with the body.
     """
-    # Not multiprocessing: it would run the main module of our caller a second time. Modules come
-    # from where ours came from, not from the working directory, which comes first otherwise.
+    # Not multiprocessing: it would run the main module of our caller again. The path of modules is that of
+    # this process, without the working directory.
     command = [sys.executable, "-c", f"import sys; sys.path[:] = {sys.path}; {_COMPILE}"]
     processes = min(processes, len(candidates))
     helpers = []
     try:
         for part in range(processes):
-            told = [candidate.to_dict() for candidate in candidates[::-1][part::processes]]
+            own_part = [candidate.to_dict() for candidate in candidates[::-1][part::processes]]
             helper = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
             )
             helpers.append(helper)
             assert helper.stdin is not None
-            with suppress(BrokenPipeError), helper.stdin as pipe:  # one that is gone leaves us its part
-                pipe.write(json.dumps(told).encode())
+            with (
+                suppress(BrokenPipeError),
+                helper.stdin as pipe,
+            ):  # the body compiles the part of a lost process
+                pipe.write(json.dumps(own_part).encode())
         yield
     finally:
         for helper in helpers:
@@ -52,10 +53,10 @@ def compiled_beside(candidates: Sequence[Candidate], processes: int) -> Iterator
 
 
 def compiled_in_turn(candidates: Sequence[Candidate], processes: int) -> Generator[Candidate, None, None]:
-    """Compile the kernels of `candidates`, and yield each once it is ready.
+    """Compile the kernels of `candidates`, and yield each when it is ready.
 
-    As soon as one that other processes can compile turns out not to be in the cache, they compile from the
-    end of the list on; with this one they are `processes`.
+    Once a kernel is missing from the cache and other processes can compile it, they compile from the end of
+    the list on, `processes` in all with this one.
     """
     with ExitStack() as helpers:
         is_helped = False
@@ -71,6 +72,6 @@ def compiled_in_turn(candidates: Sequence[Candidate], processes: int) -> Generat
 
 
 def compile_as_told() -> None:
-    """Compile the kernels of the Candidates on standard input: what the processes do."""
-    for told in json.load(sys.stdin):
-        warm_up(Candidate.from_dict(told))
+    """Compile the kernels of the Candidates on standard input."""
+    for stored in json.load(sys.stdin):
+        warm_up(Candidate.from_dict(stored))

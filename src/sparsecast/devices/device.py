@@ -32,27 +32,27 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Device(ABC):
-    """Something that computes products: a member of DEVICES.
+    """A device that computes products: a member of DEVICES.
 
-    Its methods import the library of the device when they need it; forecasts need none. Where a method is
-    not abstract, it does what is right for a device that computes in the memory of the host.
+    Its methods import the library of the device when they need it; forecasts need none. Methods that are not
+    abstract suit a device that computes in the memory of the host.
 
     Attributes
     ----------
     name : str
         As in a Candidate, and as the folder.
     kind : str
-        What users call such a device: ``"processor"``, ``"GPU"``.
+        The user's word for it: ``"processor"``, ``"GPU"``.
     dtypes : tuple of str
-        Types of values that its kernels take.
+        Types of values of its kernels.
     kernels : Registry of FormatKernels
         By the name of the format; a missing file is a missing kernel.
     is_numbered : bool
-        Whether a machine may have several, called by numbers.
+        Whether a machine may have several, each with a number.
     compiles_apart : bool
-        Whether other processes can compile its kernels and leave them in a cache on disk.
+        Whether other processes can compile its kernels into a cache on disk.
     may_read_energy : bool
-        Whether `meter` may return one, which takes seconds a Candidate.
+        Whether `meter` may return a meter, which takes seconds per Candidate.
     shares_host : bool
         Whether it computes where SciPy does, so that the two are sampled in turn.
     regime : str
@@ -75,64 +75,64 @@ class Device(ABC):
 
     @abstractmethod
     def describe(self, index: int | None = None) -> Machine:
-        """Return this machine with this device, and compute on that from now on.
+        """Return this machine with this device, and compute on this device from now on.
 
-        Where devices have numbers, `index` is that of the device, by default the current one. Raises a
+        For numbered devices, `index` is the number, by default that of the current device. Raises a
         DeviceError if it cannot be found or used.
         """
 
     def require_library(self) -> None:
-        """Raise a DeviceError if the library or the driver of the device is missing: before it is used."""
+        """Raise a DeviceError if the library or the driver of the device is missing."""
         return
 
     @abstractmethod
-    def threads(self, machine: Machine, asked: int | None) -> int:
-        """Return the threads of a Candidate, for those asked for; refuse by an InputError what it has not."""
+    def threads(self, machine: Machine, requested: int | None) -> int:
+        """Return the threads of a Candidate for the requested number; refuse impossible numbers."""
 
     def threads_text(self, threads: int) -> str:
-        """Return in words the threads that products share; empty where none are chosen."""
+        """Return the threads of a product in words; empty for a device without a choice of threads."""
         return ""
 
     @abstractmethod
     def clock(self) -> Clock:
-        """Return what reads the time of its products."""
+        """Return the clock that times its products."""
 
     def meter(self) -> Meter | None:
-        """Return what counts its joules, None where nothing can be read."""
+        """Return its energy meter, None if it cannot be read."""
         return None
 
     def unmetered(self) -> str:
-        """Return why a meter that is there cannot be read, in a line with the remedy; empty otherwise."""
+        """Return why its meter cannot be read, in one line with the remedy; empty otherwise."""
         return ""
 
     def frequency_hz(self) -> float | None:
-        """Return the present mean frequency of its cores; None where nothing tells it."""
+        """Return the present mean frequency of its cores; None if unknown."""
         return None
 
     def references(self, machine: Machine, threads: int) -> ReferenceMonitor | None:
-        """Return what times reference products of so many threads; None where there are none."""
+        """Return the monitor of reference products on so many threads; None if there is none."""
         return None
 
     def core_speed(self, threads: int) -> CoreSpeed | None:
-        """Return what tells whether so many cores run at full speed; None where nothing does."""
+        """Return the monitor of the speed of its cores; None if there is none."""
         return None
 
     @abstractmethod
     def array_sizes(self, machine: Machine, threads: int) -> list[int]:
-        """Return the bytes of the arrays that bandwidths are measured with, the smallest first."""
+        """Return the sizes in bytes of the arrays of bandwidth measurements, in ascending order."""
 
     @abstractmethod
     def bandwidth_calls(self, size_bytes: int, threads: int) -> dict[str, Call]:
-        """Return what moves an array of that size, for each kind of Bandwidth that the device has."""
+        """Return a callable that moves an array of this size, for each kind of Bandwidth of the device."""
 
     def measure_bandwidths(self, machine: Machine, threads: int) -> list[Bandwidth]:
-        """Measure how fast the device moves bytes, with so many threads; see `bandwidths`."""
+        """Measure the bandwidths of the device on this number of threads; see `bandwidths`."""
         from sparsecast.devices.bandwidths import measure_bandwidths
 
         return measure_bandwidths(self, self.array_sizes(machine, threads), threads)
 
     def suites(self, target: Target, machine: Machine) -> tuple[list[SuiteMatrix], list[SuiteMatrix]]:
-        """Return the benchmark matrices that a profile requires, and the optional ones, in their order."""
+        """Return the required and the optional benchmark matrices of a profile, in order."""
         from sparsecast.matrices.suites import OPTIONAL, usual_parts
 
         parts = usual_parts(machine, target.threads)
@@ -141,21 +141,21 @@ class Device(ABC):
         return required, optional
 
     def most_entries(self, machine: Machine) -> float:
-        """Return the non-zeros of the largest benchmark matrix, where the device bounds them by itself."""
+        """Return the non-zeros of the largest benchmark matrix, as far as the device limits them."""
         return math.inf
 
     def calibrated(self, chosen: Sequence[Candidate]) -> list[Candidate]:
-        """Return what a calibration measures of a matrix: by default what the rules chose for it."""
+        """Return the Candidates that a calibration measures on a matrix: by default the chosen ones."""
         return list(chosen)
 
     def is_current(self, record: Record) -> bool:
-        """Tell whether a Record is of a kernel of this device as it is now."""
+        """Tell whether a Record is of the present version of a kernel of this device."""
         name = record.candidate.format
         is_known = record.candidate.device == self.name and name in self.kernels.names()
         return is_known and record.kernel_version == self.kernels.get(name).version
 
     def bind(self, A: csr_array[Any], candidate: Candidate) -> tuple[Bound, float]:
-        """Return the bound candidate, and the seconds that building it from CSR took."""
+        """Return the bound candidate, and the seconds of its conversion from CSR."""
         start = perf_counter()
         bound = bind(A, candidate)
         return bound, perf_counter() - start
@@ -165,22 +165,21 @@ class Device(ABC):
         bind(tiny_matrix(candidate), candidate)
 
     def put(self, array: np.ndarray[Any, Any]) -> Any:
-        """Return a vector of the host's as products take it."""
+        """Return a vector of the host in the form that products take."""
         return array
 
     def take(self, array: Any) -> np.ndarray[Any, Any]:
-        """Return what `put` placed, as it is now, on the host."""
+        """Return a vector of `put` on the host, with its present values."""
         return np.asarray(array)
 
     def call(self, candidate: Candidate, bound: Bound, x: Any, out: Any) -> Call:
-        """Return what is timed: the product with vectors that `put` placed."""
+        """Return the callable that is timed: the product with vectors of `put`."""
         product = bound.product
         return lambda: product(x, out)
 
     def operator_type(self) -> type[BlockOperator]:
-        """Return the type of its operators."""
         return BlockOperator
 
     def errors(self) -> AbstractContextManager[None]:
-        """Return a context that turns errors of the device's library into our errors of one line."""
+        """Return a context that turns errors of the device's library into our errors."""
         return nullcontext()

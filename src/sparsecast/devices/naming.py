@@ -1,4 +1,4 @@
-"""Names of devices as users write them: a name of DEVICES, and perhaps a number."""
+"""Names of devices as users write them: a name of DEVICES, and an optional number."""
 
 from __future__ import annotations
 
@@ -10,32 +10,29 @@ from sparsecast.machines.machine import Machine
 
 
 def parse_device(text: str) -> tuple[str, int]:
-    """Return the name and the number of a device: of ``"cuda:1"``, ``("cuda", 1)``.
-
-    A name without a number is number 0. Whether the device is there, `Device.describe` tells.
-    """
+    """Return the name and the number of a device: ``("cuda", 1)`` for ``"cuda:1"``, by default number 0."""
     name, colon, number = text.partition(":")
-    known = DEVICES.names()
-    if name in known:
+    names = DEVICES.names()
+    if name in names:
         is_numbered = DEVICES.get(name).is_numbered
         if not colon:
             return name, 0
         if is_numbered and re.fullmatch(r"[0-9]{1,4}", number):
             return name, int(number)
-    numbered = [f"{name}:N for number N" for name in known if DEVICES.get(name).is_numbered]
+    numbered = [f"{name}:N for number N" for name in names if DEVICES.get(name).is_numbered]
     raise InputError(
-        f"device {text!r}: expected {', '.join(known)}, or {', '.join(numbered)}; "
-        f"{remedy_for(name, known, 'name one of them')}"
+        f"device {text!r}: expected {', '.join(names)}, or {', '.join(numbered)}; "
+        f"{remedy_for(name, names, 'name one of them')}"
     )
 
 
 def threads_text(device: str, threads: int) -> str:
-    """Return in words the threads of a device; nothing of one whose plug-in is not here any more."""
+    """Return the threads of a device in words; empty for a device that is not installed."""
     return DEVICES.get(device).threads_text(threads) if device in DEVICES.names() else ""
 
 
 def parse_devices(text: str) -> dict[str, str]:
-    """Return the device of each name in a list: of ``"cpu,cuda:1"``, cpu and cuda by these names."""
+    """Return the device of each name in a list such as ``"cpu,cuda:1"``."""
     devices = {name: parse_device(name)[0] for name in text.split(",")}
     if len(set(devices.values())) < len(text.split(",")):
         raise InputError(
@@ -45,6 +42,6 @@ def parse_devices(text: str) -> dict[str, str]:
 
 
 def machine_of(device: str) -> Machine:
-    """Return this machine with the device of a name such as ``"cuda:1"``, and compute on that from now on."""
+    """Return this machine with a device such as ``"cuda:1"``, and compute on that from now on."""
     name, index = parse_device(device)
     return DEVICES.get(name).describe(index)

@@ -20,10 +20,10 @@ Key = TypeVar("Key", bound=Hashable)
 
 @dataclass(frozen=True, slots=True)
 class BuiltProduct:
-    """A Candidate that is built and checked.
+    """A Candidate, built and checked.
 
-    `convert_s` are the seconds that building it from CSR took, without compiling; `error` is the largest
-    relative error of a row.
+    `convert_s` is the time to build it from CSR, without compiling; `error` is the largest relative error of
+    a row.
     """
 
     candidate: Candidate
@@ -38,7 +38,7 @@ class ProductTimer:
     Parameters
     ----------
     like : Candidate
-        Its dtype and index width are those of all products, its threads those whose speed is watched.
+        Gives the dtype, the index width and the threads of all products.
 
     Attributes
     ----------
@@ -55,31 +55,23 @@ class ProductTimer:
         self.x, self.out = device.put(x), device.put(np.empty(self.A.shape[0], dtype=self.A.dtype))
 
     def build(self, candidate: Candidate) -> BuiltProduct:
-        """Build a Candidate and check it.
-
-        Raises
-        ------
-        FormatError, MatrixSizeError
-            If its format does not suit the matrix, or does not fit in memory with what is there.
-        WrongResultError
-            If its result differs from the reference result by more than rounding.
-        """
+        """Build a Candidate and check it."""
         self.device.warm_up(candidate)  # otherwise the conversion would be charged with compiling itself
         bound, convert_s = self.device.bind(self.A, candidate)
         error = self.check(bound.product, f"{candidate.format} {candidate.kernel}")
         return BuiltProduct(candidate, bound, convert_s, error)
 
     def call(self, product: BuiltProduct) -> Call:
-        """Return what is timed."""
+        """Return the callable that is timed."""
         return self.device.call(product.candidate, product.bound, self.x, self.out)
 
     def unchecked(self, candidate: Candidate) -> Call:
-        """Return what is timed of a Candidate whose result is not looked at."""
+        """Return the callable of a Candidate whose result is not checked."""
         self.device.warm_up(candidate)
         return self.device.call(candidate, self.device.bind(self.A, candidate)[0], self.x, self.out)
 
     def check(self, product: Callable[[Any, Any], object], name: str) -> float:
-        """Return the largest relative error of `product`; a WrongResultError if it is more than rounding."""
+        """Return the largest relative error of `product`; a WrongResultError if it exceeds rounding."""
         # Filled with NaN, so that a row the kernel forgets is found out.
         out = self.device.put(np.full(self.A.shape[0], np.nan, dtype=self.A.dtype))
         product(self.x, out)
@@ -96,7 +88,7 @@ class ProductTimer:
 
 
 def right_hand_side(cols: int, dtype: str) -> np.ndarray[Any, np.dtype[Any]]:
-    """Return the x that products are measured with: uniform in [-1, 1), the same every time."""
+    """Return the x of all measurements: uniform in [-1, 1), the same every time."""
     generator = np.random.default_rng(0)
     x = generator.uniform(-1.0, 1.0, cols).astype(dtype)
     if x.dtype.kind == "c":

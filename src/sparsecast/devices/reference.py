@@ -1,4 +1,4 @@
-"""The reference result: a product in extended precision, slow and plain; every kernel is compared with it."""
+"""The reference result: a slow, plain product in extended precision, compared with every kernel."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ROUNDINGS_PER_ENTRY = 2.0
 
 @dataclass(frozen=True)
 class ReferenceProduct:
-    """y = A x in extended precision, and what its rounding may cost.
+    """y = A x in extended precision, and the scale of its rounding errors.
 
     Attributes
     ----------
@@ -58,8 +58,8 @@ class ReferenceProduct:
     def errors(self, y: NDArray[Any]) -> NDArray[np.float64]:
         """Return abs(y - reference) / magnitude of each row.
 
-        Rows whose reference is not finite must not be finite in `y` either; else their error is infinite,
-        as is that of a NaN. Rows whose terms may overflow the dtype count as right whatever they are.
+        Where the reference is not finite, `y` must not be finite either; else the error is infinite, as for a
+        NaN. The error of rows whose terms may overflow the dtype is 0.
         """
         limits = np.finfo(y.dtype)
         infinite = ~np.isfinite(self.magnitude)
@@ -77,15 +77,7 @@ class ReferenceProduct:
         return float(self.errors(y).max(initial=0.0))
 
     def check(self, y: NDArray[Any], what: str) -> float:
-        """Return the error of `y`, refusing more than rounding explains.
-
-        Parameters
-        ----------
-        y : array of shape (rows,)
-            Result of a kernel.
-        what : str
-            The kernel's name, for the message.
-        """
+        """Return the error of `y`; refuse errors beyond rounding. `what` names the kernel in the message."""
         errors = self.errors(y)
         allowed = _ROUNDINGS_PER_ENTRY * (self.row_lengths + 1.0) * float(np.finfo(y.dtype).eps)
         wrong = np.flatnonzero(errors > allowed)

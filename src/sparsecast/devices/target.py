@@ -22,7 +22,7 @@ from sparsecast.records import DTYPES, VALUE_BYTES, Candidate, Parameters
 class Target:
     """What all candidates of one question share; `index_bits` are 32 or 64, as in the matrix.
 
-    `is_published` tells that the question is about published results, whose device may be unknown here.
+    `is_published` marks a question about published results, whose device may be unknown here.
     """
 
     device: str
@@ -46,9 +46,9 @@ class Target:
     def kernels(
         self, format_name: str, blocks: RowBlocks, machine: Machine, fitted: Sequence[str] = ()
     ) -> NDArray[np.str_]:
-        """Return the kernel for each block: the one that the rule of its format chooses on `machine`.
+        """Return the kernel for each block, chosen by the rule of its format for `machine`.
 
-        If `fitted` names kernels, the rule chooses from them; for another one the first of them is taken.
+        If `fitted` names kernels, the rule is limited to them; the first of them replaces any other.
         """
         rule = self._rule(format_name)
         chosen = np.array(rule.variants)[rule.choose(blocks, machine, self.dtype)]
@@ -63,7 +63,7 @@ class Target:
         return Candidate(format_name, kernel, self.device, self.dtype, self.index_bits, self.threads, layout)
 
     def format_bytes(self, format_name: str, blocks: RowBlocks) -> NDArray[np.int64]:
-        """Return the bytes that each block would have in a format, as the device lays it out."""
+        """Return the bytes of each block in a format, in the layout of the device."""
         storage: Any = FORMATS.get(format_name)
         widths, layout = (self.value_bytes, self.index_bits // 8), self._rule(format_name).layout
         return np.asarray(storage.predicted_bytes(blocks, *widths, **layout))

@@ -1,4 +1,4 @@
-"""Features: what models read of a matrix, in groups that are computed, versioned and stored one by one."""
+"""Features that models read of a matrix, in groups that are computed, versioned and stored separately."""
 
 from __future__ import annotations
 
@@ -18,5 +18,5 @@ FEATURES: Registry[type[FeatureGroup]] = Registry(
 
 
 def usual_groups() -> list[str]:
-    """Return the names of the groups that are computed of every matrix; the others wait to be asked for."""
+    """Return the names of the groups that are computed for every matrix; others only on request."""
     return [name for name in FEATURES.names() if FEATURES.get(name).is_usual]

@@ -1,9 +1,9 @@
-"""Finding the Structure of a matrix, in parallel passes over its arrays.
+"""Computes the Structure of a matrix, in parallel passes over its arrays.
 
-The result depends neither on the number of threads nor on the machine. Two features are estimated, on parts
-chosen by position alone: the fill of blocks and the histogram of reuse, both of large matrices. Everything
-else is exact, symmetry but for one chance in 2**64. Of a sample, locality, bands and stored values are
-estimated, and the diagonals where they are many.
+The result depends neither on the number of threads nor on the machine. For large matrices, the fill of blocks
+and the histogram of reuse are estimated, on parts that depend on position alone. Everything else is exact,
+symmetry up to a chance of 2**-64. From a sample, locality, bands and stored values are estimated, and the
+diagonals if they are many.
 """
 
 from __future__ import annotations
@@ -32,20 +32,19 @@ from sparsecast.system.parallel import ENTRIES_PER_THREAD
 
 
 class MatrixSource:
-    """What feature groups are computed from: a CSR matrix of any dtype, with indices in any order.
+    """The input of feature groups: a CSR matrix of any dtype, with indices in any order.
 
     Attributes
     ----------
     workers : int
         Parts of the work that pay, at least 1. No result depends on it.
     indptr, indices : ndarray of int32 or int64
-        Of one native type: views of the arrays of the matrix in all usual cases.
+        Of one native type, usually views of the arrays of the matrix.
     ranges : list of (int, int)
-        Entries that a sample consists of. It is empty where all entries are looked at, as in every matrix of
-        fewer than LEAST_SAMPLED_NNZ entries, or of fewer than it has rows and columns: maps of these would
-        take more memory than a sample is worth.
+        Ranges of entries of a sample. Empty for all entries, as in every matrix with fewer than
+        LEAST_SAMPLED_NNZ entries, or fewer than rows plus columns, whose maps would need too much memory.
     triangle_nnz : int or None
-        That of a matrix that was made symmetric, None where it is unknown.
+        Entries of one triangle of a matrix that is known to be symmetric, else None.
     """
 
     def __init__(
@@ -68,7 +67,7 @@ class MatrixSource:
 
     @cached_property
     def sweep(self) -> Sweep:
-        """The counts of one pass over the entries, made when a group first needs them."""
+        """The counts of one pass over the entries, made on first use."""
         pieces = pieces_of(self.matrix, self.nnz, 1 if self.ranges else self.workers)
         return sweep(self.indptr, self.indices, self.shape, pieces, self.ranges)
 
@@ -83,25 +82,24 @@ def structure(
 ) -> Structure:
     """Return the Structure of a matrix.
 
-    On one core it costs about as much as two to six products of SciPy, most where the product runs from the
-    caches. Above 1,000,000 entries the work arrays take at most a tenth of the bytes of the CSR arrays, where
-    there are some entries in each column.
+    On one core it costs two to six products of SciPy, most for small matrices. Above 1,000,000 entries the
+    work arrays take at most a tenth of the bytes of the CSR arrays, if each column has some entries.
 
     Parameters
     ----------
     A : csr_array or csr_matrix of shape (rows, cols)
         Any dtype; int32 or int64 indices, which may be unsorted or duplicate. Not changed.
     threads : int, optional
-        Threads to use, by default those of Numba (all, or ``NUMBA_NUM_THREADS``). The result does not
-        depend on it; one thread starts no pool.
+        By default those of Numba (all, or ``NUMBA_NUM_THREADS``). The result does not depend on it; one
+        thread starts no pool.
     groups : sequence of str, optional
         Names of the feature groups to compute; by default the `usual_groups`.
     is_sampled : bool
-        Whether a sample of a large matrix will do, as it does for a forecast. Row lengths, block fill and
-        symmetry are those of all entries then, too, and the diagonals where they are few.
+        Whether a sample of a large matrix suffices, as for a forecast. Row lengths, block fill, symmetry and
+        few diagonals are computed from all entries anyway.
     triangle_nnz : int, optional
-        Entries on and below the diagonal of a matrix that was made by mirroring them, and so is symmetric;
-        without it, symmetry is looked for.
+        Entries on and below the diagonal of a matrix that is known to be symmetric; otherwise symmetry is
+        tested.
 
     Raises
     ------

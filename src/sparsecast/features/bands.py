@@ -1,4 +1,4 @@
-"""Bands: how far entries lie from the diagonal."""
+"""Bands: distances of entries from the diagonal."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from sparsecast.features.sweep import BANDS, Sweep
 from sparsecast.system.integers import unsigned
 from sparsecast.system.jit import njit
 
-#: A matrix with more diagonals for each entry of a row streams more bytes on diagonals than in CSR, with any
-#: types: values of 4 bytes at least, against those and 8 bytes of index at most. Up to so many are counted.
+#: A matrix with more diagonals per entry of a row needs more bytes in DIA than in CSR, with any types: values
+#: of 4 bytes at least, against those and at most 8 bytes of index.
 DIAGONALS_AN_ENTRY = 3.0
 
-#: Rows that are compared at once with those before.
+#: Rows that are compared at once.
 _GROUP = 16
 
 _ONE = np.uint64(1)
@@ -31,9 +31,9 @@ class Bands(FeatureGroup):
     """Distances from the diagonal.
 
     `half_bandwidth` is the largest abs(row - column) of an entry, 0 without entries. `histogram` holds the
-    shares of the entries in ten bands: distance from the diagonal, that of the rectangle, between 10 (k - 1)
-    and 10 k percent of the dimension (Gahvari et al. 2007, section III). `diagonals` counts the distinct
-    column - row values that hold an entry.
+    shares of the entries in ten bands: band k is at 10 (k - 1) to 10 k percent of the dimension from the
+    diagonal of the rectangle (Gahvari et al. 2007, section III). `diagonals` counts the distinct column - row
+    values of entries.
     """
 
     name: ClassVar[str] = "bands"
@@ -46,17 +46,17 @@ class Bands(FeatureGroup):
     def compute(cls, source: MatrixSource) -> Self:
         """Return the features of a matrix.
 
-        A band of a rectangular matrix is found in double precision, which can put an entry that lies on the
-        edge of two bands into the wrong one when rows * cols / gcd(rows, cols) exceeds 1e14.
-        Of a sample the half-bandwidth is that of its entries. The diagonals are counted in the whole matrix
-        if they may be at most DIAGONALS_AN_ENTRY for each entry of a row, and estimated if they are more.
+        The bands of a rectangular matrix are computed in double precision: an entry on the edge of two bands
+        may be in the wrong one if rows * cols / gcd(rows, cols) exceeds 1e14. The half-bandwidth of a sample
+        is that of its entries. Diagonals are counted in the whole matrix if they can be at most
+        DIAGONALS_AN_ENTRY per entry of a row, else estimated.
         """
-        found = source.sweep
+        sweep = source.sweep
         if source.ranges:
-            shares = tuple((found.bands / found.entries).tolist())
-            return cls(found.half_bandwidth, shares, _diagonals(found, source))
-        shares = tuple((found.bands / max(source.nnz, 1)).tolist())
-        return cls(found.half_bandwidth, shares, found.diagonals)
+            shares = tuple((sweep.bands / sweep.entries).tolist())
+            return cls(sweep.half_bandwidth, shares, _diagonals(sweep, source))
+        shares = tuple((sweep.bands / max(source.nnz, 1)).tolist())
+        return cls(sweep.half_bandwidth, shares, sweep.diagonals)
 
     def contradiction(self, rows: int, cols: int, nnz: int) -> str | None:
         if not 0 <= self.half_bandwidth < max(rows, cols, 1):
@@ -70,25 +70,25 @@ class Bands(FeatureGroup):
         return None
 
 
-def _diagonals(found: Sweep, source: MatrixSource) -> int:
-    """Return the diagonals of a matrix, from a sample: counted if they may be few, else estimated."""
+def _diagonals(sweep: Sweep, source: MatrixSource) -> int:
+    """Return the diagonals of a sampled matrix: counted if they may be few, else estimated."""
     most = int(DIAGONALS_AN_ENTRY * source.nnz / source.shape[0])
-    if found.diagonals <= most:
+    if sweep.diagonals <= most:
         is_known = np.zeros(sum(source.shape), dtype=np.uint8)
         counted = int(count_diagonals(unsigned(source.indptr), unsigned(source.indices), is_known, most))
         if counted <= most:
             return counted
     # They grow with a power of the entries, as from the first half of the sample to the whole.
-    power = math.log2(found.diagonals / found.diagonals_of_half)
-    estimate = found.diagonals * (source.nnz / found.entries) ** min(power, 1.0)
+    power = math.log2(sweep.diagonals / sweep.diagonals_of_half)
+    estimate = sweep.diagonals * (source.nnz / sweep.entries) ** min(power, 1.0)
     return max(most + 1, min(int(estimate), source.nnz, sum(source.shape) - 1))
 
 
 @njit(cache=True, nogil=True)
-def count_diagonals(indptr, indices, is_known, most):  # type: ignore[no-untyped-def]
-    """Count the diagonals, until they are more than `most`; `is_known` has an element for each, all 0.
+def count_diagonals(indptr, indices, is_counted, most):  # type: ignore[no-untyped-def]
+    """Count the diagonals until they exceed `most`; `is_counted` has an element for each, all 0.
 
-    Most rows of a mesh have the diagonals of the row before: many rows are compared with those at once.
+    Most rows of a mesh have the diagonals of the row before, so many rows are compared with these at once.
     """
     rows, count, row = np.uint64(len(indptr) - 1), 0, np.uint64(0)
     while row < rows and count <= most:
@@ -96,19 +96,19 @@ def count_diagonals(indptr, indices, is_known, most):  # type: ignore[no-untyped
         first, stop = np.uint64(indptr[row]), np.uint64(indptr[end])
         length = first - np.uint64(indptr[row - min(row, _ONE)])
         differing = np.uint64(row == np.uint64(0))
-        for each in range(row, end):
-            differing |= np.uint64(indptr[each + _ONE]) - np.uint64(indptr[each]) ^ length
+        for neighbour in range(row, end):
+            differing |= np.uint64(indptr[neighbour + _ONE]) - np.uint64(indptr[neighbour]) ^ length
         if differing == np.uint64(0):
             for entry in range(first, stop):
                 differing |= np.uint64(indices[entry]) ^ np.uint64(indices[entry - length]) + _ONE
         if differing != np.uint64(0):
-            for each in range(row, end):
-                shift, known = rows - _ONE - each, np.uint8(1)
-                for entry in range(np.uint64(indptr[each]), np.uint64(indptr[each + _ONE])):
-                    known &= is_known[np.uint64(indices[entry]) + shift]
-                if known == 0:
-                    for entry in range(np.uint64(indptr[each]), np.uint64(indptr[each + _ONE])):
-                        count += is_known[np.uint64(indices[entry]) + shift] == 0
-                        is_known[np.uint64(indices[entry]) + shift] = 1
+            for neighbour in range(row, end):
+                shift, counted = rows - _ONE - neighbour, np.uint8(1)
+                for entry in range(np.uint64(indptr[neighbour]), np.uint64(indptr[neighbour + _ONE])):
+                    counted &= is_counted[np.uint64(indices[entry]) + shift]
+                if counted == 0:
+                    for entry in range(np.uint64(indptr[neighbour]), np.uint64(indptr[neighbour + _ONE])):
+                        count += is_counted[np.uint64(indices[entry]) + shift] == 0
+                        is_counted[np.uint64(indices[entry]) + shift] = 1
         row = end
     return count

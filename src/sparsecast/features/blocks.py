@@ -1,4 +1,4 @@
-"""Blocks: how much larger a matrix gets when it is stored in aligned square blocks."""
+"""Blocks: growth of a matrix that is stored in aligned square blocks."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ BLOCK_SIZES: tuple[int, ...] = (2, 3, 4, 6, 8)
 
 #: Rows, and columns, that a whole number of blocks of every size spans.
 _SPAN = math.lcm(*BLOCK_SIZES)
-#: For every size, the block within such a span that a row or column of it is in.
+#: Row i of a span is in block _BLOCK_OF[size, i]; columns alike.
 _BLOCK_OF = np.array([np.arange(_SPAN) // size for size in BLOCK_SIZES], dtype=np.uint64)
 _BLOCKS_A_SPAN = np.array([_SPAN // size for size in BLOCK_SIZES], dtype=np.uint64)
-#: Up to this many entries block fill is exact; above, at most this many draws are made, and about this share
-#: of the entries, or this many, are looked at.
+#: Greatest number of entries with exact block fill. Above it: the greatest number of draws, and the share of
+#: the entries that is read, or the number if that is more.
 _EXACT_FILL_NNZ, _FILL_DRAWS, _FILL_SHARE, _FILL_ENTRIES = 2**16, 1024, 1 / 128, 2**15
-#: Entries of a group of rows that are looked at when the matrix is not small: more than a full span has.
+#: Entries read of a group of rows of a large matrix: more than a full span has.
 _FILL_BUFFER = 1024
 
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
@@ -39,8 +39,8 @@ _GOLDEN_RATIO = (math.sqrt(5.0) - 1.0) / 2.0
 class Blocks(FeatureGroup):
     """Fill of dense blocks.
 
-    For each size b of BLOCK_SIZES, `fill` holds the values that are stored in aligned b x b blocks over nnz:
-    at least 1, and 1 without entries.
+    For each size b of BLOCK_SIZES, `fill` is the number of values stored in aligned b x b blocks over nnz: at
+    least 1, and 1 without entries.
     """
 
     name: ClassVar[str] = "blocks"
@@ -51,8 +51,8 @@ class Blocks(FeatureGroup):
     def compute(cls, source: MatrixSource) -> Self:
         """Return the features of a matrix; above 65,536 entries they are estimated.
 
-        Groups of 24 rows are drawn with a chance proportional to their entries, evenly over the stored
-        entries, and of a long group only a scattered selection of columns is looked at.
+        Groups of 24 rows are drawn with a chance proportional to their entries. Of a long group only a
+        scattered selection of columns is read.
         """
         return cls(block_fill(source.indptr, source.indices))
 
@@ -97,35 +97,35 @@ def block_fill(indptr: Indices, indices: Indices) -> tuple[float, ...]:
 
 
 def _draw_stride(indptr: Indices, groups: Counts, nnz: int) -> int:
-    """Return how many draws to skip so that looking at the rest costs no more than meant."""
+    """Return the stride of the draws that keeps the cost of reading entries within bounds."""
     ends = np.minimum((groups + 1) * _SPAN, indptr.size - 1)
     entries = indptr[ends].astype(np.int64) - indptr[groups * _SPAN]
-    # All entries of a long group are passed over to find those that are looked at: a sixteenth of the cost.
+    # All entries of a long group are traversed to find the selected ones, at a sixteenth of the cost.
     cost = np.minimum(entries, _FILL_BUFFER) + entries // 16
     return max(1, round(float(cost.sum()) / max(_FILL_SHARE * nnz, _FILL_ENTRIES)))
 
 
 @njit(cache=True, nogil=True)
 def _count_blocks(arrays, groups, wanted, places, table, blocks):  # type: ignore[no-untyped-def]
-    """Write, for every group of rows, its distinct blocks of each size and the entries looked at."""
-    for each in range(groups.size):
-        found = _gather(arrays, groups[each], wanted[each], places)
-        for place in range(found):
+    """Write, for every group of rows, its distinct blocks of each size and the entries read."""
+    for group in range(groups.size):
+        blocks_found = _gather(arrays, groups[group], wanted[group], places)
+        for place in range(blocks_found):
             span = places[1, place] // np.uint64(_SPAN)
             places[1, place], places[2, place] = span, places[1, place] - span * np.uint64(_SPAN)
-        blocks[each, len(_BLOCK_OF)] = found
+        blocks[group, len(_BLOCK_OF)] = blocks_found
         width = 1
-        while width < 2 * found:
+        while width < 2 * blocks_found:
             width *= 2
         for size in range(len(_BLOCK_OF)):
-            blocks[each, size] = _distinct_blocks(places[:, :found], size, table[:width])
+            blocks[group, size] = _distinct_blocks(places[:, :blocks_found], size, table[:width])
 
 
 @njit(cache=True, nogil=True)
 def _gather(arrays, group, wanted, places):  # type: ignore[no-untyped-def]
     """List row and column of a group's entries; of ever fewer of its columns while they are too many.
 
-    Columns are kept by their aligned span, so blocks are kept whole; the span of `wanted` always is.
+    Columns are selected by their aligned span, so blocks stay whole; the span of `wanted` is always selected.
     """
     indptr, indices = arrays
     first_row = group * _SPAN
@@ -145,7 +145,7 @@ def _gather(arrays, group, wanted, places):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _scattered(column):  # type: ignore[no-untyped-def]
-    """Return bits of a column's span that follow no pattern: a regular choice could meet that of a mesh."""
+    """Return irregular bits of a column's span: a regular selection could match the pattern of a mesh."""
     bits = (column // np.uint64(_SPAN) + _ONE) * GOLDEN
     return bits ^ bits >> np.uint64(32)
 

@@ -14,12 +14,11 @@ if TYPE_CHECKING:
 
 
 class FeatureGroup(ABC):
-    """Features of a matrix that are computed together: a frozen dataclass of numbers and tuples of numbers.
+    """Features that are computed together: a frozen dataclass of numbers and tuples of numbers.
 
-    `name` is that of its file, as it is registered. `version` is raised whenever the same matrix would give
-    other numbers: stored groups of another version are not used, but computed again if the matrix can be made
-    again. A group that is not `is_usual` is computed where it is asked for by name: no forecast pays for it
-    that does not need it.
+    `name` is that of its file. Raise `version` when the same matrix gives other numbers: stored groups of
+    another version are computed again if the matrix can be made again, and otherwise ignored. A group that is
+    not `is_usual` is computed only when it is named.
     """
 
     name: ClassVar[str]
@@ -32,14 +31,14 @@ class FeatureGroup(ABC):
         """Return the features of a matrix."""
 
     def contradiction(self, rows: int, cols: int, nnz: int) -> str | None:
-        """Return in words what no matrix of these dimensions can have; None if nothing is wrong.
+        """Return in words a value that no matrix of these dimensions can have; None if there is none.
 
-        Compiled loops are indexed by features, so features from elsewhere are checked first.
+        Compiled loops are indexed by features, so features from files are checked first.
         """
         return None
 
     def summary(self) -> list[tuple[str, str]]:
-        """Return a heading and a text for each row that a table of a Structure shows of the group."""
+        """Return a heading and a text for each row of the group in a table of a Structure."""
         features = ", ".join(f"{name} {getattr(self, name)}" for name in self.feature_names())
         return [(self.name, features)]
 
@@ -50,7 +49,7 @@ class FeatureGroup(ABC):
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Self | None:
-        """Return what `to_dict` stored; None where that was another version.
+        """Return the stored features; None if they are of another version.
 
         A KeyError or a msgspec.ValidationError says that it is something else.
         """

@@ -1,4 +1,4 @@
-"""Locality of x: how often a product reads another cache line of x, and how soon it comes back to it."""
+"""Locality of x: how often a product changes the cache line of x, and how soon it returns to a line."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Locality(FeatureGroup):
     """Reads of x, in cache lines of X_LINE_COLUMNS entries.
 
     `line_changes` is the number of entries that read another line than the entry stored before them.
-    `reuse_histogram` holds the shares of those by the number of line changes since the same line was last
-    read: element k counts [2**k, 2**(k+1)); the last element counts first reads. All are 0 without entries.
+    `reuse_histogram` holds their shares by the number of line changes since the last read of the same line:
+    element k counts [2**k, 2**(k+1)); the last element counts first reads. All are 0 without entries.
     """
 
     name: ClassVar[str] = "locality"
@@ -34,14 +34,14 @@ class Locality(FeatureGroup):
     def compute(cls, source: MatrixSource) -> Self:
         """Return the features of a matrix; the histogram is estimated above 262,144 entries.
 
-        The reads in one of up to 16 runs of 512 entries are looked up, against the history of all reads. Of a
-        sample both are estimated, longer reuse than its ranges show by `sampled_reuse`.
+        The reads in one of up to 16 runs of 512 entries are compared with the history of all reads. In a
+        sample both are estimated, and reuse beyond its ranges by `sampled_reuse`.
         """
-        found = source.sweep
+        sweep = source.sweep
         if source.ranges:
-            changes = round(found.line_changes * source.nnz / found.entries)
-            return cls(changes, tuple(sampled_reuse(found, changes, source.shape).tolist()))
-        return cls(found.line_changes, tuple((found.reuse / max(int(found.reuse.sum()), 1)).tolist()))
+            changes = round(sweep.line_changes * source.nnz / sweep.entries)
+            return cls(changes, tuple(sampled_reuse(sweep, changes, source.shape).tolist()))
+        return cls(sweep.line_changes, tuple((sweep.reuse / max(int(sweep.reuse.sum()), 1)).tolist()))
 
     def contradiction(self, rows: int, cols: int, nnz: int) -> str | None:
         if not 0 <= self.line_changes <= nnz:
@@ -54,19 +54,18 @@ class Locality(FeatureGroup):
         return None
 
 
-def sampled_reuse(found: Sweep, changes: int, shape: tuple[int, int]) -> NDArray[np.float64]:
-    """Return the shares of the reuse histogram of a matrix, from a sample of it.
+def sampled_reuse(sample: Sweep, changes: int, shape: tuple[int, int]) -> NDArray[np.float64]:
+    """Return the shares of the reuse histogram of a matrix, from a sample.
 
-    A read of a line that was not read before in its range was last read before the range: so many changes ago
-    or more. The share of each octave follows as in a life table of such censored observations (Kaplan and
-    Meier 1958). Beyond the ranges the chance to come back within a change goes on as it was in the last
-    octaves. As many reads as there are lines are first ones and never come back. The others do so within the
-    half-bandwidth: most columns have an entry on the diagonal, and no other farther away.
+    The first read of a line in a range is a censored observation: the line was last read before the range.
+    The share of each octave follows as in a life table (Kaplan and Meier 1958). Beyond the ranges, the chance
+    to return within a change is that of the last octaves. As many reads as there are lines are first reads.
+    The others return within the half-bandwidth: most columns have an entry on the diagonal, and none farther
+    away.
 
     Parameters
     ----------
-    found : Sweep
-        Of the sample.
+    sample : Sweep
     changes : int
         Line changes of the whole matrix.
     shape : (int, int)
@@ -75,37 +74,37 @@ def sampled_reuse(found: Sweep, changes: int, shape: tuple[int, int]) -> NDArray
     Returns
     -------
     float array of shape (X_REUSE_ELEMENTS,)
-        They add up to 1, or are 0 without changes.
+        The sum is 1, or 0 without changes.
     """
     shares = np.zeros(X_REUSE_ELEMENTS)
     if not changes:
         return shares
     lines = -(-shape[1] // X_LINE_COLUMNS)
-    # As many of them are read as if the reads were spread evenly.
+    # The number of lines read, if the reads were spread evenly.
     first_reads = -lines * math.expm1(-changes / lines) / changes
-    left, rates = 1.0, [0.0, 0.0, 0.0]
-    for octave, returned in enumerate(_returned(found)):
-        shares[octave] = min(left * returned, max(left - first_reads, 0.0))
-        # The chance within a change of those that come back at all.
-        coming = max(left - first_reads, shares[octave], 1e-12)
+    remaining, rates = 1.0, [0.0, 0.0, 0.0]
+    for octave, returned in enumerate(_returned(sample)):
+        shares[octave] = min(remaining * returned, max(remaining - first_reads, 0.0))
+        # The chance to return within a change, for lines that return at all.
+        coming = max(remaining - first_reads, shares[octave], 1e-12)
         rates.append(-math.log1p(-min(shares[octave] / coming, 1 - 1e-12)) / 2.0**octave)
-        left -= shares[octave]
+        remaining -= shares[octave]
     octaves = len(rates) - 3
-    farthest = max(found.half_bandwidth / shape[0] * changes, 2.0**octaves)
+    farthest = max(sample.half_bandwidth / shape[0] * changes, 2.0**octaves)
     last = min(int(farthest).bit_length() - 1, X_REUSE_ELEMENTS - 2)
     trend = min(1.0, math.sqrt(rates[-1] / rates[-3])) if rates[-3] else 1.0
     for octave in range(octaves, last):
         rates.append(rates[-1] * trend)
-        shares[octave] = -max(left - first_reads, 0.0) * math.expm1(-rates[-1] * 2.0**octave)
-        left -= shares[octave]
-    shares[-1] = min(left, first_reads)
-    shares[last] += left - shares[-1]
+        shares[octave] = -max(remaining - first_reads, 0.0) * math.expm1(-rates[-1] * 2.0**octave)
+        remaining -= shares[octave]
+    shares[-1] = min(remaining, first_reads)
+    shares[last] += remaining - shares[-1]
     return shares
 
 
-def _returned(found: Sweep) -> list[float]:
-    """Return for each octave that the ranges cover the share of lines that come back in it, of those left."""
-    seen, unseen = found.reuse[:-1], found.unseen[:-1]
+def _returned(sample: Sweep) -> list[float]:
+    """Return for each octave within the ranges the share of the remaining lines that return in it."""
+    seen, unseen = sample.reuse[:-1], sample.unseen[:-1]
     at_risk = np.cumsum((seen + unseen)[::-1])[::-1]
     octaves = max(int(np.count_nonzero(at_risk)) - 1, 0)  # the last one reaches beyond the ranges
     # Those whose range begins within the octave were exposed to half of it.

@@ -1,8 +1,8 @@
-"""Neighbourhood: how close entries lie to each other, in their row and in the next one.
+"""Neighbourhood: distances between entries, in their row and in the next one.
 
-These are the features of the artificial matrices of Mpakos et al. (2023, section III), as the tables of
-cslab-ntua/SpMV-Research on GitHub have them. No model reads them but where published results have nothing
-else to say where the entries lie, so they are computed on request only.
+These are the features of the artificial matrices of Mpakos et al. (2023, section III), as in the tables of
+cslab-ntua/SpMV-Research on GitHub. Only models of published results read them, so they are computed on
+request.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sparsecast.features.feature_group import FeatureGroup
 from sparsecast.system.jit import njit
 from sparsecast.system.parallel import balanced_parts, equal_parts, on_threads
 
-#: Parts whose tallies are added, always as many, so that the sums do not depend on the threads.
+#: Fixed number of parts, so that the sums do not depend on the threads.
 _PARTS = 64
 
 #: Tallies of a part: rows, bandwidths, their squares, scatters, pairs of neighbours, similarities.
@@ -33,16 +33,16 @@ class Neighbourhood(FeatureGroup):
     Attributes
     ----------
     row_bandwidth, row_bandwidth_deviation : float
-        Mean over all rows, and population standard deviation, of the last column of a row less its first;
-        0 for a row with fewer than two entries.
+        Mean over all rows, and population standard deviation, of last column minus first; 0 for a row with
+        fewer than two entries.
     scatter : float
-        Mean over all rows of the entries of a row over its bandwidth, 0 where that is 0.
+        Mean over all rows of the entries of a row over its bandwidth, 0 for a bandwidth of 0.
     neighbours : float
-        Mean over the entries of the number of entries in the columns to the left and to the right in the
-        same row: from 0 to 2.
+        Mean over the entries of the number of entries in the columns to the left and to the right in the same
+        row: 0 to 2.
     cross_row_similarity : float
-        Mean over the rows with entries of the share of their entries for which the next such row has an
-        entry in the same column or the ones beside it; 0 for the last row.
+        Mean over the rows with entries of the share of their entries with an entry of the next such row in
+        the same column or an adjacent one; 0 for the last row.
     """
 
     name: ClassVar[str] = "neighbourhood"
@@ -94,7 +94,7 @@ class Neighbourhood(FeatureGroup):
 
 @njit(cache=True, nogil=True)
 def _tally(indptr, indices, first_row, last_row, tallies):  # type: ignore[no-untyped-def]
-    """Add what the rows of a part have; the next row with entries may lie behind it."""
+    """Add the tallies of the rows of a part; the next row with entries may be in a later part."""
     rows = len(indptr) - 1
     row = first_row
     while row < last_row and indptr[row] == indptr[row + 1]:

@@ -1,7 +1,7 @@
-"""Statistics of row blocks, in the shape that models and formats read: arrays with one element a block.
+"""Statistics of row blocks, as models and formats read them: arrays with one element per block.
 
-A whole matrix is the case of one block. The dynamic programme over strips asks for thousands of blocks at
-once; they are differences of prefix sums.
+A whole matrix is one block. The dynamic programme over strips needs thousands of blocks at once; they are
+differences of prefix sums.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LEVELS: Integers = np.array(ROW_LENGTH_LEVELS, dtype=np.int64)
 
 @dataclass(frozen=True, slots=True)
 class RowBlocks:
-    """What a model reads of `b` row blocks.
+    """Statistics of `b` row blocks for a model.
 
     Attributes
     ----------
@@ -37,8 +37,7 @@ class RowBlocks:
     rows_at_least, entries_up_to : int64 arrays of shape (b, levels)
         As in a Structure, for each block, at the first `levels` of ROW_LENGTH_LEVELS.
     matrix : Structure
-        Of the whole matrix: what its blocks share, such as the columns and the size that decides which
-        cache a repeated product finds them in.
+        Of the whole matrix, for what its blocks share, such as the columns.
     """
 
     rows: Integers
@@ -52,14 +51,14 @@ class RowBlocks:
 
     @property
     def is_mispredicted(self) -> NDArray[np.bool_]:
-        """Whether so many rows of a block are mispredicted that the row loop's end costs most."""
+        """Whether so many row ends of a block are mispredicted that they cost most."""
         share = MISPREDICTED_SHARE * self.rows + MISPREDICTED_SHARE_AN_ENTRY * self.nnz
         greatest = GREATEST_MISPREDICTED_SHARE * self.rows
         return np.asarray(self.mispredicted_rows > np.minimum(share, greatest))
 
     @property
     def levels(self) -> Integers:
-        """The row lengths that the second axis of `rows_at_least` stands for."""
+        """The row lengths of the second axis of `rows_at_least`."""
         return _LEVELS[: self.rows_at_least.shape[1]]
 
     @classmethod

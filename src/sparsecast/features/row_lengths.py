@@ -1,4 +1,4 @@
-"""Row lengths: how many entries the rows have, and how many of the row ends are mispredicted."""
+"""Row lengths: the number of entries of the rows, and the mispredicted row ends."""
 
 from __future__ import annotations
 
@@ -18,36 +18,36 @@ from sparsecast.system.jit import njit
 
 Integers = NDArray[np.int64]
 
-#: Row lengths at which rows are counted: every length up to 64, then eight steps an octave, up to 2**31.
-#: Every statistic of a row block that a model needs follows from differences of such counts.
+#: Row lengths at which rows are counted: every length up to 64, then eight steps per octave, up to 2**31.
+#: Every statistic of a row block in the models follows from differences of such counts.
 ROW_LENGTH_LEVELS: tuple[int, ...] = (
     *range(64),
     *(2**octave + step * 2 ** (octave - 3) for octave in range(6, 31) for step in range(8)),
     2**31,
 )
 
-#: Places for histories of four row lengths, in the estimate of mispredicted rows. A history keeps 16 bits of
-#: each length, so longer ones than this are alike.
+#: Size of the table of histories of four row lengths, for the estimate of mispredicted rows. A history keeps
+#: 16 bits of each length, so longer ones than this count as equal.
 _HISTORIES, _LONGEST_REMEMBERED = 2**16, 2**16 - 2
 
-#: Rows of at least this many entries are listed one by one, shorter ones are counted by length.
+#: Least length of rows that are listed one by one; shorter ones are counted by length.
 _LONG_ROW = 1024
 
-#: Rows that are compared at once with the row before: most rows of a mesh are as long as that.
+#: Rows that are compared at once with the row before: most rows of a mesh have the same length.
 _GROUP = 16
 
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
 #: Times a length + 1: the history of four rows of that length.
 _ALIKE = np.uint64(0x0001000100010001)
 
-#: Runs of rows that `lengths_of_five` gives one length, or two that differ by one.
+#: Runs of rows to which `lengths_of_five` gives one length, or two that differ by one.
 _RUNS = 1024
 
 
 @FEATURES.register("row_lengths")
 @dataclass(frozen=True, slots=True)
 class RowLengths(FeatureGroup):
-    """Statistics of the entries a row.
+    """Statistics of the entries per row.
 
     Attributes
     ----------
@@ -56,13 +56,13 @@ class RowLengths(FeatureGroup):
     mode : int
         Most frequent number of entries, the smallest of equals.
     changes : int or None
-        Rows whose length differs from that of the row before; None where the order of the rows is not known.
+        Rows whose length differs from that of the row before; None if the order of the rows is unknown.
     mispredicted : int or None
-        Rows whose length is not the one that followed the same four lengths the last time: an estimate of
+        Rows whose length differs from the one that followed the same four lengths last time: an estimate of
         the mispredicted ends of the row loop, from a table of 65,536 histories; None as `changes`.
     rows_at_least, entries_up_to : tuple of int
-        For each level of ROW_LENGTH_LEVELS up to the first that is >= `max`: the rows with at least that
-        many entries, and the sum over rows of min(length, level).
+        For each level of ROW_LENGTH_LEVELS up to the first that is >= `max`: the rows with at least this many
+        entries, and the sum over rows of min(length, level).
     """
 
     name: ClassVar[str] = "row_lengths"
@@ -91,29 +91,29 @@ class RowLengths(FeatureGroup):
 
     @classmethod
     def of_five(cls, rows: int, nnz: int, five: list[float], deviation: float) -> Self | None:
-        """Return the features of rows with five given lengths, in any order; None where none have them.
+        """Return the features of rows with five given lengths, in any order; None if no rows have them.
 
         The five are least, first quartile, median, third quartile and greatest; see `lengths_of_five`.
         """
-        found = lengths_of_five(rows, nnz, five)
-        if found is None:
+        lengths_and_counts = lengths_of_five(rows, nnz, five)
+        if lengths_and_counts is None:
             return None
-        statistics = {**row_length_statistics(*found), "deviation": deviation}
+        statistics = {**row_length_statistics(*lengths_and_counts), "deviation": deviation}
         return cls(**statistics, changes=None, mispredicted=None)
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Self | None:
-        """Return what `to_dict` stored, or what `of_five` makes of the five lengths that stand for it.
+        """Return the stored features, or those that `of_five` computes from five stored lengths.
 
-        Shipped profiles hold the five: a tenth of the size.
+        Shipped profiles hold the five, at a tenth of the size.
         """
         if "five" not in stored or stored["version"] != cls.version:
             # With slots, the class is another one than super() without arguments would see.
             return super(RowLengths, cls).from_dict(stored)
-        found = cls.of_five(stored["rows"], stored["nnz"], stored["five"], stored["deviation"])
-        if found is None:
+        lengths = cls.of_five(stored["rows"], stored["nnz"], stored["five"], stored["deviation"])
+        if lengths is None:
             raise ValueError(f"no {stored['rows']} rows have the lengths {stored['five']}")
-        return found
+        return lengths
 
     def contradiction(self, rows: int, cols: int, nnz: int) -> str | None:
         levels = ROW_LENGTH_LEVELS[: len(self.rows_at_least)]
@@ -154,7 +154,7 @@ class RowLengths(FeatureGroup):
 
 
 def _adds_up(levels: tuple[int, ...], at_least: tuple[int, ...], up_to: tuple[int, ...]) -> bool:
-    """Tell whether each step of `up_to` lies between what the rows above and those at its start can add."""
+    """Tell whether each step of `up_to` is between the least and the most that rows can add."""
     if not up_to or up_to[0] != 0:
         return False
     steps, gains = np.diff(levels), np.diff(up_to)
@@ -164,9 +164,9 @@ def _adds_up(levels: tuple[int, ...], at_least: tuple[int, ...], up_to: tuple[in
 
 
 def row_length_statistics(lengths: NDArray[np.int64], counts: NDArray[np.int64]) -> dict[str, Any]:
-    """Return those features that do not depend on the order of the rows.
+    """Return the features that do not depend on the order of the rows.
 
-    `lengths` are those that rows have, ascending, each once; `counts` the number of rows of each.
+    `lengths` are the distinct lengths, ascending; `counts` the number of rows of each.
     """
     rows, nnz = int(counts.sum()), int(counts @ lengths)
     mean = nnz / max(rows, 1)
@@ -189,13 +189,12 @@ def row_length_statistics(lengths: NDArray[np.int64], counts: NDArray[np.int64])
 
 
 def lengths_of_five(rows: int, nnz: int, five: list[float]) -> tuple[Integers, Integers] | None:
-    """Return row lengths that have five given numbers and a given sum, or None where no rows have.
+    """Return row lengths with five given numbers and a given sum, or None if no rows have them.
 
-    One row has the least length and one the greatest. For the others, a quarter at a time, the length at the
-    share u of the quarter's rows is left + (right - left) u**p, and p is the one with which the lengths of
-    all quarters add up. Runs of rows get the whole numbers around their mean.
-
-    The five are least, first quartile, median, third quartile and greatest length.
+    The five are least, first quartile, median, third quartile and greatest length. One row has the least
+    length and one the greatest. For the others, a quarter at a time, the length at the share u of the
+    quarter's rows is left + (right - left) u**p, with one p for which the lengths of all quarters have the
+    given sum. Runs of rows get the whole numbers around their mean.
 
     Returns
     -------
@@ -229,7 +228,7 @@ def lengths_of_five(rows: int, nnz: int, five: list[float]) -> tuple[Integers, I
 
 
 def _counted(lengths: Any, counts: Any) -> tuple[Integers, Integers]:
-    """Return each length once, ascending, with the sum of its counts, where that is not 0."""
+    """Return each length once, ascending, with its total count, without zeros."""
     distinct, place = np.unique(np.asarray(lengths, dtype=np.int64), return_inverse=True)
     sums = np.zeros(len(distinct), dtype=np.int64)
     np.add.at(sums, place, counts)
@@ -238,10 +237,10 @@ def _counted(lengths: Any, counts: Any) -> tuple[Integers, Integers]:
 
 @njit(cache=True, nogil=True)
 def find_mispredicted_rows(lengths):  # type: ignore[no-untyped-def]
-    """Tell of each row whether its length is not what followed the same four lengths the last time.
+    """Tell for each row whether its length differs from the one that last followed the same four lengths.
 
-    A history that has not occurred before counts as mispredicted. All rows above 65,533 entries count as
-    equally long. Histories share a table of 65,536 places.
+    A new history counts as mispredicted. All rows above 65,533 entries count as equally long. Histories share
+    a table of 65,536 places.
     """
     followers = np.zeros(_HISTORIES, dtype=np.uint16)
     mispredicted = np.empty(len(lengths), dtype=np.bool_)
@@ -265,7 +264,7 @@ def _follow(followers, history, length):  # type: ignore[no-untyped-def]
 def _count_rows(indptr, short_rows, long_rows):  # type: ignore[no-untyped-def]
     """Count rows by length and list the long ones; return how many change, are mispredicted and are long.
 
-    A group of rows is counted at once where its lengths are all predicted.
+    A group of rows is counted at once if all its lengths are predicted.
     """
     rows, row, group = np.uint64(indptr.size - 1), _ZERO, np.uint64(_GROUP)
     followers = np.zeros(_HISTORIES, dtype=np.uint16)
@@ -277,14 +276,14 @@ def _count_rows(indptr, short_rows, long_rows):  # type: ignore[no-untyped-def]
         is_predicted = history == (before + _ONE) * _ALIKE and before < np.uint64(_LONG_ROW)
         if is_predicted and followers[(history * GOLDEN) >> np.uint64(48)] == before + _ONE:
             differing = np.uint64(end - row != group)
-            for each in range(row, end):
-                differing |= np.uint64(indptr[each + _ONE]) - np.uint64(indptr[each]) ^ before
+            for following in range(row, end):
+                differing |= np.uint64(indptr[following + _ONE]) - np.uint64(indptr[following]) ^ before
             if differing == _ZERO:
                 short_rows[before] += _GROUP
                 row = end
                 continue
-        for each in range(row, end):
-            length = np.uint64(indptr[each + _ONE]) - np.uint64(indptr[each])
+        for following in range(row, end):
+            length = np.uint64(indptr[following + _ONE]) - np.uint64(indptr[following])
             changes += length != before
             before = length
             is_mispredicted, history = _follow(followers, history, length)

@@ -1,4 +1,4 @@
-"""Stored values: how many of them are 0."""
+"""Stored values: the number of zeros among them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _COMPILED_FOR = tuple(np.dtype(name) for name in DTYPES)
 @FEATURES.register("stored_values")
 @dataclass(frozen=True, slots=True)
 class StoredValues(FeatureGroup):
-    """What is read of the values: the number of explicit zeros, stored entries whose value is 0."""
+    """Features of the values: the number of explicit zeros, stored entries whose value is 0."""
 
     name: ClassVar[str] = "stored_values"
 
@@ -29,11 +29,11 @@ class StoredValues(FeatureGroup):
 
     @classmethod
     def compute(cls, source: MatrixSource) -> Self:
-        """Return the features of a matrix; of a sample the zeros are as many as it has in proportion."""
+        """Return the features of a matrix; the zeros of a sample are scaled to all entries."""
         if source.ranges:
-            found = sum(_count_zeros(source.data[first:last]) for first, last in source.ranges)
-            looked_at = sum(last - first for first, last in source.ranges)
-            return cls(round(found * source.nnz / looked_at))
+            zeros = sum(_count_zeros(source.data[first:last]) for first, last in source.ranges)
+            sampled = sum(last - first for first, last in source.ranges)
+            return cls(round(zeros * source.nnz / sampled))
         parts = equal_parts(source.nnz, source.workers)
         return cls(sum(on_threads(lambda first, last: _count_zeros(source.data[first:last]), parts)))
 

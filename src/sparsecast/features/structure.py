@@ -1,4 +1,4 @@
-"""Structure: everything that models read of a matrix."""
+"""Structure: all features of a matrix."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Structure(Tabular):
-    """What models read of a matrix: its dimensions, and groups of features.
+    """Features of a matrix: its dimensions, and groups of features.
 
-    Its `nnz` stored entries include explicit zeros. A group that is not known is absent from `groups`, and a
-    question that needs it is refused.
+    Its `nnz` stored entries include explicit zeros. An unknown group is absent from `groups`, and a question
+    that needs it is refused.
 
     Attributes
     ----------
     sampled_nnz : int or None
-        Entries that locality, bands and stored values were estimated from; None where all were looked at.
+        Entries of the sample for locality, bands and stored values; None if all entries were read.
     """
 
     rows: int
@@ -65,18 +65,12 @@ class Structure(Tabular):
         return [name for name in names if name not in self.groups]
 
     def having(self, *groups: FeatureGroup) -> Structure:
-        """Return a Structure that knows these groups, too."""
+        """Return a Structure with these groups added."""
         added = {**self.groups, **{group.name: group for group in groups}}
         return replace(self, groups=added)
 
     def require(self, name: str) -> FeatureGroup:
-        """Return the group of this name.
-
-        Raises
-        ------
-        FeatureError
-            If it is not known.
-        """
+        """Return the group of this name; a FeatureError if it is unknown."""
         if name not in self.groups:
             known = ", ".join(self.groups).replace("_", " ") or "its counts"
             raise FeatureError(
@@ -87,7 +81,7 @@ class Structure(Tabular):
 
     @property
     def row_lengths(self) -> RowLengths:
-        """Features of the row lengths; FeatureError where they are not known, here and below."""
+        """Features of the row lengths; a FeatureError if unknown, here and below."""
         return cast("RowLengths", self.require("row_lengths"))
 
     @property
@@ -107,7 +101,7 @@ class Structure(Tabular):
 
     @property
     def neighbourhood(self) -> Neighbourhood:
-        """Distances between entries, which only a question to published results computes."""
+        """Distances between entries, computed only for published results."""
         return cast("Neighbourhood", self.require("neighbourhood"))
 
     @property
@@ -117,17 +111,11 @@ class Structure(Tabular):
 
     @property
     def stored_values(self) -> StoredValues:
-        """What is read of the values."""
+        """Features of the values."""
         return cast("StoredValues", self.require("stored_values"))
 
     def checked(self) -> Structure:
-        """Return the Structure itself, once nothing in it contradicts itself.
-
-        Raises
-        ------
-        InputError
-            With the first contradiction.
-        """
+        """Return the Structure itself; an InputError names the first contradiction in it."""
         contradiction = self._contradiction()
         if contradiction:
             raise InputError(
@@ -155,12 +143,12 @@ class Structure(Tabular):
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Structure:
-        """Return the Structure that `to_dict` stored, without groups that are not known here in that version.
+        """Return the stored Structure, without groups of unknown names or other versions.
 
         A KeyError, TypeError, ValueError or msgspec.ValidationError says that it is something else.
         """
-        known = set(FEATURES.names()) & set(stored)
-        read = {name: FEATURES.get(name).from_dict(stored[name]) for name in known}
+        names = set(FEATURES.names()) & set(stored)
+        read = {name: FEATURES.get(name).from_dict(stored[name]) for name in names}
         groups = {name: group for name, group in read.items() if group is not None}
         rows, cols, nnz = (int(stored[name]) for name in ("rows", "cols", "nnz"))
         return cls(rows, cols, nnz, groups, stored.get("sampled_nnz"))

@@ -1,11 +1,11 @@
-"""A sweep over the entries of a matrix that counts where they lie: all of them in parallel, or a sample.
+"""A sweep over the entries of a matrix that counts where they are: all of them in parallel, or a sample.
 
-The rows are cut into contiguous pieces, one a thread. Every tally of a piece is an integer that adds up
-with those of the others, and what reaches across pieces (the line of x read last, the last read of each
-line) is joined afterwards. So the counts depend neither on the pieces nor on the threads.
+The rows are cut into contiguous pieces, one per thread. The tallies of the pieces are integers and are added.
+Counts that involve two pieces (the last line of x of a piece, the last read of each line) are joined
+afterwards. So the result depends neither on the pieces nor on the threads.
 
-A sample consists of ranges of entries, evenly spaced, each as long as the others. They are swept one after
-the other, and each knows only what it read itself.
+A sample consists of evenly spaced ranges of entries of equal length. They are swept one after the other, and
+each has its own history of reads.
 """
 
 from __future__ import annotations
@@ -26,31 +26,32 @@ from sparsecast.system.parallel import balanced_parts_by, on_threads
 #: Bands of a tenth of the dimension each (Gahvari et al. 2007, section III).
 BANDS = 10
 
-#: Entries of x that share a cache line: 64 bytes of float64. Other types share it with more or fewer, which
-#: features, counted before the type is known, leave aside.
+#: Entries of x in a cache line: 64 bytes of float64. Features are counted before the type is known, so other
+#: types are left aside.
 X_LINE_COLUMNS = 8
 
 #: Elements of the histogram of reuse of x: element 31 also holds longer reuse, the last one first reads.
 X_REUSE_ELEMENTS = 33
 
-#: Work arrays may take this share of the CSR arrays, or this many bytes where the matrix is small.
+#: Limit of the work arrays: a share of the CSR arrays, or bytes for a small matrix.
 _WORK_SHARE, _SMALL_WORK_BYTES, _SMALL_NNZ = 0.1, 4_000_000, 1_000_000
-#: Bytes of work arrays that do not grow with the matrix: a piece's counts; and those of the row lengths and
-#: the block fill, which are found apart.
+#: Bytes of work arrays that do not grow with the matrix: the counts of a piece; the row lengths and the block
+#: fill.
 _PIECE_BYTES, _OTHER_BYTES = 300_000, 130_000
-#: More pieces than this stop paying.
+#: Greatest number of pieces that pays.
 _MAX_PIECES = 16
 
-#: Entries, and rows, that are looked at from several sides before the next ones; entries written at once.
+#: Entries and rows of a chunk, which several loops read; entries written at once.
 CHUNK, SPREAD = 1024, 8
-#: A sample has this many ranges, and together so many entries and this share of all.
+#: Ranges of a sample, and its entries: this number plus this share of all.
 SAMPLE_RANGES, _SAMPLE_ENTRIES, _SAMPLE_SHARE = 8, 2**18, 1 / 64
-#: Of fewer entries all are looked at: a few long rows are more than a range, and reuse lies beyond it.
+#: Least entries of a matrix that is sampled: in a smaller one, a few long rows exceed a range, and reuse
+#: exceeds it.
 LEAST_SAMPLED_NNZ = 1_000_000
 
-#: Reuse is looked at in one of up to 2**_MAX_REUSE_SHIFT runs of 2**_REUSE_RUN_BITS entries.
+#: Reuse is counted in one of up to 2**_MAX_REUSE_SHIFT runs of 2**_REUSE_RUN_BITS entries.
 _REUSE_RUN_BITS, _MAX_REUSE_SHIFT, _REUSE_ENTRIES = np.uint64(9), 4, 2**17
-#: The same of a sample, which has fewer of them.
+#: The same for a sample.
 _SAMPLE_REUSE_SHIFT = 2
 
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
@@ -62,12 +63,12 @@ _TIME, _LINE, _SINCE = range(3)
 
 Indices = NDArray[np.integer[Any]]
 Counts = NDArray[np.int64]
-#: First and last + 1 of entries that lie one after the other.
+#: First and last + 1 of consecutive entries.
 Range = tuple[int, int]
 
 
 class _View(NamedTuple):
-    """What a sweep over the entries needs to know of the matrix."""
+    """Parameters of the matrix for a sweep."""
 
     rows: np.uint64
     row_step: np.uint64  # distance of entry (i, j) from the rectangle's diagonal: |i row_step - j col_step|
@@ -78,12 +79,12 @@ class _View(NamedTuple):
 
 
 class _Tallies(NamedTuple):
-    """What one piece counts.
+    """Counts of one piece.
 
-    `last` and `first` hold times, in line changes of x from 1 on, of the last and of the first looked-at
-    read of each line; a 0 means that there was none in this piece. `unseen` counts the reads of lines that
-    were not read before, by the changes since the beginning. `steps` and `away` are scratch: the rows after
-    the first of a chunk, and the bands, of its entries.
+    `last` and `first` hold times, in line changes of x from 1 on, of the last and of the first counted read
+    of each line in this piece, 0 for none. `unseen` counts the first reads of lines, by the changes since the
+    beginning. `steps` and `away` are scratch: the rows after the first of a chunk, and the bands, of its
+    entries.
     """
 
     totals: NDArray[np.uint64]
@@ -103,17 +104,17 @@ class Sweep(NamedTuple):
     Attributes
     ----------
     entries : int
-        That were looked at.
+        Number of entries read.
     bands : int64 array of shape (BANDS,)
     half_bandwidth, diagonals, line_changes : int
-        As in Bands and Locality, of the entries that were looked at.
+        As in Bands and Locality, of the entries read.
     diagonals_of_half : int
-        Those that the first half of the ranges of a sample holds; 0 of a whole matrix.
+        Those of the first half of the ranges of a sample; 0 for a whole matrix.
     reuse : int64 array of shape (X_REUSE_ELEMENTS,)
-        Reads by the octave of the changes since the same line was read last; the last element counts those
-        of lines that were not read before.
+        Reads by the octave of the changes since the last read of the same line; the last element counts first
+        reads.
     unseen : int64 array of shape (X_REUSE_ELEMENTS,)
-        The latter in a sample, by the octave of the changes since the beginning of their range; else 0.
+        First reads in a sample, by the octave of the changes since the beginning of their range; else 0.
     """
 
     entries: int
@@ -127,9 +128,9 @@ class Sweep(NamedTuple):
 
 
 def sampled_ranges(nnz: int) -> list[Range]:
-    """Return the ranges of entries that a sample of a matrix consists of, every other one first.
+    """Return the ranges of entries of a sample, every other one first.
 
-    They are evenly spaced but for a step of the golden ratio: at equal distances they could keep step with a
+    They are evenly spaced but for a step of the golden ratio: equal distances could match the pattern of a
     mesh.
     """
     length = int(_SAMPLE_ENTRIES + _SAMPLE_SHARE * nnz) // SAMPLE_RANGES
@@ -143,10 +144,10 @@ def sampled_ranges(nnz: int) -> list[Range]:
 
 
 def pieces_of(A: csr_array | csr_matrix, nnz: int, threads: int) -> int:
-    """Return into how many pieces to cut the sweep of `A`, which has `nnz` entries: at most one a thread.
+    """Return the number of pieces for the sweep of `A`, which has `nnz` entries: at most one per thread.
 
-    Above a million entries the work arrays stay below a tenth of the bytes of the CSR arrays, at the cost
-    of threads where there are few entries a column; with less than one, a single piece takes more.
+    Above a million entries the work arrays stay below a tenth of the bytes of the CSR arrays, with fewer
+    pieces if columns have few entries.
     """
     rows, cols = A.shape
     budget = _WORK_SHARE * (A.indptr.nbytes + nnz * (A.indices.itemsize + A.data.itemsize))
@@ -158,7 +159,7 @@ def pieces_of(A: csr_array | csr_matrix, nnz: int, threads: int) -> int:
 
 
 def _map_bytes(diagonals: int) -> int:
-    """Return the bytes of a map with a bit a diagonal, of which a power of two is needed."""
+    """Return the bytes of a map with a bit per diagonal, rounded up to a power of two."""
     return int(2 ** max(-(-diagonals // 8) - 1, 0).bit_length())
 
 
@@ -175,13 +176,13 @@ class _Span(NamedTuple):
 
 
 def _pieces(indptr: Indices, count: int) -> list[_Span]:
-    """Cut the rows into pieces that are about the same work: a row costs about as much as an entry."""
+    """Cut the rows into pieces of about equal work: a row costs about as much as an entry."""
     bounds = balanced_parts_by(lambda row: row + int(indptr[row]), len(indptr) - 1, count).tolist()
     return [_Span(unsigned(indptr), rows, 0) for rows in pairwise(bounds)]
 
 
 def _sampled(indptr: Indices, entries: Range) -> list[_Span]:
-    """Return a range of entries as rows, of which the first and the last may be cut off."""
+    """Return a range of entries as rows, of which the first and the last may be cut."""
     start, stop = np.array(entries, dtype=indptr.dtype)
     first = int(np.searchsorted(indptr, start, side="right")) - 1
     last = int(np.searchsorted(indptr, stop))
@@ -192,10 +193,7 @@ def _sampled(indptr: Indices, entries: Range) -> list[_Span]:
 def sweep(
     indptr: Indices, indices: Indices, shape: tuple[int, int], pieces: int, ranges: Sequence[Range] = ()
 ) -> Sweep:
-    """Return what the entries show, swept in so many pieces.
-
-    Without ranges these are all entries, else those in the ranges, in one piece.
-    """
+    """Return the counts of all entries, swept in `pieces` pieces, or of those in `ranges`, in one piece."""
     # A piece that is alone needs no first reads: nothing was read before it.
     lines = -(-shape[1] // X_LINE_COLUMNS)
     history = np.zeros((min(2, pieces), pieces, lines), dtype=_time_type(indices.size))
@@ -247,7 +245,7 @@ def _tallies(history: NDArray[Any], diagonals: NDArray[np.uint8]) -> _Tallies:
 
 
 def _joined_reuse(history: NDArray[Any], tallies: Sequence[_Tallies]) -> NDArray[np.uint64]:
-    """Return the reuse that the pieces counted, with the reads that are the first of their piece."""
+    """Return the reuse of all pieces, with the reads that are the first of their piece."""
     reuse: NDArray[np.uint64] = np.array([tally.reuse for tally in tallies]).sum(axis=0)
     reuse[-1] += sum(tally.unseen.sum() for tally in tallies)
     if len(tallies) > 1:
@@ -273,10 +271,10 @@ def _view(shape: tuple[int, int], nnz: int, map_bytes: int, is_sample: bool) -> 
 
 @njit(cache=True, nogil=True)
 def _scan(indptr, indices, rows, offset, view, tallies):  # type: ignore[no-untyped-def]
-    """Count what the rows of a span show, one chunk after the other.
+    """Count the entries of a span, one chunk after the other.
 
-    A chunk fits the first-level cache, so each count is a loop of its own: one loop for all of them runs out
-    of registers. The loops know nothing of rows, whose ends would be mispredicted in each of them.
+    A chunk fits the first-level cache, so each count has its own loop: one loop for all of them runs out of
+    registers. The loops ignore the rows, whose ends would be mispredicted in each of them.
     """
     row, last_row = rows
     start = np.uint64(indptr[row])
@@ -302,7 +300,7 @@ def _scan(indptr, indices, rows, offset, view, tallies):  # type: ignore[no-unty
 
 @njit(cache=True, nogil=True)
 def chunk_end(indptr, row, last_row):  # type: ignore[no-untyped-def]
-    """Return where the chunk that begins with a row ends: as many rows as fit it, at least one."""
+    """Return the end of the chunk that begins with a row: as many rows as fit it, at least one."""
     start, end = np.uint64(indptr[row]), row + 1
     while end < last_row and end - row < CHUNK and np.uint64(indptr[end + 1]) - start <= np.uint64(CHUNK):
         end += 1
@@ -311,12 +309,12 @@ def chunk_end(indptr, row, last_row):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def spread(indptr, first_row, last_row, steps):  # type: ignore[no-untyped-def]
-    """Write for each entry of a chunk how many rows after first_row it lies, and up to SPREAD more."""
+    """Write for each entry of a chunk its row minus `first_row`, and up to SPREAD more entries."""
     first = np.uint64(indptr[first_row])
     place = _ZERO
     for row in range(first_row, last_row):
         step = np.uint32(row - first_row)
-        # Always eight at once, without asking where the row ends: the next row overwrites what is too many.
+        # Always eight at once, whatever the row end: the next row overwrites the rest.
         for entry in range(np.uint64(SPREAD)):
             steps[place + entry] = step
         stop = np.uint64(indptr[row + 1]) - first
@@ -337,8 +335,8 @@ def _extremes(indices, start, stop):  # type: ignore[no-untyped-def]
 def _mark_diagonals(indices, entries, first_row, view, tallies):  # type: ignore[no-untyped-def]
     (start, stop), diagonals = entries, tallies.diagonals
     low_bits, shift = np.uint64(diagonals.size) - _ONE, view.rows - _ONE - first_row
-    # Set whether it was set or not: a test would be mispredicted in scattered matrices. Neighbours lie in
-    # different bytes: one would have to wait for the other.
+    # Set without a test, which would be mispredicted in scattered matrices. Neighbours are in different
+    # bytes, so that none waits for the other.
     for entry in range(start, stop):
         place = np.uint64(indices[entry]) + shift - np.uint64(tallies.steps[entry - start])
         diagonals[place & low_bits] |= np.uint8(_ONE << (place >> view.plane_shift))
@@ -355,15 +353,15 @@ def _count_bands(indices, entries, rows, columns, view, tallies):  # type: ignor
     for entry in range(start, stop):
         row = first + np.uint64(steps[entry - start])
         away[entry - start] = min(np.int32(_bands_away(row, np.uint64(indices[entry]), view)), BANDS - 1)
-    # In a loop of its own, so that the one above is vectorised. Eight copies of the counts, since adding to
-    # the one just added to has to wait for it.
+    # A separate loop, so that the one above is vectorised. Eight copies of the counts, since an addition to
+    # the same count waits for the previous one.
     for entry in range(stop - start):
         bands[((entry & np.uint64(7)) << np.uint64(4)) + np.uint64(away[entry])] += _ONE
 
 
 @njit(cache=True, nogil=True)
 def _read_map(diagonals):  # type: ignore[no-untyped-def]
-    """Return how many diagonals a map marks, and the lowest and the highest of them."""
+    """Return the number of marked diagonals, and the lowest and the highest of them."""
     marked, lowest, highest = 0, 8 * diagonals.size, 0
     for byte in range(diagonals.size):
         bits = diagonals[byte]
@@ -407,7 +405,7 @@ def _count_lines(indices, entries, view, tallies):  # type: ignore[no-untyped-de
 
 @njit(cache=True, nogil=True)
 def _count_reuse(indices, start, stop, tallies):  # type: ignore[no-untyped-def]
-    """Count how long ago the lines that change from start up to stop were read last.
+    """Count the changes since the last read of each line, for the line changes from start up to stop.
 
     The loop over the same entries that follows leaves `last` as this one does.
     """
@@ -440,7 +438,7 @@ def _octave(value):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _join_reuse(last, first, starts, reuse):  # type: ignore[no-untyped-def]
-    """Count the reads that are the first of their piece, from what the pieces before it read last."""
+    """Count the reads that are the first of their piece, from the last reads of the pieces before it."""
     for slot in range(last.shape[1]):
         before = _ZERO
         for piece in range(last.shape[0]):

@@ -1,4 +1,4 @@
-"""Storage formats: one file a format, found by its file's name."""
+"""Storage formats, one file each, registered by the name of the file."""
 
 from __future__ import annotations
 

@@ -19,11 +19,11 @@ from sparsecast.system.jit import njit
 from sparsecast.system.memory import aligned_empty
 from sparsecast.system.parallel import balanced_parts, in_parts
 
-#: What a block may be high and wide: the sizes of OSKI's register blocking that Gahvari et al. (2007) use.
+#: Heights and widths of blocks: the sizes of OSKI's register blocking that Gahvari et al. (2007) use.
 BLOCK_SIDES = (1, 2, 3, 4, 6, 8)
 
-#: Bytes of a value and of an index that the rule weighs fill with, whatever the types of the matrix: so the
-#: same size is chosen for every type, and before the types are known.
+#: Bytes of a value and of an index in the rule, whatever the types of the matrix: so the same size is chosen
+#: for every type.
 _VALUE_BYTES, _INDEX_BYTES = 8, 4
 
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
@@ -36,15 +36,14 @@ class BCSR(StorageFormat):
     """Dense blocks of r rows and c columns, aligned at multiples of r and c, padded with zeros.
 
     Source: the register blocking of SPARSITY (Im, Yelick, Vuduc 2004). Every size of BLOCK_SIDES x
-    BLOCK_SIDES can be built on request. Without one, the rule of `best_block` takes the square size that
-    streams the fewest bytes, by a fill that is estimated on sampled rows before anything is converted, as
-    SPARSITY does. Only squares of BLOCK_SIZES compete, whose fill a Structure holds, so that a forecast,
-    which sees no more than a Structure, and a conversion choose the same.
+    BLOCK_SIDES can be requested. By default, `best_block` takes the square size with the fewest bytes, by a
+    fill that is estimated on sampled rows before the conversion, as in SPARSITY. Only the squares of
+    BLOCK_SIZES compete: a Structure holds their fill, so that forecast and conversion choose the same size.
 
-    The last column of blocks is shifted left so that it ends with the matrix, and reads nothing beyond x;
-    its entries keep their columns. The last row of blocks has rows beyond the matrix that no kernel
-    computes. A padded entry reads an x that its row need not have: a non-finite x there gives NaN in
-    every row of the block, as it does in other libraries.
+    The last column of blocks is shifted left to end with the matrix, so nothing beyond x is read; its entries
+    keep their columns. The last row of blocks may have rows beyond the matrix, which no kernel computes. A
+    padded entry may read an x that is not in its row: a non-finite x there gives NaN in every row of the
+    block, as in other libraries.
 
     Attributes
     ----------
@@ -111,8 +110,8 @@ class BCSR(StorageFormat):
     def stored_entries(cls, blocks: RowBlocks) -> NDArray[np.int64]:
         """Return the values in blocks of the size that `best_block` chooses for the whole matrix.
 
-        Exact for a whole matrix whose fill the Structure counted in full (up to 65,536 entries); otherwise
-        an estimate, which takes the fill of a row block for that of the matrix.
+        Exact for a whole matrix of up to 65,536 entries; otherwise an estimate, with the fill of the matrix
+        for each row block.
         """
         side = best_block(blocks.matrix.blocks.fill)
         return cls.stored_blocks(blocks) * side**2
@@ -126,7 +125,7 @@ class BCSR(StorageFormat):
 
     @classmethod
     def row_end_work(cls, blocks: RowBlocks) -> dict[str, NDArray[Any]]:
-        """Return the small dense blocks: their sizes differ where as many entries are stored."""
+        """Return the small dense blocks, since their number depends on the size."""
         return {"blocks": cls.stored_blocks(blocks)}
 
     @classmethod
@@ -145,16 +144,16 @@ class BCSR(StorageFormat):
 
 @functools.lru_cache(maxsize=16)  # a forecast asks many times
 def best_block(fill: tuple[float, ...]) -> int:
-    """Return the side of the square blocks that stream the fewest bytes for each entry of the matrix.
+    """Return the side of the square blocks with the fewest bytes per entry of the matrix.
 
-    A product streams, of b x b blocks, fill(b) values for each entry and one index for every b * b of
-    them: fill(b) * (8 + 4 / b**2) bytes. Where the bytes decide the time, as they do beyond the nearest
-    caches, no measured table of the machine is needed, in which SPARSITY looks up each size's speed.
+    A product of b x b blocks streams fill(b) values per entry and one index per b * b of them: fill(b) * (8 +
+    4 / b**2) bytes. Beyond the nearest caches the bytes decide the time, so no measured table of the machine
+    is needed, as in SPARSITY.
 
     Parameters
     ----------
     fill : tuple of float
-        Values stored over entries, for each size of BLOCK_SIZES.
+        Stored values over entries, for each size of BLOCK_SIZES.
     """
     streamed = [
         values * (_VALUE_BYTES + _INDEX_BYTES / side**2)
@@ -175,8 +174,8 @@ def _checked(block: tuple[int, int]) -> tuple[int, int]:
 def _sized(r: int, c: int) -> tuple[Any, Any]:
     """Return two sequences as long as a block is high and wide, for the compiled functions.
 
-    The lengths of tuples are in their types: such a size is compiled on its own, and runs the faster. Sizes
-    that no rule chooses do not deserve that second: arrays of any length are of one type.
+    The lengths of tuples are in their types, so such a size is compiled separately, and runs faster. Sizes
+    that no rule chooses are not worth that second: arrays of any length have one type.
     """
     if r == c and r in BLOCK_SIZES:
         return (0,) * r, (0,) * c
@@ -185,7 +184,7 @@ def _sized(r: int, c: int) -> tuple[Any, Any]:
 
 @njit(nogil=True, cache=True)
 def _ascend(indptr, indices, first, last):  # type: ignore[no-untyped-def]
-    """Tell whether no column of the rows `first` to `last` - 1 is less than the one before it in its row."""
+    """Tell whether the columns of the rows `first` to `last` - 1 ascend."""
     descents = 0
     for i in range(first, last):
         for k in range(indptr[i] + _ONE, indptr[i + _ONE]):
@@ -207,7 +206,7 @@ def _enter(indptr, indices, first_row, heads):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _is_full(indices, k, end, start, c):  # type: ignore[no-untyped-def]
-    """Tell whether the entries from `k` on fill a row of the block at column `start`: most often they do."""
+    """Tell whether the entries from `k` on fill a row of the block at column `start`, as they mostly do."""
     if k + c > end:
         return False
     differing = _ZERO
@@ -220,8 +219,8 @@ def _is_full(indices, k, end, start, c):  # type: ignore[no-untyped-def]
 def _count_blocks(indptr, indices, height, width, starts, first, last):  # type: ignore[no-untyped-def]
     """Write the blocks of each block row behind its place in `starts`.
 
-    Each step takes the block of the least column that no block has yet, and from every row the entries in
-    it. The block's size is in the types of the tuples `height` and `width`, so that the compiler sees it.
+    Each step takes the block of the least remaining column, and the entries of every row in it. The size is
+    in the types of the tuples `height` and `width`, so the compiler knows it.
     """
     r, c = np.uint64(len(height)), np.uint64(len(width))
     heads = np.empty(len(height), dtype=np.uint64)

@@ -38,7 +38,7 @@ class COO(StorageFormat):
 
     @classmethod
     def from_csr(cls, A: csr_array[Any]) -> Self:
-        """Return `A` with its row pointers written out; columns and values are shared, not copied."""
+        """Return `A` with its row pointers expanded; columns and values are shared, not copied."""
         nnz = int(A.indptr[-1])
         cls.refuse_excess(nnz, nnz, nnz * A.indices.itemsize)  # the rest is shared
         rows = np.empty(nnz, dtype=A.indices.dtype)

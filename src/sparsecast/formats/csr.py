@@ -36,7 +36,7 @@ class CSR(StorageFormat):
 
     @classmethod
     def from_csr(cls, A: csr_array[Any]) -> Self:
-        """Return `A` itself as a format; nothing is copied but values or columns that lie at a distance."""
+        """Return `A` itself as a format; only strided values or columns are copied."""
         arrays = (np.ascontiguousarray(array) for array in (A.indptr, A.indices, A.data))
         return cls(A.shape, int(A.indptr[-1]), *arrays)
 
@@ -46,7 +46,7 @@ class CSR(StorageFormat):
 
     @classmethod
     def row_end_work(cls, blocks: RowBlocks) -> dict[str, NDArray[Any]]:
-        """Return the mispredicted ends of rows, or the rows where the kernel masks their ends instead."""
+        """Return the mispredicted ends of rows, or the rows if the kernel masks their ends instead."""
         is_masked = blocks.is_mispredicted
         return {
             "mispredicted": np.where(is_masked, 0, blocks.mispredicted_rows),

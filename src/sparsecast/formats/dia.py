@@ -1,4 +1,4 @@
-"""DIA: the diagonals that hold an entry, without any column index."""
+"""DIA: the diagonals with an entry, without column indices."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from sparsecast.system.jit import njit
 from sparsecast.system.memory import aligned_empty
 from sparsecast.system.parallel import balanced_parts, in_parts
 
-#: Rows that a chunk may have.
+#: Possible rows of a chunk.
 CHUNKS = (8, 16, 32, 64)
 
-#: Bytes of one diagonal in one chunk: as many sums as stay in registers. From 16 rows on their number made no
+#: Bytes of one diagonal in one chunk: as many sums as fit in registers. From 16 rows on the number made no
 #: difference beyond the noise; with 8, stencils were slower in cache (benchmarks/run.py dia-chunks).
 CHUNK_BYTES = 256
 
@@ -35,13 +35,12 @@ Integers = NDArray[np.int64]
 @FORMATS.register("dia")
 @dataclass(frozen=True)
 class DIA(StorageFormat):
-    """Diagonals in chunks of rows: of each chunk the first diagonal's values, then the second's, and so on.
+    """Diagonals in chunks of rows: in each chunk the values of the first diagonal, then of the second.
 
     A product then streams one array from end to end. The values of row i on the diagonal of offset d are
-    multiplied by x[i + d], so no indices are streamed. Every diagonal is stored in all rows; where it lies
-    outside the matrix its values are 0 and no kernel multiplies them. Padding inside the matrix reads an
-    x that its row need not have: a non-finite x there gives NaN in every row that its diagonals cross, as
-    it does in other libraries.
+    multiplied by x[i + d]. Every diagonal is stored in all rows; outside the matrix its values are 0 and no
+    kernel multiplies them. Padding inside the matrix may read an x that is not in its row: a non-finite x
+    there gives NaN in every row that its diagonals cross, as in other libraries.
 
     Source: the diagonal format of Saad (2003), Iterative Methods for Sparse Linear Systems, section 3.4.
 
@@ -50,7 +49,7 @@ class DIA(StorageFormat):
     chunk_rows : int
         Rows of a chunk; the last one may have fewer.
     offsets : integer array of shape (diagonals,)
-        Column less row of each diagonal, ascending.
+        Column minus row of each diagonal, ascending.
     data : array of shape (rows * diagonals,)
         The value of the chunk's row i on diagonal j is at the chunk's start + j * (rows of the chunk) + i.
     """
@@ -68,11 +67,7 @@ class DIA(StorageFormat):
     def from_csr(cls, A: csr_array[Any], chunk_rows: int | None = None) -> Self:
         """Return `A` in diagonals, which are counted before they are allocated.
 
-        Parameters
-        ----------
-        chunk_rows : int, optional
-            Rows of a chunk, one of CHUNKS, else an InputError is raised. By default as many as make
-            CHUNK_BYTES.
+        `chunk_rows` is one of CHUNKS, else an InputError is raised; by default as many as make CHUNK_BYTES.
         """
         chunk_rows = _default_chunk(A.data.itemsize) if chunk_rows is None else _checked(chunk_rows)
         rows, nnz = A.shape[0], int(A.indptr[-1])
@@ -95,12 +90,12 @@ class DIA(StorageFormat):
 
     @classmethod
     def stored_entries(cls, blocks: RowBlocks) -> Integers:
-        """Return rows times the diagonals of the matrix; a row block counts as the matrix in small."""
+        """Return rows times the diagonals of the matrix; a row block counts as a small copy of the matrix."""
         return np.asarray(blocks.rows * blocks.matrix.bands.diagonals)
 
     @classmethod
     def row_end_work(cls, blocks: RowBlocks) -> dict[str, NDArray[Any]]:
-        """Return the diagonals: where one enters or leaves the matrix, a chunk's rows are done one by one."""
+        """Return the diagonals: a chunk that one of them enters or leaves is computed row by row."""
         count = 0 if blocks.matrix.lacks(["bands"]) else blocks.matrix.bands.diagonals
         return {"diagonals": np.full(len(blocks.rows), count)}
 
@@ -135,7 +130,7 @@ def _first_rows(rows: int, chunk_rows: int) -> Integers:
 
 
 def _diagonals(A: csr_array[Any], nnz: int) -> NDArray[np.uint8]:
-    """Tell for each column less row, plus rows - 1, whether an entry has it; refuse too many at once."""
+    """Tell for each column - row + rows - 1 whether an entry has it; refuse too many at once."""
     rows, indices = A.shape[0], A.indices[:nnz]
     most = int(MAX_PADDING_FACTOR * nnz) // max(rows, 1)
     is_there = np.zeros(sum(A.shape), dtype=np.uint8)

@@ -24,9 +24,9 @@ _ONE = _U64(1)
 class ELL(StorageFormat):
     """A dense array of columns and one of values, as wide as the longest row.
 
-    The arrays lie row by row, the order in which a processor streams them; a device whose threads take a
-    row each stores them column by column. Padding repeats a column of its own row, or column 0 in an
-    empty row, with the value 0: a non-finite x there gives NaN, as it does in other libraries.
+    The arrays are stored row by row, as a processor streams them; a device with a thread per row stores them
+    column by column. Padding repeats a column of its own row, or column 0 in an empty row, with the value 0:
+    a non-finite x there gives NaN, as in other libraries.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""HYB: the regular part of every row in ELL, the overflow of long rows in COO."""
+"""HYB: the regular part of every row in ELL, the rest of long rows in COO."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from sparsecast.system.integers import unsigned
 from sparsecast.system.jit import njit
 from sparsecast.system.parallel import balanced_parts, in_parts, on_threads
 
-#: A column joins the ELL part while at least this share of the rows reaches it: Bell and Garland (2009,
-#: section 4.4) found ELL about three times as fast as COO.
+#: Least share of the rows that reach a column of the ELL part: Bell and Garland (2009, section 4.4) found ELL
+#: about three times as fast as COO.
 MIN_ROW_SHARE = 1.0 / 3.0
 
-#: Their second condition: as many such rows keep a GPU busy. It has no reason on other devices.
+#: Their second condition: this many rows keep a GPU busy. Other devices do not need it.
 LEAST_ROWS_ON_GPUS = 4096
 
 _U64 = np.uint64
@@ -33,7 +33,7 @@ _ONE = _U64(1)
 @FORMATS.register("hyb")
 @dataclass(frozen=True)
 class HYB(StorageFormat):
-    """An ELL part of a fixed width and a COO part with what exceeds it.
+    """An ELL part of a fixed width and a COO part with the rest.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class HYB(StorageFormat):
 
     @classmethod
     def from_csr(cls, A: csr_array[Any], least_rows: int = 1) -> Self:
-        """Return `A` divided at the width of `threshold`; its padding is bounded by that rule."""
+        """Return `A`, divided at the width of `threshold`, which limits the padding."""
         row_lengths = np.diff(A.indptr)
         width = threshold(row_lengths, least_rows)
         overflow = int(np.maximum(row_lengths - width, 0).sum())
@@ -71,12 +71,8 @@ class HYB(StorageFormat):
         """Return the ELL width and the overflow entries of each block.
 
         Source: threshold of Bell and Garland (2009, section 4.4), rounded down to a level of
-        ROW_LENGTH_LEVELS so that it follows from prefix sums.
-
-        Parameters
-        ----------
-        least_rows : int
-            Rows that a column needs at least: LEAST_ROWS_ON_GPUS there.
+        ROW_LENGTH_LEVELS so that it follows from prefix sums. A column needs at least `least_rows` rows,
+        LEAST_ROWS_ON_GPUS there.
         """
         enough = blocks.rows_at_least >= np.maximum(MIN_ROW_SHARE * blocks.rows, least_rows)[:, None]
         level = np.maximum(enough.sum(axis=1) - 1, 0)
@@ -128,8 +124,8 @@ def _rows_longer_than(blocks: RowBlocks, width: NDArray[np.int64]) -> NDArray[np
 def threshold(row_lengths: NDArray[Any], least_rows: int = 1) -> int:
     """Return the width of the ELL part for rows of these lengths.
 
-    The largest level of ROW_LENGTH_LEVELS that at least MIN_ROW_SHARE of the rows reach, and `least_rows` of
-    them.
+    The largest level of ROW_LENGTH_LEVELS that at least MIN_ROW_SHARE of the rows, and `least_rows` of them,
+    reach.
     """
     needed = max(int(np.ceil(MIN_ROW_SHARE * len(row_lengths))), least_rows)
     if needed > len(row_lengths):

@@ -24,8 +24,7 @@ _ONE = np.uint64(1)
 class JAD(StorageFormat):
     """Jagged diagonals: the j-th one holds the j-th entry of every row that has one; nothing is padded.
 
-    Rows are sorted by descending length, equal ones in their order, so that each diagonal is a run of the
-    first stored rows.
+    Rows are sorted by descending length, stably, so that each diagonal covers the first stored rows.
 
     Sources: Saad (2003), Iterative Methods for Sparse Linear Systems, section 3.4; Wang, Gu, Li (2017), whose
     models forecast it on GPUs.
@@ -37,7 +36,7 @@ class JAD(StorageFormat):
     indices, data : arrays of shape (nnz,)
         The entry of the stored row i in diagonal j is at the diagonal's start + i.
     permutation : integer array of shape (rows,)
-        The row of the matrix that each stored row is.
+        The row of the matrix for each stored row.
     """
 
     name: ClassVar[str] = "jad"

@@ -1,4 +1,4 @@
-"""SELL-C-sigma: rows sorted by length within windows, stored in chunks padded to their own longest row."""
+"""SELL-C-sigma: rows sorted by length within windows, in chunks padded to their longest row."""
 
 from __future__ import annotations
 
@@ -18,21 +18,20 @@ from sparsecast.formats.storage_format import StorageFormat
 from sparsecast.system.jit import njit
 from sparsecast.system.parallel import balanced_parts, in_parts
 
-#: Rows of a chunk, C. Eight sums hide the latency of the addition and stay in registers; more rows would pad
+#: Rows of a chunk, C. Eight sums hide the latency of the addition and fit in registers; more rows would pad
 #: more. No benchmark here compares other sizes yet.
 CHUNK_ROWS = 8
 
-#: Sorting windows that are tried before all rows are sorted. A small window keeps neighbours together, so
-#: that x and y stay in the nearest cache: on a narrow band a window of 256 is faster than sorting all
-#: (benchmarks/run.py sell-windows).
+#: Sorting windows to try before all rows are sorted. A small window keeps neighbours together, so that x and
+#: y stay in the nearest cache: on a narrow band a window of 256 is faster than sorting all (benchmarks/run.py
+#: sell-windows).
 WINDOWS = (1, 256, 1024)
 
-#: A window is good enough if it stores at most this share more than a sort of all rows would: padding beyond
-#: it costs more than the neighbours are worth: power-law rows that draw from far columns are slower in
+#: Greatest padding of a window over that of a sort of all rows: power-law rows with far columns are slower in
 #: windows of 256 than all sorted (benchmarks/run.py sell-windows).
 PADDING_ABOVE_LEAST = 0.05
 
-#: Up to this share of mispredicted rows the rows are expected to stay in order. Only forecasts of the
+#: Greatest share of mispredicted rows for which the rows are expected to stay in order. Only forecasts of the
 #: size use it; `from_csr` counts the padding.
 IN_ORDER_MISPREDICTED = 0.06
 
@@ -47,12 +46,12 @@ Integers = NDArray[np.int64]
 class SELL(StorageFormat):
     """Chunks of CHUNK_ROWS rows, each stored column by column and as wide as its longest row.
 
-    Source: Kreutzer, Hager, Wellein, Fehske, Bishop (2014), A unified sparse matrix data format for
-    efficient general sparse matrix-vector multiplication on modern processors with wide SIMD units.
+    Source: Kreutzer, Hager, Wellein, Fehske, Bishop (2014), A unified sparse matrix data format for efficient
+    general sparse matrix-vector multiplication on modern processors with wide SIMD units.
 
-    Rows of similar length share a chunk because rows are sorted by descending length, equal ones in their
-    order, within windows of `sigma` rows. Padding is as in ELL: it repeats the last column of its own row, or
-    column 0 in an empty row, with the value 0. A chunk of C rows stores at most C times the entries.
+    Rows are sorted by descending length, stably, within windows of `sigma` rows, so that rows of similar
+    length share a chunk. Padding is as in ELL: it repeats the last column of its own row, or column 0 in an
+    empty row, with the value 0. A chunk of C rows stores at most C times the entries.
 
     Attributes
     ----------
@@ -63,7 +62,7 @@ class SELL(StorageFormat):
     indices, data : arrays of shape (stored,)
         Entry j of the chunk's row i is at the chunk's start + j * CHUNK_ROWS + i.
     permutation : integer array of shape (rows,), or (0,) with sigma = 1
-        The row of the matrix that each stored row is.
+        The row of the matrix for each stored row.
     """
 
     name: ClassVar[str] = "sell"
@@ -82,15 +81,7 @@ class SELL(StorageFormat):
     def from_csr(cls, A: csr_array[Any], sigma: int | None = None) -> Self:
         """Return `A` in chunks.
 
-        Parameters
-        ----------
-        sigma : int, optional
-            Rows of a sorting window: 1, or a multiple of CHUNK_ROWS. By default `best_window`.
-
-        Raises
-        ------
-        InputError
-            If `sigma` is something else.
+        `sigma` is 1 or a multiple of CHUNK_ROWS, else an InputError is raised; by default `best_window`.
         """
         row_lengths = np.diff(A.indptr)
         rows, nnz = A.shape[0], int(A.indptr[-1])
@@ -109,11 +100,11 @@ class SELL(StorageFormat):
 
     @classmethod
     def stored_entries(cls, blocks: RowBlocks) -> Integers:
-        """Estimate the entries stored for each block, padding included.
+        """Estimate the entries stored for each block, with padding.
 
-        A window is chosen such that it stores at most PADDING_ABOVE_LEAST more than a sort of all rows. How
-        much depends on the order of the rows, which RowBlocks do not tell: half of that is added, or less
-        where hardly any row is mispredicted. Exact where all rows have one length of at most 64.
+        The window stores at most PADDING_ABOVE_LEAST more than a sort of all rows. The exact number depends
+        on the order of the rows, which RowBlocks do not have: half of that is added, or less if hardly any
+        row is mispredicted. Exact if all rows have one length of at most 64.
         """
         share = blocks.mispredicted_rows / np.maximum(blocks.rows, 1)
         stored = _least_entries(blocks) * (1.0 + np.minimum(share, PADDING_ABOVE_LEAST / 2))
@@ -123,7 +114,7 @@ class SELL(StorageFormat):
     def predicted_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> Integers:
         """Estimate the size in bytes of each block, as `stored_entries` does.
 
-        The permutation counts where more than IN_ORDER_MISPREDICTED of the rows are mispredicted.
+        The permutation counts if more than IN_ORDER_MISPREDICTED of the rows are mispredicted.
         """
         is_sorted = blocks.mispredicted_rows > IN_ORDER_MISPREDICTED * blocks.rows
         stored = cls.stored_entries(blocks)
@@ -139,13 +130,13 @@ def _chunks(blocks: RowBlocks) -> Integers:
 
 
 def _most_entries(blocks: RowBlocks) -> Integers:
-    """Return what no order of the rows exceeds: every chunk as wide as the longest row, or of one row."""
+    """Return an upper bound for any order: every chunk as wide as the longest row, or of one row."""
     widest = _chunks(blocks) * blocks.row_length_max
     return np.asarray(CHUNK_ROWS * np.minimum(widest, blocks.nnz))
 
 
 def _least_entries(blocks: RowBlocks) -> NDArray[np.float64]:
-    """Return what a sort of all rows stores: for each length, the rows that reach it, in whole chunks."""
+    """Return the entries after a sort of all rows: for each length, the rows that reach it, in chunks."""
     weights = _weights(len(blocks.levels))
     chunks = (blocks.rows_at_least + (CHUNK_ROWS - 1)) // CHUNK_ROWS
     one_chunk = CHUNK_ROWS * blocks.row_length_max
@@ -154,7 +145,7 @@ def _least_entries(blocks: RowBlocks) -> NDArray[np.float64]:
 
 @functools.cache
 def _weights(levels: int) -> NDArray[np.float64]:
-    """Return how many lengths the chunks at each of the first levels of ROW_LENGTH_LEVELS stand for."""
+    """Return the number of lengths of the chunks at each of the first levels of ROW_LENGTH_LEVELS."""
     steps = np.diff(ROW_LENGTH_LEVELS[:levels]).astype(float)
     # Between two levels the chunks fall from one count to the other: on average their mean.
     weights = np.append(np.where(steps > 1, steps / 2, 0.0), 0.0)
@@ -187,7 +178,7 @@ def _checked_window(sigma: int) -> int:
 
 @njit(nogil=True, cache=True)
 def sort_rows(row_lengths, window, permutation):  # type: ignore[no-untyped-def]
-    """Write the rows by descending length, equal ones in their order, within windows: a counting sort."""
+    """Write the rows by descending length, stably, within windows: a counting sort."""
     rows = len(row_lengths)
     longest = 0
     for i in range(rows):

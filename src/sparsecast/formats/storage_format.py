@@ -1,4 +1,4 @@
-"""What every storage format can do."""
+"""The interface of storage formats."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from sparsecast.errors import MatrixSizeError, PaddingError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.system.memory import aligned_empty, free_bytes
 
-#: A format that would store more than this many times the non-zeros is refused: beyond it the padding
-#: alone streams longer than any other format needs for the whole product.
+#: A format that stores more than this many times the non-zeros is refused: its padding alone takes longer
+#: than the whole product in another format.
 MAX_PADDING_FACTOR = 10.0
 
 
@@ -34,32 +34,32 @@ class StorageFormat(ABC):
     """
 
     name: ClassVar[str]
-    #: Kinds of benchmark matrices made for some formats only, on which a calibration measures this one: names
-    #: of families with `for_some_formats`, or "mirrored" twins. Every format is measured on all others.
+    #: Kinds of special benchmark matrices on which a calibration measures this format: names of families with
+    #: `for_some_formats`, or "mirrored" twins. Every format is measured on all others.
     benchmark_kinds: ClassVar[tuple[str, ...]] = ()
-    #: Whether `from_csr` has something to do: not for CSR itself.
+    #: Whether `from_csr` converts: not for CSR itself.
     is_converted: ClassVar[bool] = True
-    #: How far `stored_entries` and `predicted_bytes` may lie from the truth, as a share of it: above 0 where
-    #: the size depends on the order of the rows, which RowBlocks do not tell. The bytes may then miss by one
-    #: index a row in addition, for a permutation that there is or is not.
+    #: Greatest relative error of `stored_entries` and `predicted_bytes`: above 0 if the size depends on the
+    #: order of the rows, which RowBlocks do not have. The bytes may then miss by one index per row in
+    #: addition, for a permutation.
     predicted_within: ClassVar[float] = 0.0
-    #: Whether sizes follow from the lengths of the rows. If not, they are predicted for whole matrices whose
-    #: columns ascend in each row, and a row block counts as a small copy of the matrix.
+    #: Whether sizes follow from the lengths of the rows. If not, they are predicted for whole matrices with
+    #: ascending columns in each row, and a row block counts as a small copy of the matrix.
     predicted_from_rows: ClassVar[bool] = True
     #: Whether padding reads x in a column of its own row, or in column 0, so that an x that is not finite
-    #: reaches no other rows.
+    #: affects no other rows.
     pads_with_own_columns: ClassVar[bool] = True
 
     #: Whether threads share the entries of one row. If not, all wait for the thread with the longest row.
     divides_rows: ClassVar[bool] = False
-    #: Whether a thread does rows in slices, each as long as its longest row.
+    #: Whether a thread computes rows in slices, each as long as its longest row.
     has_slices: ClassVar[bool] = False
-    #: Whether the ends of rows are work of their own for a processor. Without such a cost, forecasts rank
-    #: padded formats better.
+    #: Whether the ends of rows cost time on a processor. Without this cost, forecasts rank padded formats
+    #: better.
     counts_row_ends: ClassVar[bool] = True
 
-    #: Parameters of `from_csr` that `stored_entries` and `predicted_bytes` take too. Of a matrix built
-    #: with others, nothing can be predicted.
+    #: Parameters of `from_csr` that `stored_entries` and `predicted_bytes` take too. The sizes of a matrix
+    #: built with other parameters cannot be predicted.
     predicted_parameters: ClassVar[tuple[str, ...]] = ()
 
     shape: tuple[int, int]
@@ -78,8 +78,8 @@ class StorageFormat(ABC):
         Raises
         ------
         FormatError, MatrixSizeError
-            If the format does not suit the matrix; nothing larger than some vectors of its rows has been
-            allocated then.
+            If the format does not suit the matrix. Until then, nothing larger than some vectors of its rows
+            is allocated.
         """
 
     @classmethod
@@ -90,29 +90,29 @@ class StorageFormat(ABC):
     @classmethod
     @abstractmethod
     def predicted_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> NDArray[np.int64]:
-        """Return the size in bytes that each block would have, without building it."""
+        """Return the size in bytes of each block, without building it."""
 
     @classmethod
     def row_end_work(cls, blocks: RowBlocks) -> dict[str, NDArray[Any]]:
-        """Return the kinds of work that the ends of rows are for a processor, or what stands in their place.
+        """Return the kinds of work at the ends of rows on a processor.
 
-        By default each row whose length is not foreseen is a mispredicted branch.
+        By default the mispredicted branches: rows with an unexpected length.
         """
         return {"mispredicted": blocks.mispredicted_rows} if cls.counts_row_ends else {}
 
     @classmethod
     def longest_row_work(cls, blocks: RowBlocks) -> dict[str, NDArray[Any]]:
-        """Return the entries of each block that one warp or thread of a GPU goes through by itself."""
+        """Return the entries of each block that one warp or thread of a GPU computes alone."""
         return {} if cls.divides_rows else {"longest row": blocks.row_length_max}
 
     @classmethod
     def can_hold(cls, blocks: RowBlocks) -> NDArray[np.bool_]:
-        """Tell which blocks this format takes: by default those it pads at most MAX_PADDING_FACTOR times."""
+        """Tell which blocks this format takes: by default those padded at most MAX_PADDING_FACTOR times."""
         return np.asarray(cls.stored_entries(blocks) <= MAX_PADDING_FACTOR * blocks.nnz)
 
     @classmethod  # noqa: B027 - most formats refuse nothing
     def refuse_unsuited(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> None:
-        """Raise a FormatError if this format is not for such a matrix, or is known to lose to CSR."""
+        """Raise a FormatError if this format does not suit the matrix, or is known to be slower than CSR."""
 
     @classmethod
     def refuse_unless_below_csr(
@@ -125,7 +125,7 @@ class StorageFormat(ABC):
         streamed : int64 array of shape (b,)
             Bytes of the arrays that a product of each block reads.
         how : str
-            What the format would make of the matrix, for the message.
+            Description of the matrix in the format, for the message.
         """
         nnz, rows, total = int(blocks.nnz.sum()), int(blocks.rows.sum()), int(streamed.sum())
         plain = nnz * (value_bytes + index_bytes) + (rows + 1) * index_bytes
@@ -155,7 +155,7 @@ class StorageFormat(ABC):
 
     @staticmethod
     def empty(shape: int | tuple[int, ...], like: csr_array[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return new arrays for columns and values, of the types of a matrix."""
+        """Return new arrays for columns and values, with the types of a matrix."""
         return aligned_empty(shape, like.indices.dtype), aligned_empty(shape, like.data.dtype)
 
     @classmethod
@@ -178,9 +178,9 @@ class StorageFormat(ABC):
 
     @classmethod
     def refuse_excess(cls, nnz: int, stored: int, size_bytes: int) -> None:
-        """Do as `refuse_padding`, and raise a MatrixSizeError if the arrays exceed the memory free here.
+        """As `refuse_padding`, and raise a MatrixSizeError if the arrays exceed the free memory.
 
-        It is for `from_csr`, before it allocates.
+        For `from_csr`, before it allocates.
         """
         cls.refuse_padding(nnz, stored, size_bytes)
         available = free_bytes()

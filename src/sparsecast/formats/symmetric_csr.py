@@ -26,9 +26,9 @@ _ZERO, _ONE, _STEP = np.uint64(0), np.uint64(1), np.uint32(1)
 class SymmetricCSR(StorageFormat):
     """The diagonal as a dense vector and the entries below it as CSR: half the bytes of the matrix.
 
-    Only for matrices that equal their transpose bit by bit, with rows that are sorted and free of
-    duplicates, and only for a matrix as a whole: a row block has no mirror image. Each entry below the
-    diagonal is multiplied twice, for its own row and for that of its mirror image.
+    Only for whole matrices that equal their transpose bit by bit, with sorted rows without duplicates; a row
+    block has no mirror image. Each entry below the diagonal is multiplied twice, for its own row and for that
+    of its mirror image.
 
     Attributes
     ----------
@@ -37,9 +37,8 @@ class SymmetricCSR(StorageFormat):
     indices : integer array of shape (entries below the diagonal,)
     data : array of shape (entries below the diagonal,)
     diagonal : array of shape (rows,)
-        0 where the matrix has no entry.
-        A row without an entry there reads an x that it need not have: where that is not finite, the row
-        is NaN.
+        0 where the matrix has no entry. Such a row reads an x that is not in the matrix: where that is not
+        finite, the row is NaN.
     """
 
     name: ClassVar[str] = "symmetric_csr"
@@ -55,7 +54,7 @@ class SymmetricCSR(StorageFormat):
 
     @classmethod
     def from_csr(cls, A: csr_array[Any]) -> Self:
-        """Return `A` as its lower triangle, having compared every entry above the diagonal with it."""
+        """Return the lower triangle of `A`, after every entry above the diagonal was compared with it."""
         rows, cols = A.shape
         if rows != cols:
             raise SymmetryError(
@@ -81,7 +80,7 @@ class SymmetricCSR(StorageFormat):
 
     @classmethod
     def can_hold(cls, blocks: RowBlocks) -> NDArray[np.bool_]:
-        """Tell whether a block is the whole of a symmetric matrix, and not far emptier than its diagonal."""
+        """Tell whether a block is the whole of a symmetric matrix, and not much emptier than its diagonal."""
         is_whole = (blocks.rows == blocks.matrix.rows) & (blocks.matrix.symmetry.triangle_nnz is not None)
         return np.asarray(is_whole & super().can_hold(blocks))
 
@@ -97,7 +96,7 @@ class SymmetricCSR(StorageFormat):
     @staticmethod
     def _below(blocks: RowBlocks) -> NDArray[np.int64]:
         triangle = blocks.matrix.symmetry.triangle_nnz
-        # Of a block that is no symmetric matrix half the entries, so that the numbers stay of one kind.
+        # Half the entries for any other block.
         return blocks.nnz // 2 if triangle is None else blocks.nnz - np.minimum(triangle, blocks.nnz)
 
     @classmethod
@@ -118,7 +117,7 @@ def _refuse_first(odd: NDArray[np.bool_], what: Callable[[int], str]) -> None:
 
 
 def _unmirrored(A: csr_array[Any], row: int) -> str:
-    """Name the first place right of the diagonal in `row` whose mirror image is another."""
+    """Name the first place right of the diagonal in `row` that differs from its mirror image."""
     in_row = {int(A.indices[k]): A.data[k] for k in range(A.indptr[row], A.indptr[row + 1])}
     below = np.flatnonzero(A.indices[: A.indptr[-1]] == row)
     rows = np.searchsorted(A.indptr, below, side="right") - 1
@@ -158,11 +157,11 @@ def _find_diagonal(  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _find_unmirrored(indptr, indices, head, tail, heads, odd, first, last):  # type: ignore[no-untyped-def]
-    """Mark the rows first to last - 1 whose entries above the diagonal are not those of their column.
+    """Mark the rows first to last - 1 whose entries above the diagonal differ from those of their column.
 
-    Rows are walked in order, so what a column holds below the diagonal comes in the order in which the row
-    of that number holds it. `heads` points to the first entry of each row above the diagonal, `head` and
-    `tail` are the first and the last word of each value.
+    Rows are traversed in order, so the entries of a column below the diagonal appear in the order of the
+    mirrored row. `heads` points to the first entry of each row above the diagonal; `head` and `tail` are the
+    first and the last word of each value.
     """
     for i in range(first, np.uint64(len(indptr)) - _ONE):
         k, end = np.uint64(indptr[i]), np.uint64(indptr[i + _ONE])

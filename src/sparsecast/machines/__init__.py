@@ -1,1 +1,1 @@
-"""Machines: their descriptions, and the profiles that hold what was measured on them."""
+"""Machines: descriptions, and profiles with the measurements."""

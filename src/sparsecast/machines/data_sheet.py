@@ -1,4 +1,4 @@
-"""Data sheets: of machines of published results, and of machines that are estimated from one."""
+"""Data sheets of machines of published results, and of machines that are estimated from them."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from sparsecast.machines.gpu import GPU
 
 @dataclass(frozen=True, slots=True)
 class DataSheet:
-    """What vendors publish of a machine and products depend on.
+    """Published figures of a machine that decide the speed of products.
 
     Attributes
     ----------
     bandwidth_bytes_per_s : float
-        Peak of the memory that matrices lie in.
+        Peak bandwidth of the memory of matrices.
     cores : int
         Cores of a processor; multiprocessors, or compute units, of a GPU.
     frequency_hz : float
         Base frequency of a processor, highest clock of a GPU.
     l2_bytes, l3_bytes : int
-        Of all cores together; 0 where there is no third level.
+        Of all cores together; 0 without a third level.
     """
 
     bandwidth_bytes_per_s: float
@@ -39,7 +39,7 @@ class DataSheet:
 
     @property
     def cache_bytes(self) -> int:
-        """Bytes of the caches that products find a small matrix in."""
+        """Bytes of the caches that may hold a small matrix."""
         return self.l2_bytes + self.l3_bytes
 
     @property
@@ -54,10 +54,10 @@ class PublishedMachine:
     Attributes
     ----------
     device : str
-        What computed: ``"cuda"``, ``"hip"`` or ``"omp"``.
+        ``"cuda"``, ``"hip"`` or ``"omp"``.
     sheet : DataSheet
     gpu : GPU or None
-        None of a processor.
+        None for a processor.
     """
 
     device: str
@@ -95,7 +95,7 @@ class PublishedMachine:
 
 @cache
 def published_machines() -> Mapping[str, PublishedMachine]:
-    """Return the machines by the names that the files of results use."""
+    """Return the machines by their names in the files of results."""
     text = resources.files(__package__).joinpath("published_machines.toml").read_text(encoding="utf-8")
     return {
         name: PublishedMachine.of(entry["device"], {**entry["published"], **entry.get("assumed", {})})
@@ -105,16 +105,17 @@ def published_machines() -> Mapping[str, PublishedMachine]:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """From what a machine that nobody measured was made, and how far off such machines are.
+    """Origin of an estimated machine, and the errors of such estimates.
 
     Attributes
     ----------
     like : str
         Name of the measured machine whose times were scaled.
     left_out : int
-        Measured machines that were left out once, and forecast from their data sheet and the others.
+        Number of measured machines that were left out once, and forecast from their data sheet and the
+        others.
     over_start, low, high : tuples of float
-        Ascending logarithms of time over the shortest time of a kernel, and there the ends of the interval of
+        Ascending logarithms of time over the shortest time of a kernel, with the ends of the interval of
         log(measured / forecast) of the machines that were left out.
     """
 
@@ -125,10 +126,10 @@ class Made:
     high: tuple[float, ...]
 
     def widened(self, time_s: float, start_s: float, low_s: float, high_s: float) -> tuple[float, float]:
-        """Return an interval that also holds what the data sheet may be wrong by.
+        """Return an interval that includes the errors of the data sheet.
 
-        The errors of the model and those of the data sheet are taken for independent, as are those of power
-        and time in a forecast of energy.
+        The errors of the model and of the data sheet count as independent, like those of power and time in a
+        forecast of energy.
 
         Parameters
         ----------
@@ -144,7 +145,7 @@ class Made:
         return time_s * math.exp(low), time_s * math.exp(high)
 
     def sentence(self, name: str) -> str:
-        """Return in words that the machine of this name was not measured."""
+        """Return a sentence: the machine of this name was not measured."""
         return (
             f"{name} is estimated from a data sheet, like {self.like}: it was not measured. The model "
             f"sparsecast gives intervals that contain the errors for {self.left_out} measured machines, each "

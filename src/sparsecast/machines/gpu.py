@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class GPU:
-    """What a GPU is made of.
+    """Description of a GPU.
 
     Attributes
     ----------
@@ -18,13 +18,13 @@ class GPU:
     lanes : int
         Threads of a warp: 32, or 64 of a wavefront.
     threads_per_block : int
-        At most.
+        The greatest number.
     memory_bytes, l2_bytes : int
         Device memory and second-level cache.
     clock_hz, memory_clock_hz : int
         The highest clocks.
     compute_capability : (int, int) or None
-        Of CUDA; None on other devices.
+        Of CUDA; None for other devices.
     """
 
     name: str

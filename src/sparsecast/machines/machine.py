@@ -23,10 +23,10 @@ from sparsecast.machines.gpu import GPU
 _CPU_FOLDER = Path("/sys/devices/system/cpu/cpu0")
 _SIMD_FLAGS = ("sse2", "avx", "avx2", "fma", "avx512f", "avx512_bf16", "asimd", "sve", "sve2")
 
-#: What rules of kernels ask for beyond _SIMD_FLAGS.
+#: Instruction sets that rules of kernels need beyond _SIMD_FLAGS.
 _FEATURE_FLAGS = ("avx512_fp16",)
 
-#: The device of a machine without a GPU, and of a question that names none.
+#: The device of a machine without a GPU, and the default of a question.
 PROCESSOR = "cpu"
 
 
@@ -48,14 +48,14 @@ class Cache:
 
 
 def shared_caches(sheet: DataSheet) -> tuple[Cache, ...]:
-    """Return the caches of a data sheet, each as one that all cores share."""
+    """Return the caches of a data sheet, each as one cache of all cores."""
     sizes = (2, sheet.l2_bytes), (3, sheet.l3_bytes)
     return tuple(Cache(level, size, 1) for level, size in sizes if size)
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What a machine is made of.
+    """Description of a machine.
 
     Attributes
     ----------
@@ -64,24 +64,24 @@ class Machine:
     cores, threads : int
         Physical cores, and logical cores that this process may use.
     caches : tuple of Cache
-        Data and unified caches, innermost first; empty where the system does not tell.
+        Data and unified caches, innermost first; empty if unknown.
     simd : tuple of str
         Vector instruction sets among the well-known ones.
     device : str
-        What computes: a member of DEVICES, or what published results call it, such as ``"hip"``.
+        A member of DEVICES, or the name in published results, such as ``"hip"``.
     gpu : GPU or None
-        That device, where it is one; None where the processor computes.
+        That device, if it is a GPU; None for a processor.
     features : tuple of str or None
-        Instruction sets that rules of kernels ask for, in addition to `simd`; None where nobody said.
+        Instruction sets that rules of kernels need, in addition to `simd`; None if unknown.
     published_as : str or None
-        Name under which results that others published were imported. Nothing runs on such a machine here,
-        and all ways of doing the product are those of its Records. None of every other machine.
+        Name of imported published results. Nothing runs on such a machine here, and its Records are all ways
+        of doing the product. None for every other machine.
     source : str or None
-        Where published results are from, and under which licence; None where nobody wrote that down.
+        Source and licence of published results; None if unknown.
     sheet : DataSheet or None
-        Of a machine that others can be made like; None where it is not known here.
+        Basis for estimates of other machines; None if unknown.
     made : Made or None
-        Of a machine that nobody measured; None of every other one.
+        Of an estimated machine; None for every other one.
     """
 
     processor: str
@@ -105,7 +105,7 @@ class Machine:
         """A name for files: device, or processor and threads, and a digest of all that sets the speed.
 
         Memory is left out of the digest: virtual machines of one kind differ in it by some megabytes. A
-        machine of published results has the name that it was imported under.
+        machine of published results has the name of its import.
         """
         if self.published_as is not None:
             return self.published_as
@@ -124,7 +124,7 @@ class Machine:
 
     @classmethod
     def from_dict(cls, described: Mapping[str, Any]) -> Machine:
-        """Return the Machine that `to_dict` described.
+        """Return the Machine that `to_dict` stored.
 
         A ValueError or msgspec.ValidationError says that it is something else.
         """
@@ -135,24 +135,24 @@ class Machine:
 
     @property
     def product_caches(self) -> tuple[Cache, ...]:
-        """The caches that products go through: the GPU's second level, if there is one."""
+        """The caches of a product: the GPU's second level, if there is one."""
         return (Cache(2, self.gpu.l2_bytes, 1),) if self.gpu else self.caches
 
     @property
     def product_memory_bytes(self) -> int:
-        """The memory that matrix and vectors lie in: the GPU's where there is one."""
+        """The memory of matrix and vectors: the GPU's, if there is one."""
         return self.gpu.memory_bytes if self.gpu else self.memory_bytes
 
     def shared_cache_bytes(self, threads: int) -> tuple[int | None, int | None]:
-        """Return the bytes of L2 and of L3 cache that so many threads have together.
+        """Return the bytes of L2 and of L3 cache that `threads` threads have together.
 
-        None if the system does not tell of caches; 0 for a third level that does not exist.
+        None if unknown; 0 for a missing third level.
         """
         sizes = {cache.level: cache.bytes * -(-threads // cache.shared_by) for cache in self.caches}
         return sizes.get(2), sizes.get(3, 0 if sizes else None)
 
     def checked_threads(self, threads: int | None) -> int:
-        """Return `threads`, or all of the machine's for None; an InputError if it has no such number."""
+        """Return `threads`, by default all of the machine's; an InputError for an impossible number."""
         if threads is None:
             return self.threads
         if not 1 <= threads <= self.threads:

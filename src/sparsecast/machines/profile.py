@@ -1,4 +1,4 @@
-"""Profiles: one Parquet file a machine, with its description and everything measured on it."""
+"""Profiles: one Parquet file per machine, with its description and everything measured on it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 SUFFIX = ".parquet"
 
-#: Machines whose profiles are wanted for everybody; each is shipped as soon as one was measured.
+#: Machines whose profiles are wanted; each is shipped once it was measured.
 WANTED = ("nvidia-h200",)
 
 _SHIPPED = Path(__file__).parent / "profiles"
@@ -38,7 +38,7 @@ _MICROBENCHMARKS_KEY = b"sparsecast_microbenchmarks"
 _CHECKSUM_KEY = b"sparsecast_checksum"
 
 
-#: Of a Record, in the table of a profile.
+#: Columns of a Record in the table of a profile.
 _RECORD: Columns = (
     Column("suite", "suite"),
     Column("nnz", "non-zeros"),
@@ -51,16 +51,16 @@ _RECORD: Columns = (
 
 
 class MatrixEntry:
-    """A line of a profile's table of matrices: a measured matrix, without its entries.
+    """A measured matrix in a profile, without its entries.
 
     Parameters
     ----------
     specification : str
-        The key: what Records name, and what makes the matrix again where that is possible.
+        The key in Records, from which the matrix is made again if possible.
     name : str
         For people.
     structure : Structure or mapping
-        A mapping, as `Structure.to_dict` gives it, is read when it is first needed.
+        A mapping, as from `Structure.to_dict`, is read when it is first needed.
     """
 
     def __init__(self, specification: str, name: str, structure: Structure | Mapping[str, Any]) -> None:
@@ -68,7 +68,7 @@ class MatrixEntry:
 
     @cached_property
     def structure(self) -> Structure:
-        """What was known of the matrix when it was measured; a ProfileError if that is damaged."""
+        """The known features of the matrix; a ProfileError if they are damaged."""
         if isinstance(self._stored, Structure):
             return self._stored
         try:
@@ -80,7 +80,7 @@ class MatrixEntry:
             ) from error
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the entry as plain data: what `__init__` takes, by name."""
+        """Return the entry as plain data: the arguments of `__init__`, by name."""
         stored = self._stored.to_dict() if isinstance(self._stored, Structure) else dict(self._stored)
         return {"specification": self.specification, "name": self.name, "structure": stored}
 
@@ -92,9 +92,9 @@ class MatrixEntry:
 
 @dataclass(frozen=True)
 class Profile(Tabular):
-    """Everything learned about one machine; `matrices` has what the Records name, by specification.
+    """Everything measured on one machine; `matrices` has the matrices of the Records, by specification.
 
-    `microbenchmarks` are of several ranks, on one node or on many; there are none in most profiles.
+    `microbenchmarks` are those of several ranks, on one node or more; most profiles have none.
     """
 
     machine: Machine
@@ -115,7 +115,7 @@ class Profile(Tabular):
         return self.machine.name
 
     def structure(self, record: Record) -> Structure:
-        """Return what is known of the matrix of a Record."""
+        """Return the features of the matrix of a Record."""
         return self.matrices[record.matrix].structure
 
     def select(self, *, suite: str | None = None, **candidate: Any) -> list[Record]:
@@ -128,36 +128,31 @@ class Profile(Tabular):
         ]
 
     def with_records(self, records: Iterable[Record], matrices: Iterable[MatrixEntry]) -> Profile:
-        """Return a Profile with these Records added; a new one replaces the old one of the same thing.
+        """Return a Profile with these Records added; a new one replaces an old one of the same identity.
 
-        `matrices` are those that the Records name and the profile lacks, at least.
+        `matrices` has at least the matrices that the profile lacks.
         """
         merged = {record.identity: record for record in (*self.records, *records)}
-        known = {**self.matrices, **_by_specification(matrices)}
-        return dataclasses.replace(self, records=tuple(merged.values()), matrices=known)
+        entries = {**self.matrices, **_by_specification(matrices)}
+        return dataclasses.replace(self, records=tuple(merged.values()), matrices=entries)
 
     def with_bandwidths(self, bandwidths: Iterable[Bandwidth]) -> Profile:
-        """Return a Profile with these Bandwidths added; a new one replaces the old one of the same thing."""
+        """Return a Profile with these Bandwidths added; a new one replaces the old one of the same kind."""
         merged = {(b.kind, b.device, b.threads, b.bytes): b for b in (*self.bandwidths, *bandwidths)}
         return dataclasses.replace(self, bandwidths=tuple(merged.values()))
 
     def with_microbenchmarks(self, microbenchmarks: Iterable[MicroBenchmark]) -> Profile:
-        """Return a Profile with these added; a new one replaces the old one of the same thing."""
+        """Return a Profile with these added; a new one replaces the old one of the same key."""
         every = (*self.microbenchmarks, *microbenchmarks)
         merged = {point.key: point for point in every}
         return dataclasses.replace(self, microbenchmarks=tuple(merged.values()))
 
     def save(self, path: Path | None = None, *, is_packed: bool = False) -> Path:
-        """Write the profile atomically and return where: `path`, or its place in the user's data folder.
+        """Write the profile atomically and return its path: `path`, or its place in the user's data folder.
 
         The file is a Parquet table of the Records, with a checksum in each page. The machine, the matrices,
-        the bandwidths and the micro-benchmarks are JSON in its metadata, with a checksum of their own.
-        Where it `is_packed`, as a shipped profile, the matrices are compressed, and nothing is stored twice.
-
-        Raises
-        ------
-        StorageError
-            If the file cannot be written.
+        the bandwidths and the micro-benchmarks are JSON in its metadata, with their own checksum. If it
+        `is_packed`, as a shipped profile, the matrices are compressed, and nothing is stored twice.
         """
         import pyarrow
 
@@ -170,7 +165,7 @@ class Profile(Tabular):
             _BANDWIDTHS_KEY: [dataclasses.asdict(bandwidth) for bandwidth in self.bandwidths],
         }
         if self.microbenchmarks:
-            described[_MICROBENCHMARKS_KEY] = [dataclasses.asdict(each) for each in self.microbenchmarks]
+            described[_MICROBENCHMARKS_KEY] = [dataclasses.asdict(record) for record in self.microbenchmarks]
         stored = {key: json.dumps(value).encode() for key, value in described.items()}
         if is_packed:
             stored[_MATRICES_KEY] = zlib.compress(stored[_MATRICES_KEY], 9)
@@ -181,13 +176,7 @@ class Profile(Tabular):
 
     @classmethod
     def load(cls, path: Path) -> Profile:
-        """Read a profile.
-
-        Raises
-        ------
-        ProfileError
-            If the file is missing, damaged, no profile, or of another schema.
-        """
+        """Read a profile; a ProfileError if it is missing, damaged, of another schema, or no profile."""
         table = _read_table(path)
         metadata = table.schema.metadata or {}
         if _SCHEMA_KEY not in metadata or _MACHINE_KEY not in metadata:
@@ -205,24 +194,24 @@ class Profile(Tabular):
             rows = table.to_pylist()
             matrices = json.loads(_unpacked(metadata[_MATRICES_KEY]))
             bandwidths = json.loads(metadata[_BANDWIDTHS_KEY])
-            found = cls(
+            stored = cls(
                 Machine.from_dict(json.loads(metadata[_MACHINE_KEY])),
                 tuple(Record.from_row(row) for row in rows),
                 _by_specification(MatrixEntry(**entry) for entry in matrices),
                 tuple(Bandwidth(**row) for row in bandwidths),
-                # Profiles of one process have none.
+                # Absent from profiles of one process.
                 tuple(MicroBenchmark(**row) for row in json.loads(metadata.get(_MICROBENCHMARKS_KEY, b"[]"))),
             )
         except (KeyError, TypeError, ValueError, zlib.error, msgspec.ValidationError) as error:
             raise _not_whole(path, f"lacks {error}") from error
-        unknown = {record.matrix for record in found.records} - set(found.matrices)
+        unknown = {record.matrix for record in stored.records} - set(stored.matrices)
         if unknown:
             raise _not_whole(path, f"lacks the matrix {min(unknown)}")
-        return found
+        return stored
 
     @classmethod
     def load_own(cls, path: Path, machine: Machine) -> Profile:
-        """Read the profile in the place of a machine's own; a ProfileError if it is another machine's."""
+        """Read a machine's own profile; a ProfileError if it is another machine's."""
         profile = cls.load(path)
         if profile.name != machine.name:
             raise ProfileError(
@@ -240,7 +229,7 @@ def _write(table: pyarrow.Table, metadata: Mapping[bytes, bytes], path: Path) ->
 
 
 def _write_packed(table: pyarrow.Table, metadata: Mapping[bytes, bytes], path: Path) -> None:
-    """Write a profile without what pyarrow adds: it stores the metadata of a schema a second time."""
+    """Write a profile without the second copy of the metadata that pyarrow stores in a schema."""
     import pyarrow.parquet
 
     with pyarrow.parquet.ParquetWriter(
@@ -276,29 +265,29 @@ def user_path(name: str) -> Path:
 
 
 def known_profiles() -> dict[str, Path]:
-    """Return the profiles that can be named, by name: those shipped, and instead of them the user's."""
+    """Return the profiles by name: those of the user, and shipped ones of other names."""
     folders = _SHIPPED, home() / "profiles"
     return {path.stem: path for folder in folders for path in sorted(folder.glob(f"*{SUFFIX}"))}
 
 
 def missing_profiles() -> list[str]:
-    """Return the names of WANTED that no profile has."""
+    """Return the names of WANTED without a profile."""
     return [name for name in WANTED if name not in known_profiles()]
 
 
 def find_profile(wanted: str | Path | None = None, here: Machine | None = None) -> Profile:
-    """Return a profile by name or path; without either, that of this machine.
+    """Return a profile by name or path, by default that of this machine.
 
-    `here` is this machine; without it, the one without devices that is detected.
+    `here` is this machine, by default as detected without devices.
     """
     if wanted is None:
         return _own_profile(here or machines.detect())
     path = Path(wanted)
     if path.suffix == SUFFIX or path.parent != Path():
         return Profile.load(path)
-    known = known_profiles()
-    if str(wanted) in known:
-        return Profile.load(known[str(wanted)])
+    profiles = known_profiles()
+    if str(wanted) in profiles:
+        return Profile.load(profiles[str(wanted)])
     if str(wanted) in missing_profiles():
         raise ProfileError(
             f"profile '{wanted}' is missing, not shipped yet: expected Records measured on such a machine; "
@@ -306,8 +295,8 @@ def find_profile(wanted: str | Path | None = None, here: Machine | None = None) 
         )
     if path.exists():
         return Profile.load(path)
-    listed = ", ".join(known)
-    remedy = remedy_for(str(wanted), known, "calibrate, or give a path")
+    listed = ", ".join(profiles)
+    remedy = remedy_for(str(wanted), profiles, "calibrate, or give a path")
     raise UnknownNameError(f"profile '{wanted}' is unknown: known are {listed}; {remedy}")
 
 
@@ -327,7 +316,7 @@ def _read_table(path: Path) -> pyarrow.Table:
 
     try:
         with path.open("rb") as stream:  # given a path, pyarrow would read a folder as well
-            # Not read_table: it imports the data sets of pyarrow, and with them pandas, for a single file.
+            # Not read_table, which imports pandas for a single file.
             return pyarrow.parquet.ParquetFile(stream, page_checksum_verification=True).read()
     except FileNotFoundError as error:
         raise ProfileError(f"{path} does not exist: expected a profile; run sparsecast calibrate") from error

@@ -1,4 +1,4 @@
-"""Figures of data sheets as people write them: 400e9, 400GB/s, 1MiB, 2.4GHz."""
+"""Figures of data sheets as users write them: 400e9, 400GB/s, 1MiB, 2.4GHz."""
 
 from __future__ import annotations
 
@@ -13,20 +13,16 @@ _TEXT = re.compile(r"\s*([0-9.]+(?:e[+-]?[0-9]+)?)\s*([KMGT]I?)?(\S*)\s*", re.IG
 
 
 def quantity(what: str, text: str, unit: str) -> float:
-    """Return a figure in a unit of no prefix, such as ``"B/s"``.
+    """Return a figure in a unit without a prefix, such as ``"B/s"``.
 
-    Parameters
-    ----------
-    what : str
-        What it is of, for the refusal.
-    text : str
-        A number above 0, perhaps with a prefix, decimal or binary, and the unit.
+    `text` is a number above 0, with an optional decimal or binary prefix, and the unit; `what` names it in
+    the refusal.
     """
-    found = _TEXT.fullmatch(text)
+    match = _TEXT.fullmatch(text)
     value = math.nan
-    if found and found[3].lower() in ("", unit.lower()):
+    if match and match[3].lower() in ("", unit.lower()):
         try:
-            value = float(found[1]) * _PREFIXES[(found[2] or "").upper()]
+            value = float(match[1]) * _PREFIXES[(match[2] or "").upper()]
         except ValueError:  # more than one point
             value = math.nan
     if not 0 < value < math.inf:

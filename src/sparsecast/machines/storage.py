@@ -13,15 +13,12 @@ from filelock import FileLock, Timeout
 from sparsecast.errors import BusyError, StorageError
 from sparsecast.system.files import replacement
 
-#: Environment variable that names another folder than the platform's.
+#: Environment variable with another folder than the platform's.
 HOME_VARIABLE = "SPARSECAST_HOME"
 
 
 def home() -> Path:
-    """Return the folder that keeps what the user's machine taught us; it need not exist.
-
-    A StorageError says that the system does not let us look into it.
-    """
+    """Return the user's data folder, which may be missing; a StorageError if it cannot be accessed."""
     if chosen := os.environ.get(HOME_VARIABLE):
         folder = Path(chosen)
     else:
@@ -35,7 +32,7 @@ def home() -> Path:
 
 @contextmanager
 def storage_errors(path: Path) -> Iterator[None]:
-    """Turn what the system says against writing `path` into a StorageError of one line."""
+    """Turn a failed write of `path` into a StorageError of one line."""
     try:
         yield
     except OSError as error:
@@ -46,7 +43,7 @@ def storage_errors(path: Path) -> Iterator[None]:
 
 
 def ensure_writable(folder: Path) -> None:
-    """Create `folder` and try a write in it: a StorageError comes before hours of measuring."""
+    """Create `folder` and try a write in it, so that a StorageError comes before hours of measuring."""
     with storage_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder) as probe:
@@ -55,12 +52,9 @@ def ensure_writable(folder: Path) -> None:
 
 
 def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
-    """Let `write` fill a temporary file in the folder of `path`, then rename it to `path` in one step.
+    """Let `write` fill a temporary file next to `path`, then rename it to `path` in one step.
 
-    Raises
-    ------
-    StorageError
-        If the file cannot be written; what stood at `path` before still stands.
+    A StorageError says that it cannot be written; the old file then stays.
     """
     with storage_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -70,14 +64,9 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
 
 @contextmanager
 def journal(path: Path) -> Iterator[Callable[[str], None]]:
-    """Open a journal for appending; give a function that writes one line and hands it to the system.
+    """Open a journal for appending; yield a function that writes one line and hands it to the system.
 
-    A last line that a killed writer left without its end is dropped, so that the next one starts afresh.
-
-    Raises
-    ------
-    StorageError
-        If a line cannot be written.
+    An incomplete last line of a killed writer is dropped. A StorageError says that a line cannot be written.
     """
     with storage_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -96,10 +85,10 @@ def journal(path: Path) -> Iterator[Callable[[str], None]]:
 
 @contextmanager
 def exclusive(path: Path, waits: bool = False) -> Iterator[None]:
-    """Hold the lock file `path` while the body runs; the system lets go of it if the process dies.
+    """Hold the lock file `path` during the body; the system releases it if the process dies.
 
-    `waits` says to wait for another process that holds it, which is for what takes a moment. Else that is a
-    BusyError. A lock file that cannot be written is a StorageError.
+    If another process holds it, wait if `waits`, for short tasks, else raise a BusyError. A lock file that
+    cannot be written is a StorageError.
     """
     with storage_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)

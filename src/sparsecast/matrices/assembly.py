@@ -1,4 +1,4 @@
-"""Triplets and packed columns of a file turned into CSR.
+"""Converts triplets and packed columns of a file to CSR.
 
 The kernels see indices as unsigned integers, because signed ones cost a wrap-around test on every load.
 """
@@ -23,16 +23,16 @@ Array = npt.NDArray[Any]
 # Longer rows are sorted by merging, others by insertion.
 _INSERTION_LENGTH = 48
 
-#: How an entry off the diagonal also stands at the transposed place, by the symmetry that a file names: not
-#: at all (0), as it is (1), with the other sign (-1) or conjugated (HERMITIAN).
+#: How an off-diagonal entry is repeated at the transposed place, by the symmetry of the file: not at all (0),
+#: as it is (1), negated (-1) or conjugated (HERMITIAN).
 MIRRORS = {"general": 0, "symmetric": 1, "skew-symmetric": -1, "hermitian": 2}
 HERMITIAN = MIRRORS["hermitian"]
 
 
 class Contents(NamedTuple):
-    """What a file holds: rows may be unsorted or hold duplicates; `field` and `symmetry` as in FileFacts.
+    """Contents of a file: rows may be unsorted or hold duplicates; `field` and `symmetry` as in FileFacts.
 
-    `triangle_nnz` is the number of triplets of which a symmetric matrix was made, None of any other one.
+    `triangle_nnz` is the number of stored triplets of a symmetric matrix, None of any other one.
     """
 
     matrix: csr_array[Any]
@@ -44,7 +44,7 @@ class Contents(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What the header of a text file says of the matrix."""
+    """The header of a text file."""
 
     field: str
     symmetry: str
@@ -61,16 +61,16 @@ class Header:
 
     @property
     def whole(self) -> int:
-        """Most entries of the matrix, the mirrored ones included."""
+        """Greatest number of entries of the matrix, with the mirrored ones."""
         return self.stored * (2 if self.mirror else 1)
 
-    def value_type(self, path: Path, asked: np.dtype[Any] | None) -> np.dtype[Any]:
-        wanted = self.held if asked is None else asked
-        require_imaginary(self.held, wanted, str(path))
-        return wanted
+    def value_type(self, path: Path, dtype: np.dtype[Any] | None) -> np.dtype[Any]:
+        value_type = self.held if dtype is None else dtype
+        require_imaginary(self.held, value_type, str(path))
+        return value_type
 
     def check_shape(self, path: Path) -> None:
-        """Refuse a symmetry that only a square matrix has, and entries that have no place."""
+        """Refuse a symmetric matrix that is not square, and entries without rows or columns."""
         rows, cols = self.shape
         if self.mirror and rows != cols:
             problem = f"is called {self.symmetry} and has {rows} rows and {cols} columns"
@@ -79,9 +79,9 @@ class Header:
             raise damaged(path, f"claims {self.stored} entries in a matrix of {rows} rows, {cols} columns")
 
     def check_memory(self, path: Path, value_type: np.dtype[Any], read_bytes: int) -> None:
-        """Refuse the matrix where the memory cannot take what is read and the CSR arrays together.
+        """Refuse the matrix if the memory cannot hold the CSR arrays and what is read at the same time.
 
-        `read_bytes` are those that are held besides the stored values.
+        `read_bytes` counts what is held beside the stored values.
         """
         rows, cols = self.shape
         read_value = max(value_type.itemsize, self.held.itemsize)
@@ -91,7 +91,7 @@ class Header:
         check_memory(path, needed + 2 * index * (rows + 1), what)
 
     def contents(self, rows: Array, cols: Array, values: Array, notes: tuple[str, ...] = ()) -> Contents:
-        """Return the matrix of the stored triplets; say where its diagonal contradicts its symmetry."""
+        """Return the matrix of the stored triplets; a note says if its diagonal contradicts its symmetry."""
         diagonal = values[rows == cols] if self.mirror in (-1, HERMITIAN) else values[:0]
         if self.mirror == -1 and np.any(diagonal != 0):
             notes += ("is called skew-symmetric and holds a diagonal that is not 0, kept as it is",)
@@ -105,16 +105,16 @@ class Header:
 def from_triplets(
     rows: Array, cols: Array, values: Array, shape: tuple[int, int], mirror: int = 0
 ) -> csr_array[Any]:
-    """Compress triplets by rows; entries of a row keep their order, so it is sorted where they came sorted.
+    """Compress triplets by rows; the entries of a row keep their order.
 
     Parameters
     ----------
     rows, cols : ndarray of int32 or int64, shape (stored,)
-        Row and column numbers from 0, both of one type and inside `shape`; the caller has checked.
+        Row and column numbers from 0, both of one type, already checked against `shape`.
     values : ndarray of shape (stored,)
     shape : tuple of int
     mirror : int
-        One of MIRRORS: how each triplet off the diagonal also stands at the transposed place.
+        One of MIRRORS: how an off-diagonal triplet is repeated at the transposed place.
     """
     width = index_dtype(*shape, len(rows) * (2 if mirror else 1))
     rows, cols = unsigned(rows), unsigned(cols)
@@ -129,7 +129,7 @@ def from_triplets(
 
 
 def from_packed(values: Array, shape: tuple[int, int], mirror: int = 0) -> csr_array[Any]:
-    """Compress a dense matrix given column by column, leaving its zeros out.
+    """Compress a dense matrix, given column by column, without its zeros.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ def from_packed(values: Array, shape: tuple[int, int], mirror: int = 0) -> csr_a
 
 @njit(cache=True)
 def _mirrored(value, mirror):  # type: ignore[no-untyped-def]
-    """Return the value at the transposed place; no product, in which infinity times 0 would become NaN."""
+    """Return the value at the transposed place. No product is used, since infinity times 0 would be NaN."""
     if mirror == HERMITIAN:
         return np.conj(value)
     return value if mirror > 0 else -value
@@ -184,7 +184,7 @@ def _place_triplets(rows, cols, values, mirror, slots, indices, data):  # type: 
 
 @njit(cache=True)
 def sort_rows(indptr, indices, data):  # type: ignore[no-untyped-def]
-    """Sort the rows in place; stably, unlike SciPy, so that mirrored duplicates are summed in one order."""
+    """Sort the rows in place, stably (unlike SciPy): mirrored duplicates are then summed in one order."""
     for row in range(indptr.size - 1):
         begin, end = np.int64(indptr[row]), np.int64(indptr[row + 1])
         if end - begin > _INSERTION_LENGTH:

@@ -1,7 +1,7 @@
 """The atlas: Structures of real matrices, from which a calibration makes twins to learn from.
 
-The shipped file has counts and histograms only. `python benchmarks/run.py atlas` derives it from a collection
-of matrices, and puts the twins in an order that covers the space of features at every length.
+The shipped file holds counts and histograms only. `python benchmarks/run.py atlas` derives it from a
+collection of matrices, and orders the twins so that any number of them covers the space of features.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from sparsecast.features.structure import Structure
 from sparsecast.matrices.synthesis import mirrored
 from sparsecast.matrices.twin_synthesis import twin
 
-#: Sizes of twins, and their entries over those of the original. Twins are not symmetric, but for these.
+#: Sizes of twins, and their entries over those of the original. Only the mirrored twins are symmetric.
 MIRRORED = "mirrored"
 SIZES = {"third": 1 / 3, "whole": 1.0, "triple": 3.0, MIRRORED: 1.0}
 
@@ -38,7 +38,7 @@ class AtlasEntry:
     block : int
         Side of the blocks whose fill its twins keep.
     digest : str
-        Of the file that it was derived from, as in the specification of a file: both are one group.
+        Of its file, as in the specification of a file: twin and file are one group in cross-validation.
     """
 
     structure: Structure
@@ -56,8 +56,8 @@ class Atlas:
 
     def to_bytes(self) -> bytes:
         entries = {
-            name: {"digest": each.digest, "block": each.block, "structure": each.structure.to_dict()}
-            for name, each in self.entries.items()
+            name: {"digest": entry.digest, "block": entry.block, "structure": entry.structure.to_dict()}
+            for name, entry in self.entries.items()
         }
         text = json.dumps({"source": dict(self.source), "order": self.order, "entries": entries})
         return gzip.compress(text.encode(), mtime=0)
@@ -66,8 +66,8 @@ class Atlas:
     def from_bytes(cls, stored: bytes) -> Atlas:
         read = json.loads(gzip.decompress(stored))
         entries = {
-            name: AtlasEntry(Structure.from_dict(each["structure"]), int(each["block"]), each["digest"])
-            for name, each in read["entries"].items()
+            name: AtlasEntry(Structure.from_dict(entry["structure"]), int(entry["block"]), entry["digest"])
+            for name, entry in read["entries"].items()
         }
         return cls(read["source"], entries, tuple((name, size) for name, size in read["order"]))
 
@@ -81,8 +81,8 @@ def atlas_matrix(name: str, size: str) -> csr_array:
     """Return a twin of an entry of the atlas, in one of SIZES.
 
     A third has the first rows of the twin; columns beyond a third are folded back, so that rows keep their
-    lengths. A triple has the twin three times on its diagonal. The mirrored one has one triangle of the twin,
-    that with more entries, and its mirror image.
+    lengths. A triple has the twin three times on its diagonal. The mirrored one has the triangle of the twin
+    with more entries, and its mirror image.
     """
     entry = _entry(name)
     if entry is None or size not in SIZES:
@@ -105,7 +105,7 @@ def atlas_matrix(name: str, size: str) -> csr_array:
 
 
 def _third(whole: csr_array) -> csr_array:
-    rows, cols = (max(1, each // 3) for each in whole.shape)
+    rows, cols = (max(1, dimension // 3) for dimension in whole.shape)
     end = whole.indptr[rows]
     indices = whole.indices[:end] % np.asarray(cols, dtype=whole.indices.dtype)
     third = csr_array((whole.data[:end], indices, whole.indptr[: rows + 1]), shape=(rows, cols))
@@ -118,12 +118,12 @@ def _entry(name: str) -> AtlasEntry | None:
 
 
 def atlas_entries(name: str, size: str) -> int:
-    """Return about the number of entries of `atlas_matrix`, 0 for an unknown one."""
+    """Return the approximate number of entries of `atlas_matrix`, 0 for an unknown one."""
     entry = _entry(name)
     return int(SIZES.get(size, 0.0) * entry.structure.nnz) if entry else 0
 
 
 def atlas_group(name: str) -> str:
-    """Return the group of an entry's twins in cross-validation: that of the file it was derived from."""
+    """Return the group of an entry's twins in cross-validation: the digest of the original file."""
     entry = _entry(name)
     return entry.digest if entry else name

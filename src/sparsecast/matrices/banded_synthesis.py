@@ -1,8 +1,8 @@
 """Synthetic matrices with a chosen density, block size, spread over ten bands, and row lengths.
 
-Gahvari et al. 2007, section III, describe a practical matrix by these, and generate others like it.
-Everything is counted out before anything is drawn: the blocks of each row of blocks, then how many of them
-lie in each band. Only where in its band a block lies is drawn.
+Gahvari et al. 2007, section III, describe a practical matrix by these numbers and generate others like it.
+Here the blocks of each row of blocks are counted first, then those in each of its bands. Only the place of a
+block in its band is drawn at random.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from sparsecast.matrices.synthesis import (
 from sparsecast.system.integers import GOLDEN, index_dtype, mixed, stream_of
 from sparsecast.system.jit import njit
 
-#: Relative standard deviation of the row lengths. Wang 2017 names the distributions and
-#: leaves their spread open. A power law of relative deviation 1 has the exponent 2.4. None is that of blocks
-#: thrown at rows at random, 1 / sqrt(mean), which cannot be chosen.
+#: Relative standard deviation of the row lengths. Wang 2017 names the distributions and leaves their spread
+#: open. A power law of relative deviation 1 has the exponent 2.4. The binomial has 1 / sqrt(mean), which
+#: cannot be chosen.
 SPREADS = {"fixed": 0.0, "normal": 0.25, "uniform": 0.5, "power": 1.0, "binomial": None}
 
 _ZERO, _ONE, _HALF_BITS = np.uint64(0), np.uint64(1), np.uint64(32)
@@ -57,7 +57,7 @@ Index = np.dtype[np.signedinteger[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """Blocks instead of entries: which are counted out and drawn."""
+    """Blocks to count and to draw."""
 
     block_rows: int
     block_cols: int
@@ -84,24 +84,23 @@ def banded_matrix(
     rows : int
         Rows and columns, rounded down to a multiple of lcm(r, c), so that blocks are whole.
     nnz_per_row : float
-        Mean entries a row. The matrix has ``round(rows * nnz_per_row / (r * c))`` blocks, exactly.
+        Mean entries per row. The matrix has exactly ``round(rows * nnz_per_row / (r * c))`` blocks.
     block : (int, int)
         Rows r and columns c of the dense blocks, which are aligned at multiples of r and c.
     bands : sequence of ten floats, optional
-        Shares of the entries by distance from the diagonal, in steps of a tenth of the dimension; they sum
-        to 1. By default those that `band_statistics` has for this density. Each band has its share of the
-        blocks, rounded by largest remainder, as far as its rows have places and are long enough; what a band
-        cannot take goes to the next one inwards, and at last to free places of the same row.
-        Distances are counted in blocks.
+        Shares of the entries by distance from the diagonal, in steps of a tenth of the dimension, with the
+        sum 1. Default: those of `band_statistics` for this density. Shares are rounded to whole blocks by
+        largest remainder. What the rows of a band cannot take goes to the next band inwards, and at last to
+        free places of the same row. Distances are counted in blocks.
     lengths : str
-        Distribution of the blocks a row of blocks: ``"fixed"`` (as equal as whole numbers allow),
+        Distribution of the blocks per row of blocks: ``"fixed"`` (as equal as whole numbers allow),
         ``"normal"`` (the sum of twelve uniform numbers), ``"uniform"``, ``"power"`` (Pareto) or
-        ``"binomial"`` (each block is thrown at a row at random). What lies beyond 0 or the columns is cut
-        off, and the rest scaled to the exact total. Their relative standard deviation is that of SPREADS.
+        ``"binomial"`` (each block goes to a random row), with the relative deviation of SPREADS. Lengths
+        are cut off at 0 and at the columns, and scaled to the exact total.
     symmetric : bool
         Whether the matrix equals its transpose. The diagonal is then full, or lacks one block to make the
-        count even; `lengths` are the lower triangle's, in proportion to the places the bands have there, so
-        those of whole rows scatter; bands but the first hold even numbers of blocks.
+        count even. `lengths` apply to the lower triangle, in proportion to the places of the bands there;
+        whole rows scatter more. All bands but the first hold even numbers of blocks.
     seed : int
         Same arguments, same matrix, on every machine.
 
@@ -166,21 +165,21 @@ def _checked(
     return size, blocks
 
 
-def _checked_shares(bands: Sequence[float]) -> NDArray[np.float64]:
-    shares = np.asarray(bands, dtype=np.float64)
-    if shares.shape != (BANDS,) or not (shares >= 0).all() or abs(shares.sum() - 1) > 1e-6:
+def _checked_shares(shares: Sequence[float]) -> NDArray[np.float64]:
+    array = np.asarray(shares, dtype=np.float64)
+    if array.shape != (BANDS,) or not (array >= 0).all() or abs(array.sum() - 1) > 1e-6:
         raise InputError(
-            f"bands {list(bands)}: expected {BANDS} shares of at least 0 that sum to 1; "
+            f"bands {list(shares)}: expected {BANDS} shares of at least 0 that sum to 1; "
             "divide them by their sum"
         )
-    return shares
+    return array
 
 
 def _weights(count: int, blocks: int, lengths: str, seed: int) -> Whole:
-    """Return numbers in proportion to the lengths of rows that have so many blocks together."""
+    """Return numbers in proportion to the lengths of `count` rows that have `blocks` blocks together."""
     if lengths not in SPREADS:
-        *known, last = SPREADS
-        raise InputError(f"lengths '{lengths}': expected {', '.join(known)} or {last}; name one of them")
+        expected = ", ".join(SPREADS)
+        raise InputError(f"lengths '{lengths}': expected one of {expected}; name one of them")
     spread = SPREADS[lengths]
     if spread is None:
         thrown = np.zeros(count, dtype=np.int64)
@@ -239,7 +238,7 @@ def _symmetric_pattern(
 
 
 def _places_below(grid: Grid, shares: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return for each row its places left of the diagonal, each band's weighing as much as its share."""
+    """Return for each row its places left of the diagonal, weighted by the share of their band."""
     first, end = np.maximum(1, grid.edges[:-1]), grid.edges[1:]
     rows = grid.block_rows
     # Row i has min(i + 1, end) - first of them: one more with every row from `first` on, up to `end`.
@@ -251,7 +250,7 @@ def _places_below(grid: Grid, shares: NDArray[np.float64]) -> NDArray[np.float64
 
 
 def _drawn(grid: Grid, wanted: Whole, lengths: Whole, seed: int, index: Index) -> tuple[Indices, Indices]:
-    """Return a pattern with these blocks a row and, where rows admit, a band."""
+    """Return a pattern with given blocks per row and, where the rows permit, per band."""
     counts = np.empty((BANDS, grid.block_rows), dtype=np.uint32)
     _spread_over_bands(lengths, grid.diagonal, grid.edges, grid.is_lower, wanted, counts)
     indptr = starts_of(lengths, index)
@@ -281,10 +280,10 @@ def _rounded(shares: NDArray[np.float64], total: int) -> Whole:
 
 @njit(cache=True, nogil=True)
 def _throw(blocks, seed, out):  # type: ignore[no-untyped-def]
-    """Count how many of the blocks each row gets, all rows being as likely."""
+    """Assign each block to a random row and count the blocks of each row."""
     stream = ~stream_of(seed)
-    for each in range(blocks):
-        bits = mixed(stream + np.uint64(each) * GOLDEN) >> _HALF_BITS
+    for block in range(blocks):
+        bits = mixed(stream + np.uint64(block) * GOLDEN) >> _HALF_BITS
         out[(bits * np.uint64(out.size)) >> _HALF_BITS] += 1
 
 
@@ -303,43 +302,43 @@ def _sides(diagonal, edges, band, is_lower):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _most(left, diagonal, edges, band, is_lower):  # type: ignore[no-untyped-def]
-    """Return how many of the blocks that are left a row can have in a band."""
+def _most(remaining, diagonal, edges, band, is_lower):  # type: ignore[no-untyped-def]
+    """Return how many of the remaining blocks a row can have in a band."""
     _, first, _, second = _sides(diagonal, edges, band, is_lower)
-    return min(left, first + second)
+    return min(remaining, first + second)
 
 
 @njit(cache=True, nogil=True)
 def _spread_over_bands(lengths, diagonals, edges, is_lower, wanted, counts):  # type: ignore[no-untyped-def]
-    """Write the blocks of each row in each band: each row gets its length, each band its own if it can."""
-    # From the outermost band inwards: each is within reach of fewer rows than the next, so none takes what
-    # only another one could use. Rows share a band in proportion to what they can still take.
-    left = lengths.copy()
+    """Write the blocks of each row in each band: exact row lengths, exact bands where possible."""
+    # From the outermost band inwards, since an outer band reaches fewer rows than the next one. Rows share a
+    # band in proportion to what they can still take.
+    remaining = lengths.copy()
     carried = 0
     for band in range(BANDS - 1, -1, -1):
         total = 0
         for row in range(lengths.size):
-            total += _most(left[row], diagonals[row], edges, band, is_lower)
+            total += _most(remaining[row], diagonals[row], edges, band, is_lower)
         want = min(wanted[band] + carried, total)
         carried += wanted[band] - want
         error = 0
         for row in range(lengths.size):
-            most = _most(left[row], diagonals[row], edges, band, is_lower)
-            if want == total:  # everything that is left, or nothing
+            most = _most(remaining[row], diagonals[row], edges, band, is_lower)
+            if want == total:  # all that the rows can take
                 count = most
             else:
                 error += most * want
                 count = error // total if error >= total and want > 0 else 0
                 error -= count * total
             counts[band, row] = count
-            left[row] -= count
+            remaining[row] -= count
     for row in range(lengths.size):
         for band in range(BANDS):
-            if left[row] > 0:
+            if remaining[row] > 0:
                 _, first, _, second = _sides(diagonals[row], edges, band, is_lower)
-                more = min(left[row], first + second - counts[band, row])
+                more = min(remaining[row], first + second - counts[band, row])
                 counts[band, row] += more
-                left[row] -= more
+                remaining[row] -= more
 
 
 @njit(cache=True, nogil=True)
@@ -369,22 +368,22 @@ def _draw(counts, diagonals, edges, is_lower, seed, gaps, indices):  # type: ign
 
 @njit(cache=True, nogil=True)
 def _draw_distinct(stream, first, width, count, gaps, indices, at):  # type: ignore[no-untyped-def]
-    """Write `count` sorted distinct columns of `width` from `first` on; return where the next ones go."""
+    """Write `count` sorted distinct columns of `width` from `first` on; return the next free place."""
     if count == 1:
         bits = mixed(stream + np.uint64(at) * GOLDEN)
         indices[at] = first + np.int64(((bits >> _HALF_BITS) * np.uint64(width)) >> _HALF_BITS)
         return at + 1
     # Sorted uniform numbers, from exponential gaps between them; the k-th moves on by k, so none repeats.
     total = gaps[mixed(~(stream + np.uint64(at) * GOLDEN)) >> np.uint64(64 - _GAP_BITS)]
-    for each in range(at, at + count):
-        gap = gaps[mixed(stream + np.uint64(each) * GOLDEN) >> np.uint64(64 - _GAP_BITS)]
-        indices[each] = gap
+    for place in range(at, at + count):
+        gap = gaps[mixed(stream + np.uint64(place) * GOLDEN) >> np.uint64(64 - _GAP_BITS)]
+        indices[place] = gap
         total += gap
     scale = np.float64(width - count + 1) / np.float64(total)
     total = 0
-    for each in range(at, at + count):
-        total += indices[each]
-        indices[each] = first + (each - at) + np.int64(np.float64(total) * scale)
+    for place in range(at, at + count):
+        total += indices[place]
+        indices[place] = first + (place - at) + np.int64(np.float64(total) * scale)
     return at + count
 
 

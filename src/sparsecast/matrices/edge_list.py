@@ -1,7 +1,7 @@
 """Edge lists: a graph as text, a line "from to" or "from to weight" for each edge, as SNAP publishes them.
 
-The numbers stand between blanks, tabs, commas or semicolons. Lines that begin with # or % are comments. What
-a comment says of the graph is not relied on: an undirected one whose edges stand there once is read as is.
+The separators are blanks, tabs, commas or semicolons. Lines that begin with # or % are comments. An
+undirected graph whose edges are listed once is read as it is, whatever a comment says.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _SHOWN = 160
 #: Parsed at a time: long enough that a call costs nothing beside it.
 _PIECE_BYTES = 1 << 24
 
-#: Held for an edge while a graph is read: both ends and the weight, once read, once sorted, once compressed.
+#: Bytes for an edge while a graph is read: both ends and the weight, once read, sorted and compressed.
 _EDGE_BYTES = 3 * 24
 
 
@@ -48,11 +48,10 @@ class _Edges(NamedTuple):
     weights: NDArray[np.float64]
 
 
-def read_edge_list(path: Path, asked: np.dtype[Any] | None) -> Contents:
-    """Read an edge list, plain or gzip: entry (i, j) is the weight of an edge i -> j, 1 where none is given.
+def read_edge_list(path: Path, dtype: np.dtype[Any] | None) -> Contents:
+    """Read an edge list, plain or gzip: entry (i, j) is the weight of an edge i -> j, by default 1.
 
-    Nodes are those that have an edge, in the order of their numbers. Where numbers are left out, a note says
-    so.
+    Nodes without an edge are left out and the others renumbered; a note says so.
     """
     lines = _Lines(path)
     with failures_of(path), TextSource(path, 0) as source:
@@ -71,7 +70,7 @@ def read_edge_list(path: Path, asked: np.dtype[Any] | None) -> Contents:
         )
     width = index_dtype(len(nodes), len(nodes), len(weights))
     start, end = places.reshape(ends.shape).astype(width)
-    values = weights.astype(np.float64 if asked is None else asked)
+    values = weights.astype(np.float64 if dtype is None else dtype)
     matrix = from_triplets(start, end, values, (len(nodes), len(nodes)))
     return Contents(matrix, "real" if lines.columns == 3 else "pattern", notes=tuple(notes))
 
@@ -93,7 +92,7 @@ def _pieces(source: TextSource) -> Iterator[bytes]:
 
 
 class _Lines:
-    """Parses lines of edges; all have as many numbers as the first one."""
+    """Parser of lines of edges, all with as many numbers as the first one."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -112,7 +111,7 @@ class _Lines:
         return self._edges_of(lines)
 
     def _without_comments(self, text: bytes) -> bytes:
-        """Return the lines that are no comments; learn the number of columns from the first one."""
+        """Return the lines that are no comments; the first one sets the number of columns."""
         kept = []
         for line in text.split(b"\n"):
             words = line.strip()
@@ -142,7 +141,7 @@ class _Lines:
         names = ["from", "to", "weight"][: self.columns]
         kinds = {"from": pyarrow.int64(), "to": pyarrow.int64(), "weight": pyarrow.float64()}
         try:
-            found = csv.read_csv(
+            table = csv.read_csv(
                 pyarrow.BufferReader(lines),
                 read_options=csv.ReadOptions(column_names=names, use_threads=False),
                 parse_options=csv.ParseOptions(delimiter=" ", quote_char=False),
@@ -152,10 +151,10 @@ class _Lines:
             # Its rows are counted from the beginning of a piece, and without comments.
             why = re.sub(r"Row #\d+: ", "", str(error))[:_SHOWN]
             raise damaged(self.path, f"is no edge list ({why})", _EXPECTED) from error
-        ends = np.stack([found[name].to_numpy() for name in names[:2]])
+        ends = np.stack([table[name].to_numpy() for name in names[:2]])
         if ends.min() < 0:
             raise damaged(self.path, f"has a node {ends.min()}", _EXPECTED)
-        return _Edges(ends, found["weight"].to_numpy() if self.columns == 3 else np.ones(ends.shape[1]))
+        return _Edges(ends, table["weight"].to_numpy() if self.columns == 3 else np.ones(ends.shape[1]))
 
 
 def _is_number(word: bytes) -> bool:

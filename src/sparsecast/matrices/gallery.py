@@ -1,8 +1,7 @@
 """Matrices of well-known problems, by name and parameters: ``gallery("poisson3d", n=100)``.
 
-Every one is a function of integers and of nothing else: the same call gives the same matrix on every
-machine. Results are canonical CSR (sorted, without duplicates) in float64, complex128 where the problem is
-complex, with int32 indices where they suffice.
+The same call gives the same matrix on every machine: canonical CSR (sorted, without duplicates) in float64 or
+complex128, with int32 indices where they suffice.
 """
 
 from __future__ import annotations
@@ -66,13 +65,13 @@ def gallery(name: str, /, **parameters: int) -> csr_array:
     >>> gallery("poisson2d", n=3).shape
     (9, 9)
     """
-    known = gallery_parameters(name)
+    accepted = gallery_parameters(name)
     values = {}
     for key, value in parameters.items():
-        if key not in known:
+        if key not in accepted:
             raise UnknownNameError(
-                f"parameter '{key}' of gallery '{name}' is unknown: known are {', '.join(known)}; "
-                f"{remedy_for(key, known, 'name one')}"
+                f"parameter '{key}' of gallery '{name}' is unknown: known are {', '.join(accepted)}; "
+                f"{remedy_for(key, accepted, 'name one')}"
             )
         values[key] = _integer(name, key, value)
     return _GALLERY[name](**values)
@@ -94,18 +93,12 @@ def gallery_names() -> list[str]:
 
 
 def gallery_parameters(name: str) -> dict[str, int | None]:
-    """Return the parameters of a matrix with their defaults; None is one that follows from the others.
-
-    Raises
-    ------
-    UnknownNameError
-        If the gallery has no matrix `name`.
-    """
-    return {key: each.default for key, each in inspect.signature(_made_by(name)).parameters.items()}
+    """Return the parameters of a matrix with their defaults; None follows from the others."""
+    return {key: parameter.default for key, parameter in inspect.signature(_made_by(name)).parameters.items()}
 
 
 def gallery_summary(name: str) -> str:
-    """Return one line that says what a matrix is, with the errors of `gallery_parameters`."""
+    """Return one line that describes a matrix."""
     return (inspect.getdoc(_made_by(name)) or "").splitlines()[0]
 
 
@@ -155,7 +148,7 @@ def poisson3d(n: int = 100, points: int = 7) -> csr_array:
     if points not in (7, 27):
         raise InputError(f"points = {points} for gallery 'poisson3d': expected 7 or 27; give one of these")
     reach = 1 if points == 7 else 3
-    offsets = [each for each in _neighbours() if sum(map(abs, each)) <= reach]
+    offsets = [offset for offset in _neighbours() if sum(map(abs, offset)) <= reach]
     return _stencil("poisson3d", (n, n, n), offsets, _laplace(offsets))
 
 
@@ -205,23 +198,25 @@ def random(n: int = 1_000_000, cols: int | None = None, nnz_per_row: int = 8, se
     return canonical(data, indices.reshape(-1), indptr, (n, cols))
 
 
-def rmat(scale: int = 18, degree: int = 16, seed: int = 0) -> csr_array:
-    """Power-law graph of 2**scale nodes and degree edges a node; an edge drawn k times has value k.
+def rmat(scale: int = 18, degree: int = 16, seed: int = 0, rows: int = 0, edges: int = 0) -> csr_array:
+    """Power-law graph of 2**scale nodes, or so many rows, and degree edges a node, or so many edges.
 
-    Recursive matrix of Chakrabarti, Zhan, Faloutsos 2004 with chances 0.57, 0.19, 0.19, 0.05. Nodes keep
-    the numbers that the recursion gives them, so the busy ones come first.
+    An edge drawn k times has value k. Recursive matrix of Chakrabarti, Zhan, Faloutsos 2004 with chances
+    0.57, 0.19, 0.19, 0.05. Nodes keep the numbers that the recursion gives them, so the busy ones come first.
+    With rows, which are no power of two, edges of nodes beyond them are drawn again.
     """
     _check("rmat", 0, most=40, scale=scale)
-    _check("rmat", 0, degree=degree, seed=seed)
-    nodes = 2**scale
-    edges = nodes * degree
+    _check("rmat", 0, most=2**40, rows=rows)
+    _check("rmat", 0, degree=degree, seed=seed, edges=edges)
+    nodes = rows or 2**scale
+    edges = edges or nodes * degree
     require_memory(
         edges * _COORDINATE_BYTES + nodes * 16, f"gallery 'rmat' with {nodes} nodes and {edges} edges"
     )
     index = index_dtype(edges, nodes)
-    rows, columns = np.empty(edges, dtype=index), np.empty(edges, dtype=index)
-    _draw_recursive_edges(np.uint64(scale), np.uint64(seed % 2**64), rows, columns)
-    return _from_coordinates(np.ones(edges), rows, columns, nodes)
+    sources, targets = np.empty(edges, dtype=index), np.empty(edges, dtype=index)
+    _draw_recursive_edges(np.uint64(nodes), np.uint64(seed % 2**64), sources, targets)
+    return _from_coordinates(np.ones(edges), sources, targets, nodes)
 
 
 def arrow(n: int = 1_000_000, dense_rows: int = 3) -> csr_array:
@@ -262,7 +257,7 @@ def circuit(n: int = 1_000_000, seed: int = 0) -> csr_array:
     second = nodes[generator.random(n) < _CIRCUIT_SECOND]
     far = nodes[generator.random(n) < _CIRCUIT_FAR]
     starts = [nodes, second, far]
-    ends = [each + generator.geometric(1.0 / _CIRCUIT_NEAR, each.size) for each in (nodes, second)]
+    ends = [sources + generator.geometric(1.0 / _CIRCUIT_NEAR, sources.size) for sources in (nodes, second)]
     ends.append(generator.integers(0, n, far.size))
     for net in generator.integers(0, n, _CIRCUIT_NETS):
         touched = nodes[generator.random(n) < _CIRCUIT_SUPPLY]
@@ -281,8 +276,8 @@ def circuit(n: int = 1_000_000, seed: int = 0) -> csr_array:
 
 
 _GALLERY: dict[str, Callable[..., csr_array]] = {
-    each.__name__: each
-    for each in (poisson2d, helmholtz2d, poisson3d, elasticity3d, banded, random, rmat, arrow, circuit)
+    function.__name__: function
+    for function in (poisson2d, helmholtz2d, poisson3d, elasticity3d, banded, random, rmat, arrow, circuit)
 }
 
 
@@ -319,12 +314,12 @@ def _from_coordinates(
 
 
 def _five_points() -> list[tuple[int, int, int]]:
-    """Return the offsets of a node and its four neighbours in a plane in the order of their columns."""
-    return [each for each in _neighbours() if each[0] == 0 and abs(each[1]) + abs(each[2]) <= 1]
+    """Return the offsets of a node and its four neighbours in a plane, by column."""
+    return [offset for offset in _neighbours() if offset[0] == 0 and abs(offset[1]) + abs(offset[2]) <= 1]
 
 
 def _neighbours() -> list[tuple[int, int, int]]:
-    """Return the 27 offsets of a node and its neighbours in the order of their columns."""
+    """Return the 27 offsets of a node and its neighbours, by column."""
     return [(dz, dy, dx) for dz in (-1, 0, 1) for dy in (-1, 0, 1) for dx in (-1, 0, 1)]
 
 
@@ -345,7 +340,7 @@ def _elasticity(offsets: list[tuple[int, int, int]]) -> NDArray[np.float64]:
     shape functions of the two nodes. On a regular grid each integral is a product of three integrals over
     one axis, tabulated here for a neighbour before, at and after the node.
     """
-    tables = {  # whether the first, and the second, shape function is derived along this axis
+    tables = {  # by whether the first and the second shape function are derived along this axis
         (False, False): (1 / 6, 2 / 3, 1 / 6),
         (True, True): (-1.0, 2.0, -1.0),
         (True, False): (0.5, 0.0, -0.5),
@@ -398,56 +393,66 @@ def _fill_stencil(grid, offsets, values, indptr, indices, data):  # type: ignore
     for z in range(grid[0]):
         for y in range(grid[1]):
             for x in range(grid[2]):
-                found = 0
-                for each in range(len(offsets)):
-                    inside_z = 0 <= z + offsets[each, 0] < grid[0]
-                    inside_y = 0 <= y + offsets[each, 1] < grid[1]
-                    inside_x = 0 <= x + offsets[each, 2] < grid[2]
-                    present[found] = each
-                    found += inside_z & inside_y & inside_x
+                count = 0
+                for neighbour in range(len(offsets)):
+                    inside_z = 0 <= z + offsets[neighbour, 0] < grid[0]
+                    inside_y = 0 <= y + offsets[neighbour, 1] < grid[1]
+                    inside_x = 0 <= x + offsets[neighbour, 2] < grid[2]
+                    present[count] = neighbour
+                    count += inside_z & inside_y & inside_x
                 node = (z * grid[1] + y) * grid[2] + x
                 for i in range(unknowns):
-                    for each in present[:found]:
-                        step = (offsets[each, 0] * grid[1] + offsets[each, 1]) * grid[2] + offsets[each, 2]
+                    for neighbour in present[:count]:
+                        step = (offsets[neighbour, 0] * grid[1] + offsets[neighbour, 1]) * grid[2] + offsets[
+                            neighbour, 2
+                        ]
                         for j in range(unknowns):
                             indices[entry] = (node + step) * unknowns + j
-                            data[entry] = values[each, i, j]
+                            data[entry] = values[neighbour, i, j]
                             entry += 1
                     row += 1
                     indptr[row] = entry
 
 
 @njit(cache=True, nogil=True)
-def _draw_recursive_edges(scale, seed, rows, columns):  # type: ignore[no-untyped-def]
+def _draw_recursive_edges(nodes, seed, rows, columns):  # type: ignore[no-untyped-def]
     stream = stream_of(seed)
+    scale = np.uint64(0)
+    while np.uint64(1) << scale < nodes:
+        scale += np.uint64(1)
     draws = (scale + np.uint64(3)) // np.uint64(4)
     counter = np.uint64(0)
     for edge in range(rows.size):
-        row, column, level = np.uint64(0), np.uint64(0), np.uint64(0)
-        for _ in range(draws):
-            bits = mixed(stream + counter * GOLDEN)
-            counter += np.uint64(1)
-            # Each level of the recursion takes 16 of the 64 bits.
-            for _ in range(np.uint64(4)):
-                if level < scale:
-                    draw = bits & np.uint64(0xFFFF)
-                    lower = np.uint64(draw >= _RMAT_UP_TO_B)
-                    right = np.uint64(draw >= _RMAT_UP_TO_A) ^ lower ^ np.uint64(draw >= _RMAT_UP_TO_C)
-                    row, column = row << np.uint64(1) | lower, column << np.uint64(1) | right
-                    bits >>= np.uint64(16)
-                    level += np.uint64(1)
+        is_outside = True
+        while is_outside:
+            row, column, level = np.uint64(0), np.uint64(0), np.uint64(0)
+            for _ in range(draws):
+                bits = mixed(stream + counter * GOLDEN)
+                counter += np.uint64(1)
+                # Each level of the recursion takes 16 of the 64 bits.
+                for _ in range(np.uint64(4)):
+                    if level < scale:
+                        draw = bits & np.uint64(0xFFFF)
+                        lower = np.uint64(draw >= _RMAT_UP_TO_B)
+                        right = np.uint64(draw >= _RMAT_UP_TO_A) ^ lower ^ np.uint64(draw >= _RMAT_UP_TO_C)
+                        row, column = row << np.uint64(1) | lower, column << np.uint64(1) | right
+                        bits >>= np.uint64(16)
+                        level += np.uint64(1)
+            is_outside = row >= nodes or column >= nodes
         rows[edge], columns[edge] = row, column
 
 
 def _distinct_columns(
-    generator: np.random.Generator, rows: int, cols: int, each: int, index: np.dtype[np.signedinteger]
+    generator: np.random.Generator, rows: int, cols: int, per_row: int, index: np.dtype[np.signedinteger]
 ) -> NDArray[np.integer]:
-    """Return, for every row, `each` distinct sorted columns, uniform over all such choices."""
-    if 2 * each > cols:
+    """Return `per_row` distinct sorted columns for every row, uniform over all such choices."""
+    if 2 * per_row > cols:
         kept = np.ones((rows, cols), dtype=bool)
-        np.put_along_axis(kept, _distinct_columns(generator, rows, cols, cols - each, index), False, axis=1)
+        np.put_along_axis(
+            kept, _distinct_columns(generator, rows, cols, cols - per_row, index), False, axis=1
+        )
         return np.nonzero(kept)[1].astype(index)
-    columns = generator.integers(0, cols, (rows, each), dtype=index)
+    columns = generator.integers(0, cols, (rows, per_row), dtype=index)
     columns.sort(axis=1)
     # Redrawing only the later ones of equal columns is drawing one by one and refusing what is there.
     unsettled = np.arange(rows)

@@ -1,8 +1,8 @@
 """Rutherford-Boeing and Harwell-Boeing files: punched-card columns in fields of fixed width.
 
 SciPy's reader takes square unsymmetric matrices of real numbers and integers only
-(tests/matrices/test_scipy_readers.py). Here are also the complex, the symmetric, the Hermitian, the
-skew-symmetric, the rectangular and the patterns; right-hand sides that follow the matrix are not read.
+(tests/matrices/test_scipy_readers.py). This one also takes complex, symmetric, Hermitian, skew-symmetric and
+rectangular matrices and patterns. Right-hand sides after the matrix are not read.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from sparsecast.system.integers import index_dtype
 _FIELDS = {"r": "real", "i": "integer", "c": "complex", "p": "pattern"}
 _SYMMETRIES = {"u": "general", "r": "general", "s": "symmetric", "z": "skew-symmetric", "h": "hermitian"}
 
-#: Suffixes that name the type of the matrix, such as ``.rua``; the file itself says it again.
+#: Suffixes that name the type of the matrix, such as ``.rua``; the header of the file repeats it.
 SUFFIXES = (".rb", ".hb", *("." + "".join(letters) for letters in product("ripc", "usrzh", "ae")))
 
-# Cards have 80 columns; nobody writes a thousand.
+# Greatest length of a card; the format has 80 columns.
 _CARD_BYTES = 1000
 _HEADER_BYTES = 5 * (_CARD_BYTES + 2)
-# So many cards become an array of fields at a time.
+# Cards that become an array of fields at a time.
 _CARDS_AT_ONCE = 20_000
 
 _PLURALS = {"column pointer": "column pointers", "row index": "row indices", "value": "values"}
@@ -40,7 +40,7 @@ _FORMAT = re.compile(r"\((?:[+-]?\d+P,?)?(\d*)([IEDFG])(\d+)(?:\.\d+)?(?:E\d+)?\
 
 @dataclass(frozen=True, slots=True)
 class _Section:
-    """Numbers that stand on so many cards, in fields of equal width that a Fortran edit descriptor names."""
+    """Numbers on consecutive cards, in fields of equal width that a Fortran edit descriptor describes."""
 
     name: str
     count: int
@@ -59,16 +59,16 @@ class _Header(assembly.Header):
 
     @property
     def sections(self) -> list[_Section]:
-        return [each for each in (self.pointers, self.indices, self.values) if each]
+        return [section for section in (self.pointers, self.indices, self.values) if section]
 
 
-def read_harwell_boeing(path: Path, asked: np.dtype[Any] | None) -> Contents:
-    """Read an assembled matrix, plain or gzip; its own header says what it holds, not its suffix."""
+def read_harwell_boeing(path: Path, dtype: np.dtype[Any] | None) -> Contents:
+    """Read an assembled matrix, plain or gzip; its kind is that of the header, not of the suffix."""
     with failures_of(path), TextSource(path, _HEADER_BYTES) as source:
         header, notes = _read_header(source)
-        dtype = header.value_type(path, asked)
+        dtype = header.value_type(path, dtype)
         _check_sizes(source, header, dtype)
-        source.allow((_CARD_BYTES + 2) * sum(each.cards for each in header.sections))
+        source.allow((_CARD_BYTES + 2) * sum(section.cards for section in header.sections))
         pointers = _numbers(source, header.pointers, np.int64)
         indices = _numbers(source, header.indices, np.int64)
         _check_structure(path, header, pointers, indices)
@@ -119,7 +119,7 @@ def _card(source: TextSource) -> str:
 
 
 def _number(path: Path, card: int, text: str, first: int) -> int:
-    """Return the count that stands in 14 columns of a card, 0 for blanks."""
+    """Return the count in 14 columns of a card, 0 for blanks."""
     place, digits = f"card {card}, columns {first + 1} to {first + 14}", text[first : first + 14].strip()
     if not digits:
         return 0
@@ -157,14 +157,14 @@ def _section(path: Path, name: str, count: int, cards: int, text: str) -> _Secti
 
 
 def _check_sizes(source: TextSource, header: _Header, dtype: np.dtype[Any]) -> None:
-    """Refuse more entries than the cards and the file can hold or the memory can take."""
+    """Refuse more entries than the cards, the file or the memory can hold."""
     path, cols, stored = source.path, header.shape[1], header.stored
-    for each in header.sections:
-        if each.cards * each.on_card < each.count:
-            problem = f"gives {each.cards} cards of {each.on_card} {_PLURALS[each.name]} each"
-            raise damaged(path, f"{problem}, too few for {each.count}")
+    for section in header.sections:
+        if section.cards * section.on_card < section.count:
+            problem = f"gives {section.cards} cards of {section.on_card} {_PLURALS[section.name]} each"
+            raise damaged(path, f"{problem}, too few for {section.count}")
     # A card has at least one character and its end.
-    if 2 * sum(-(-each.count // each.on_card) for each in header.sections) - 1 > source.largest_text:
+    if 2 * sum(-(-section.count // section.on_card) for section in header.sections) - 1 > source.largest_text:
         raise damaged(path, f"claims {stored} entries in {cols} columns, more than a file of its size holds")
     index = index_dtype(*header.shape, header.whole).itemsize
     header.check_memory(path, dtype, stored * (8 + 2 * index) + 16 * (cols + 1))
@@ -194,7 +194,7 @@ def _numbers(source: TextSource, section: _Section, dtype: npt.DTypeLike) -> npt
 
 
 def _parsed(cells: npt.NDArray[np.uint8], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    """Return the numbers that stand in `cells`, one a row."""
+    """Return the numbers in `cells`, one per row."""
     # NumPy drops bytes 0 at the end of a text, and Python takes underscores between digits.
     wrong = ((cells < ord(" ")) | (cells == ord("_"))).any(axis=1)
     if wrong.any():
@@ -210,7 +210,7 @@ def _texts(cells: npt.NDArray[np.uint8]) -> npt.NDArray[np.bytes_]:
 
 
 def _reals(cells: npt.NDArray[np.uint8]) -> npt.NDArray[np.float64]:
-    """Return the numbers that stand in `cells`, one a row, with exponents in any of Fortran's ways."""
+    """Return the numbers in `cells`, one per row, with exponents in any of Fortran's forms."""
     upper = np.where(cells >= ord("a"), cells - 32, cells)
     upper[upper == ord("D")] = ord("E")
     # 1.5-100: Fortran leaves the letter out before an exponent of three digits.

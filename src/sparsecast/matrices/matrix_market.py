@@ -1,9 +1,9 @@
 """Matrix Market files: the header is read here, the numbers by SciPy's parser.
 
-SciPy's parser is fast and trusts its input: a byte 0 or an array without rows end the process, and 1.0D3 is
-read as 1.0 (tests/matrices/test_scipy_readers.py). What goes to it is therefore checked first, and its header
-is written here, as ``real``, ``complex`` or ``pattern`` and as ``general``, so that it hands back what is
-stored and nothing is mirrored twice.
+SciPy's parser is fast and trusts its input: a byte 0 or an array without rows ends the process, and 1.0D3 is
+read as 1.0 (tests/matrices/test_scipy_readers.py). So the text is checked first. The parser gets a header
+written here, ``real``, ``complex`` or ``pattern`` and ``general``, so that it returns the stored entries and
+mirrors none.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _FIELDS = {"real": "real", "double": "real", "integer": "integer", "unsigned-int
 _FIELDS |= {"complex": "complex", "pattern": "pattern"}
 _BANNER = f"%%MatrixMarket matrix coordinate|array real|integer|complex|pattern {'|'.join(MIRRORS)}"
 
-# What a line holds of its value.
+# Numbers of a line for its value.
 _PARTS = {"real": ("value",), "integer": ("value",), "complex": ("real", "imaginary"), "pattern": ()}
 
 
@@ -59,10 +59,10 @@ class _Header(assembly.Header):
         return len(_PARTS[self.field]) + (2 if self.layout == "coordinate" else 0)
 
 
-def read_matrix_market(path: Path, asked: np.dtype[Any] | None) -> Contents:
+def read_matrix_market(path: Path, dtype: np.dtype[Any] | None) -> Contents:
     with failures_of(path), TextSource(path, _COMMENT_BYTES) as source:
         header = _read_header(source)
-        dtype = header.value_type(path, asked)
+        dtype = header.value_type(path, dtype)
         _check_sizes(source, header, dtype)
         source.allow(_ENTRY_BYTES * header.stored + _SLACK_BYTES)
         parsed = _parsed(path, iter(source.block, b""), header)
@@ -76,7 +76,7 @@ def read_matrix_market(path: Path, asked: np.dtype[Any] | None) -> Contents:
 
 
 class Triplets(NamedTuple):
-    """Stored entries of a file, with rows and columns from 0."""
+    """Stored entries of a file; rows and columns count from 0."""
 
     rows: NDArray[Any]
     columns: NDArray[Any]
@@ -92,14 +92,14 @@ def is_divisible(path: Path) -> bool:
         return _read_header(source).layout == "coordinate"
 
 
-def read_triplets(path: Path, part: int, parts: int, asked: np.dtype[Any]) -> tuple[Header, Triplets]:
-    """Read the entries whose lines begin in part `part` of `parts` of a divisible file, of equal bytes.
+def read_triplets(path: Path, part: int, parts: int, dtype: np.dtype[Any]) -> tuple[Header, Triplets]:
+    """Read the entries whose lines begin in part `part` of `parts` equal parts of a divisible file.
 
     The caller has to compare the number of all entries with `stored` of the header.
     """
     with failures_of(path), TextSource(path, _COMMENT_BYTES) as source:
         header = _read_header(source)
-        dtype, begin = header.value_type(path, asked), source.position
+        dtype, begin = header.value_type(path, dtype), source.position
     length = path.stat().st_size - begin
     first, end = begin + length * part // parts, begin + length * (part + 1) // parts
     pieces = [Triplets(*(np.empty(0, dtype=kind) for kind in (np.int64, np.int64, dtype)))]
@@ -123,7 +123,7 @@ def read_triplets(path: Path, part: int, parts: int, asked: np.dtype[Any]) -> tu
 
 
 def _parsed(path: Path, blocks: Iterator[bytes], header: _Header, where: str = "") -> Any:
-    """Return what SciPy's parser makes of the text after a header: coordinates, or an array of one row."""
+    """Return what SciPy's parser reads after a header: coordinates, or an array of one row."""
     # The stubs ask for a whole file object; the parser needs `read` alone.
     body: Any = _Body(path, blocks, header)
     try:
@@ -196,7 +196,7 @@ def _packed_length(shape: tuple[int, int], mirror: int) -> int:
 
 
 def _check_sizes(source: TextSource, header: _Header, dtype: np.dtype[Any]) -> None:
-    """Refuse more entries than the file can hold or the memory can take."""
+    """Refuse more entries than the file or the memory can hold."""
     shortest = 2 * header.numbers  # a digit and what ends it
     if shortest * header.stored - 1 > source.largest_text:
         most = (source.largest_text + 1) // shortest
@@ -223,7 +223,7 @@ def _expectation(header: _Header) -> str:
 
 
 class _Body:
-    """What SciPy's parser reads: a header written here, then the checked text of the file."""
+    """The input of SciPy's parser: a header written here, then the checked text of the file."""
 
     def __init__(self, path: Path, blocks: Iterator[bytes], header: _Header) -> None:
         self._path, self._blocks, self._header = path, blocks, header
@@ -282,7 +282,7 @@ class _Body:
         return f"{banner}{comments}{rows} {cols} {header.stored}\n".encode()
 
     def _check_line(self, line: bytes) -> None:
-        """Look closely at one line, where the parser stops at what it does not understand."""
+        """Check one line closely, where the parser would accept half a line or fail."""
         header, words = self._header, line.split()
         values = len(_PARTS[header.field])
         # A pattern may be followed by values, which are not read.

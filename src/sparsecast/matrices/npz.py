@@ -1,4 +1,4 @@
-"""Matrices in SciPy's .npz archives, whose declared sizes are checked before they are loaded."""
+"""Matrices in SciPy's .npz archives. Their declared sizes are checked before they are loaded."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SPARSE_FORMATS = ("csr", "csc", "coo", "bsr", "dia")
 
 
 def read_npz(path: Path, dtype: np.dtype[Any] | None) -> Contents:
-    """Read what `scipy.sparse.save_npz` wrote, in any of its formats; objects are never loaded."""
+    """Read a file of `scipy.sparse.save_npz`, in any of its formats; objects are never loaded."""
     with failures_of(path):
         try:
             _check_npz(path)
@@ -40,7 +40,7 @@ def read_npz(path: Path, dtype: np.dtype[Any] | None) -> Contents:
 
 
 def _check_npz(path: Path) -> None:
-    """Check what is declared before it is loaded: the arrays, their bytes, and the size of the matrix."""
+    """Check the declared arrays, their bytes, and the size of the matrix, before anything is loaded."""
     with zipfile.ZipFile(path) as archive:
         total, names = sum(member.file_size for member in archive.infolist()), archive.namelist()
     if "format.npy" not in names or "shape.npy" not in names:
@@ -57,14 +57,14 @@ def _check_npz(path: Path) -> None:
     check_memory(path, 2 * total + 24 * (rows + cols), f"a matrix of {rows} rows and {cols} columns")
 
 
-def from_scipy(path: Path, matrix: Any, asked: np.dtype[Any] | None) -> sparse.csr_array[Any]:
-    """Return a sparse matrix by rows, once its indices are checked; duplicates and zeros stay."""
+def from_scipy(path: Path, matrix: Any, value_type: np.dtype[Any] | None) -> sparse.csr_array[Any]:
+    """Return a sparse matrix by rows, with checked indices; duplicates and zeros stay."""
     if matrix.ndim != 2:
         raise damaged(path, f"holds an array of {matrix.ndim} dimensions, expected 2", "save a matrix")
     if matrix.dtype.kind not in "biufc":
         problem = f"holds values of type {matrix.dtype}, expected numbers"
         raise damaged(path, problem, "save a matrix of numbers")
-    target = computed_dtype(matrix.dtype) if asked is None else asked
+    target = value_type or computed_dtype(matrix.dtype)
     require_imaginary(matrix.dtype, target, str(path))
     rows, cols = matrix.shape
     stored = int(matrix.data.size)
@@ -83,5 +83,5 @@ def from_scipy(path: Path, matrix: Any, asked: np.dtype[Any] | None) -> sparse.c
     by_rows = matrix.tocsr()
     arrays = ((by_rows.data, target), (by_rows.indices, width), (by_rows.indptr, width))
     # Contiguous and writable, copied only where they must be.
-    owned = tuple(np.require(array, dtype=dtype, requirements=["C", "W", "A"]) for array, dtype in arrays)
-    return sparse.csr_array(owned, shape=(rows, cols))
+    buffers = tuple(np.require(array, dtype=dtype, requirements=["C", "W", "A"]) for array, dtype in arrays)
+    return sparse.csr_array(buffers, shape=(rows, cols))

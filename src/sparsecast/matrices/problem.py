@@ -1,4 +1,4 @@
-"""A problem: one matrix with its name, its specification and its Structure, each made at most once."""
+"""Problem: a matrix with its name, its specification and its Structure, each computed at most once."""
 
 from __future__ import annotations
 
@@ -38,32 +38,32 @@ _DIGEST = "?sha256="
 _USUAL_ENTRIES = 1_000_000
 
 
-#: A matrix, and what a file said of it.
-_Made = tuple[csr_array[Any], FileFacts | None]
+#: A matrix, and the facts of its file.
+_Matrix = tuple[csr_array[Any], FileFacts | None]
 
 
 class Problem:
-    """A matrix to forecast or to measure, made when it is first needed. Use the class methods to get one.
+    """A matrix to forecast or to measure, built when it is first needed. Use the class methods to get one.
 
     Parameters
     ----------
     name : str
         For people.
     make : callable
-        Makes the matrix.
+        Returns the matrix and the facts of its file.
     specification : str or callable
-        What `rebuilt` makes the matrix from again, in Records; a callable gives it when it is first needed.
+        Text in Records from which `rebuilt` makes the matrix again; a callable is called when it is needed.
     group : str, optional
-        Matrices of one group are never on both sides of a split for cross-validation; by default each
+        Matrices of one group are never on both sides of a split for cross-validation. By default, each
         specification is a group.
     expected_nnz : int
-        About its number of entries, before it is made.
+        Estimate of its number of entries, before it is made.
     """
 
     def __init__(
         self,
         name: str,
-        make: Callable[[], _Made],
+        make: Callable[[], _Matrix],
         specification: str | Callable[[], str],
         group: str | None = None,
         expected_nnz: int = _USUAL_ENTRIES,
@@ -73,7 +73,7 @@ class Problem:
 
     @classmethod
     def of(cls, A: Any, name: str = "matrix") -> Problem:
-        """Return the problem of a sparse matrix of SciPy's; a problem itself is returned as it is."""
+        """Return the problem of a SciPy sparse matrix; a Problem is returned as it is."""
         if isinstance(A, Problem):
             return A
         matrix = as_csr(A)
@@ -83,9 +83,9 @@ class Problem:
 
     @classmethod
     def named(cls, text: str | Path) -> Problem:
-        """Return the problem that a text names; nothing is read, made or downloaded yet.
+        """Return the problem of a file, ``gallery:NAME?...``, ``suitesparse:GROUP/NAME`` or a specification.
 
-        It may be a file, ``gallery:NAME?...``, ``suitesparse:GROUP/NAME``, or a specification.
+        Nothing is read, made or downloaded yet.
         """
         text = str(text)
         family = text.partition("?")[0]
@@ -123,7 +123,7 @@ class Problem:
         return cls(f"{matrix.group}/{matrix.name}", lambda: read_file(fetched()), specified)
 
     def twin(self, kind: str = "ours", block: int = 1) -> Problem:
-        """Return a problem with a matrix made from this one's Structure alone, by a function of TWINS."""
+        """Return a problem whose matrix is made from this one's Structure alone, by a function of TWINS."""
         return Problem(
             f"{kind} twin of {self.name}",
             lambda: (TWINS[kind](self.structure, block, seed=0), None),
@@ -144,10 +144,9 @@ class Problem:
 
     @classmethod
     def rebuilt(cls, specification: str) -> Problem | None:
-        """Return the problem of a specification; None if its matrix cannot be made again.
+        """Return the problem of a specification, or None if its matrix cannot be made again.
 
-        That is so for a file that is gone or has changed, also for one that was downloaded, and for a matrix
-        that was an array.
+        That is so where a file is missing or has changed, and where the matrix was an array.
         """
         original = (
             specification.rpartition("&of=")[2] if specification.startswith(TWIN_PREFIX) else specification
@@ -165,40 +164,34 @@ class Problem:
         return cls.named(specification)
 
     @cached_property
-    def _made(self) -> _Made:
+    def _matrix_and_facts(self) -> _Matrix:
         return self._make()
 
     @property
     def matrix(self) -> csr_array[Any]:
-        """The matrix, with values of one of DTYPES.
-
-        Raises
-        ------
-        MatrixFileError, MatrixSizeError, InputError
-            If it cannot be read or made.
-        """
-        return self._made[0]
+        """The matrix, with values of one of DTYPES."""
+        return self._matrix_and_facts[0]
 
     @property
     def facts(self) -> FileFacts | None:
-        """What the file said of the matrix; None where there is no file."""
-        return self._made[1]
+        """What the file says of the matrix; None where there is no file."""
+        return self._matrix_and_facts[1]
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences that a user should hear: summed duplicates, stored zeros, values that are not finite."""
+        """Sentences for the user: summed duplicates, stored zeros, values that are not finite."""
         return self.facts.notes if self.facts else ()
 
     @cached_property
     def structure(self) -> Structure:
-        """What models read of the matrix, and learn from: all entries are looked at."""
+        """Features of the whole matrix, for measurements."""
         return structure(self.matrix)
 
     @cached_property
     def sampled_structure(self) -> Structure:
-        """What a forecast reads of the matrix: a sample where that is large."""
-        known = self.facts.triangle_nnz if self.facts else None
-        return structure(self.matrix, is_sampled=True, triangle_nnz=known)
+        """Features for a forecast: of a sample where the matrix is large."""
+        triangle_nnz = self.facts.triangle_nnz if self.facts else None
+        return structure(self.matrix, is_sampled=True, triangle_nnz=triangle_nnz)
 
     @cached_property
     def specification(self) -> str:
@@ -210,18 +203,18 @@ class Problem:
         return group_of(self.specification) if self._group is None else self._group
 
     def released(self) -> Problem:
-        """Return the same problem without the matrix, made again when needed; the Structure stays."""
-        left = Problem(self.name, self._make, self._specification, self._group, self.expected_nnz)
-        left.__dict__.update({key: value for key, value in self.__dict__.items() if key != "_made"})
-        return left
+        """Return the same problem without its matrix, which is made again on demand; the Structure stays."""
+        released = Problem(self.name, self._make, self._specification, self._group, self.expected_nnz)
+        kept = {key: value for key, value in self.__dict__.items() if key != "_matrix_and_facts"}
+        released.__dict__.update(kept)
+        return released
 
 
 def group_of(specification: str) -> str:
     """Return the group of a matrix in cross-validation, from its specification alone.
 
-    A twin belongs to its original, gallery matrices of one name together, a file to its content, and a
-    matrix of the atlas to the file that its Structure is from. Of published results the groups are those of
-    the collection.
+    A twin belongs to its original, a file to its content, a matrix of the atlas to the file of its Structure.
+    Gallery matrices of one name are one group, and so are published matrices of one group of the collection.
     """
     if specification.startswith(PUBLISHED_PREFIX):
         return specification.partition("/")[0]
@@ -235,7 +228,7 @@ def group_of(specification: str) -> str:
 
 
 def as_csr(A: Any) -> csr_array[Any]:
-    """Return a sparse matrix of SciPy's as a csr_array of a type that is computed with; refuse all else."""
+    """Return a SciPy sparse matrix as a csr_array of a type that is computed with; refuse all else."""
     if not issparse(A):
         raise InputError(f"{type(A).__name__} is no sparse matrix: expected one of SciPy's; convert it")
     matrix: csr_array[Any] = A if isinstance(A, csr_array) else csr_array(A)  # type: ignore[call-overload]

@@ -1,6 +1,6 @@
-"""Reads matrix files of all known kinds into one canonical CSR.
+"""Reads matrix files of all known kinds into canonical CSR.
 
-Known are Matrix Market (``.mtx``, ``.mtx.gz``), Rutherford-Boeing and Harwell-Boeing (``.rb``, ``.rua``,
+These are Matrix Market (``.mtx``, ``.mtx.gz``), Rutherford-Boeing and Harwell-Boeing (``.rb``, ``.rua``,
 ``.psa`` and so on, also with ``.gz``), SciPy's ``.npz``, MATLAB's ``.mat`` of versions 5 and 7, and edge
 lists of graphs (``.txt``, ``.tsv``, ``.csv``, ``.edges``, ``.el``, also with ``.gz``).
 """
@@ -42,7 +42,7 @@ _EXPECTED_DTYPE = f"expected one of {', '.join(DTYPES)}"
 
 @dataclass(frozen=True, slots=True)
 class FileFacts:
-    """What a file said of its matrix, which is always whole, whatever the file's symmetry."""
+    """Facts of a matrix file; the matrix is always whole, whatever the file's symmetry."""
 
     field: str  # "real", "complex", "integer" or "pattern", where every value is 1
     symmetry: str  # "general", "symmetric", "skew-symmetric" or "hermitian"
@@ -50,7 +50,7 @@ class FileFacts:
     duplicates: int  # entries that were summed into another one at the same place
     nonfinite: int  # values that are NaN or infinite
     notes: tuple[str, ...]  # sentences for the user, such as "holds 3 NaN or infinite values"
-    #: Entries on and below the diagonal, where the file's triplets are those of one triangle; else None.
+    #: Entries on and below the diagonal, where the file stores one triangle; else None.
     triangle_nnz: int | None = None
 
 
@@ -90,19 +90,19 @@ def load(
 def read_file(
     path: str | os.PathLike[str], *, dtype: npt.DTypeLike | None = None
 ) -> tuple[csr_array[Any, tuple[int, int]], FileFacts]:
-    """Read a matrix as `load` does, and count what a user should hear of."""
+    """Read a matrix as `load` does, and return the facts of its file."""
     file = Path(path)
-    asked = _asked(dtype)
+    value_type = _value_type(dtype)
     kind = _kind(file)
     readers = {".npz": read_npz, ".mat": read_mat, ".mtx": read_matrix_market}
     readers |= dict.fromkeys(EDGE_LIST_SUFFIXES, read_edge_list)
-    return _finished(readers.get(kind, read_harwell_boeing)(file, asked))
+    return _finished(readers.get(kind, read_harwell_boeing)(file, value_type))
 
 
 def matrix_name(path: str | os.PathLike[str]) -> str:
-    """Return the name of a file, which need not exist, without the suffixes of a matrix file.
+    """Return the name of a file without the suffixes of a matrix file: ``"cant"`` for ``"some/cant.mtx.gz"``.
 
-    That is ``"cant"`` for ``"somewhere/cant.mtx.gz"``; other dots of the name are kept.
+    Other dots of the name are kept. The file need not exist.
     """
     file = Path(path)
     if file.suffix.lower() == ".gz":
@@ -110,46 +110,43 @@ def matrix_name(path: str | os.PathLike[str]) -> str:
     return file.stem if file.suffix.lower() in (*_SUFFIXES, *EDGE_LIST_SUFFIXES) else file.name
 
 
-def _asked(dtype: npt.DTypeLike | None) -> np.dtype[Any] | None:
+def _value_type(dtype: npt.DTypeLike | None) -> np.dtype[Any] | None:
     if dtype is None:
         return None
     try:
-        asked = np.dtype(dtype)
+        value_type = np.dtype(dtype)
     except TypeError as error:
         remedy = remedy_for(str(dtype), DTYPES, "name one of them")
         raise InputError(f"dtype {dtype!r}: {_EXPECTED_DTYPE}; {remedy}") from error
-    if asked not in VALUE_TYPES:
-        raise InputError(f"dtype {asked}: {_EXPECTED_DTYPE}; name one of them")
-    return asked
+    if value_type not in VALUE_TYPES:
+        raise InputError(f"dtype {value_type}: {_EXPECTED_DTYPE}; name one of them")
+    return value_type
 
 
 def matrix_files(folder: str | os.PathLike[str]) -> list[Path]:
-    """Return the files in a folder whose names are those of matrix files, by name.
-
-    Edge lists are none of them: most texts in a folder are no graphs.
-    """
+    """Return the matrix files of a folder, by name; without edge lists, since most texts are no graphs."""
     path = Path(folder)
     if not path.is_dir():
         raise InputError(f"{path} is no folder: expected one with matrix files; check the path")
     ends = (*_SUFFIXES, *(f"{suffix}.gz" for suffix in _TEXT_SUFFIXES))
-    found = sorted(each for each in path.iterdir() if each.is_file() and each.name.lower().endswith(ends))
-    if not found:
+    names = sorted(file for file in path.iterdir() if file.is_file() and file.name.lower().endswith(ends))
+    if not names:
         raise InputError(f"{path} has no matrix files: expected some of {_KNOWN}; name another folder")
-    return found
+    return names
 
 
 def collected(matrices: Iterable[Any]) -> list[Any]:
-    """Return what is named, each once, with the matrix files of folders in place of the folders.
+    """Return the matrices, each once, with the files of folders in place of the folders.
 
-    An InputError says that a folder has none. What is neither a text nor a path stays as it is.
+    What is neither a text nor a path stays as it is.
     """
-    found: list[Any] = []
+    items: list[Any] = []
     for item in matrices:
         is_name = isinstance(item, str | os.PathLike)
-        for each in matrix_files(item) if is_name and Path(item).is_dir() else [item]:
-            if not is_name or str(each) not in map(str, found):
-                found.append(each)
-    return found
+        for matrix in matrix_files(item) if is_name and Path(item).is_dir() else [item]:
+            if not is_name or str(matrix) not in map(str, items):
+                items.append(matrix)
+    return items
 
 
 def _kind(path: Path) -> str:
@@ -167,13 +164,13 @@ def _kind(path: Path) -> str:
 
 
 def _finished(contents: Contents) -> tuple[csr_array[Any, tuple[int, int]], FileFacts]:
-    matrix, field, symmetry, found, triangle_nnz = contents
-    notes, held = list(found), matrix.nnz
+    matrix, field, symmetry, reader_notes, triangle_nnz = contents
+    notes, stored = list(reader_notes), matrix.nnz
     if not matrix.has_sorted_indices:
         sort_rows(matrix.indptr, matrix.indices, matrix.data)
         matrix.has_sorted_indices = True
     matrix.sum_duplicates()
-    duplicates, values = held - matrix.nnz, matrix.data
+    duplicates, values = stored - matrix.nnz, matrix.data
     zeros = int(values.size - np.count_nonzero(values))
     nonfinite = int(values.size - np.count_nonzero(np.isfinite(values)))
     if duplicates:

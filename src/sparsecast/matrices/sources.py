@@ -1,4 +1,4 @@
-"""The bytes of a matrix file, plain or gzip, in bounded pieces; and whether a matrix fits in memory."""
+"""Bytes of a matrix file, plain or gzip, in bounded pieces; checks of files and of memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sparsecast.system.progress_events import watcher
 
 try:
     from isal import igzip, isal_zlib
-except ImportError:  # a machine whose packages are not ours to choose: the same bytes, more slowly
+except ImportError:  # the standard library reads the same bytes, more slowly
     import gzip as igzip  # type: ignore[no-redef]
     import zlib as isal_zlib  # type: ignore[no-redef]
 
@@ -46,13 +46,13 @@ def _one_line(text: str) -> str:
 
 
 def shown(text: bytes | str) -> str:
-    """Return the beginning of `text` as it can stand in a one-line message."""
+    """Return the beginning of `text` for a one-line message."""
     decoded = text.decode("ascii", errors="replace") if isinstance(text, bytes) else text
     return repr(decoded if len(decoded) <= 80 else decoded[:80] + "...")
 
 
 def check_memory(path: Path, needed_bytes: int, what: str) -> None:
-    """Refuse what does not fit in the memory that is available, before anything is allocated."""
+    """Refuse a matrix that does not fit in the available memory, before anything is allocated."""
     available = free_bytes()
     if needed_bytes > available:
         needed, free = (f"{size / 2**30:.3g} GiB" for size in (needed_bytes, available))
@@ -61,7 +61,7 @@ def check_memory(path: Path, needed_bytes: int, what: str) -> None:
 
 
 def check_file(path: Path) -> None:
-    """Refuse what is missing, a directory or another thing that is no file, or out of reach."""
+    """Refuse a path that is missing, cannot be read, or is no regular file."""
     try:
         mode = path.stat().st_mode
     except FileNotFoundError as error:
@@ -80,14 +80,14 @@ def check_file(path: Path) -> None:
 
 def _names_beside(path: Path) -> list[str]:
     try:
-        return [each.name for each in path.parent.iterdir()]
-    except OSError:  # no such folder, or not ours to read: nothing can be suggested
+        return [sibling.name for sibling in path.parent.iterdir()]
+    except OSError:  # no such folder, or no permission: nothing can be suggested
         return []
 
 
 @contextlib.contextmanager
 def failures_of(path: Path) -> Iterator[None]:
-    """Turn what goes wrong with the bytes of `path` into one line of the right class."""
+    """Turn errors of reading `path` into one line of the right class."""
     try:
         yield
     except EOFError as error:
@@ -103,9 +103,9 @@ def failures_of(path: Path) -> Iterator[None]:
 
 
 class TextSource:
-    """A regular text file, plain or gzip by its suffix, of which no more is read than was allowed.
+    """A regular text file, plain or gzip by its suffix, with a bound on what may be read of it.
 
-    Use as a context manager, inside `failures_of`.
+    Use it as a context manager, inside `failures_of`.
     """
 
     def __init__(self, path: Path, allowed_bytes: int) -> None:
@@ -118,7 +118,7 @@ class TextSource:
         self._stored = path.open("rb")
         self._file = open_compressed(self._stored, "rb") if compressed else self._stored
         self._allowed = allowed_bytes
-        self._read, self._on_part, self._told = 0, watcher(), 0
+        self._read, self._on_part, self._reported = 0, watcher(), 0
 
     def __enter__(self) -> TextSource:
         return self
@@ -149,8 +149,8 @@ class TextSource:
 
     def _counted(self, text: bytes) -> bytes:
         self._read += len(text)
-        if self._on_part is not None and (self._read - self._told >= BLOCK_BYTES or not text):
-            self._told = self._read
+        if self._on_part is not None and (self._read - self._reported >= BLOCK_BYTES or not text):
+            self._reported = self._read
             self._on_part(f"reading {self.path.name}", self._stored.tell(), self._bytes)
         if self._read > self._allowed:
             raise damaged(

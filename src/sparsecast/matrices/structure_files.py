@@ -1,6 +1,6 @@
-"""Structures without their matrices: a JSON file, or counts alone.
+"""Structures without their matrices: from a JSON file, or from counts alone.
 
-A Structure from elsewhere is checked value by value, then against itself, before anything is indexed by it.
+The values of such a Structure are checked before anything is indexed by them.
 """
 
 from __future__ import annotations
@@ -20,20 +20,12 @@ COUNTS_PREFIX = "counts:"
 _COUNTS = ("rows", "cols", "nnz")
 _REMEDY = "write it with sparsecast structure MATRIX --json"
 
-#: Numbers beyond this one are no counts of any matrix, and double precision no longer has them all.
+#: Greatest number of a Structure; double precision does not represent all integers beyond it.
 _GREATEST = 2**53
 
 
 def read_structure(path: Path) -> tuple[str, Structure]:
-    """Return the name of a matrix and its Structure, from what ``sparsecast structure --json`` printed.
-
-    Raises
-    ------
-    MatrixFileError
-        If the file cannot be read, or is something else.
-    InputError
-        If the Structure contradicts itself; the message names the first contradiction.
-    """
+    """Return the name of a matrix and its Structure, from the output of ``sparsecast structure --json``."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
@@ -76,7 +68,7 @@ class _Counts(msgspec.Struct):
 
 
 def _is_in_range(value: Any) -> bool:
-    """Tell whether all numbers of a document are finite, and count what double precision can count."""
+    """Tell whether all numbers of a document are at most _GREATEST in magnitude."""
     if isinstance(value, dict | list):
         return all(map(_is_in_range, value.values() if isinstance(value, dict) else value))
     return not isinstance(value, int | float) or abs(value) <= _GREATEST

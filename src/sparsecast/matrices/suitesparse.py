@@ -1,8 +1,8 @@
 """Matrices of the SuiteSparse Matrix Collection: downloaded once, then read from the user's data folder.
 
-The collection publishes no checksums of its archives. What stands in for them: a download must be whole (its
-length, and the checksum of gzip), and its SHA-256 is written down beside the matrix. A file that changed
-later is refused, and so is a second download that differs from the first.
+The collection publishes no checksums of its archives. Instead, a download must be complete (its length, and
+the checksum of gzip), and its SHA-256 is kept next to the matrix. A file that has changed is refused, and so
+is a second download that differs from the first.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from sparsecast.machines import storage
 from sparsecast.matrices.sources import BLOCK_BYTES, check_file, damaged, failures_of
 from sparsecast.system.progress_events import tell
 
-#: Begins the name of such a matrix: ``suitesparse:GROUP/NAME``.
+#: Prefix of the name of such a matrix: ``suitesparse:GROUP/NAME``.
 PREFIX = "suitesparse:"
 
 #: Where the archives are, as GROUP/NAME.tar.gz; and the environment variable that names another place.
@@ -42,12 +42,12 @@ _KNOWN_NAME = re.compile(r"([\w+-][\w.+-]*)/([\w+-][\w.+-]*)", re.ASCII)
 # Seconds without an answer.
 _PATIENCE_S = 30
 
-# Bytes of a download that are waited for at a time: at 30 kB/s they take two seconds, and are told then.
+# Bytes of a download between two reports of progress: at 30 kB/s, two seconds.
 _PIECE_BYTES = 1 << 16
 
 
 class Origin(msgspec.Struct):
-    """What is written down beside a matrix: where it is from, and the checksums of the archive and of it."""
+    """Origin of a matrix file, kept next to it: where it is from, and the checksums of archive and matrix."""
 
     address: str
     downloaded_at: str
@@ -75,7 +75,7 @@ class Downloaded:
 
     @property
     def path(self) -> Path:
-        """The file in the user's data folder, which need not be there."""
+        """The file in the user's data folder, which may be missing."""
         return storage.home() / "cache" / "suitesparse" / self.group / f"{self.name}.mtx"
 
     @property
@@ -84,20 +84,12 @@ class Downloaded:
         return f"{base.rstrip('/')}/{quote(self.group)}/{quote(self.name)}.tar.gz"
 
     def kept_digest(self) -> str | None:
-        """Return DIGITS of the SHA-256 of the matrix file as it was downloaded; None where it is gone."""
+        """Return DIGITS of the SHA-256 of the downloaded matrix file; None where it is missing."""
         origin = self._origin()
         return origin.matrix_sha256[:DIGITS] if origin and self.path.is_file() else None
 
     def fetched(self) -> Path:
-        """Return the matrix file, downloaded if it is not here, and compared with its SHA-256.
-
-        Raises
-        ------
-        MatrixFileError
-            If the collection cannot be reached or has no such matrix, or what came or is kept is damaged.
-        StorageError
-            If the file cannot be kept.
-        """
+        """Return the matrix file, compared with its SHA-256, or downloaded if it is missing."""
         origin = self._origin()
         if origin is None or not self.path.exists():
             self._download(origin)
@@ -123,7 +115,7 @@ class Downloaded:
             raise damaged(self._origin_path, "does not say what was downloaded", remedy) from error
 
     def _download(self, before: Origin | None) -> None:
-        """Download and unpack the archive, which must be the one of before, if there was one."""
+        """Download and unpack the archive, which must equal an earlier one."""
         folder = self.path.parent
         storage.ensure_writable(folder)
         with storage.storage_errors(folder), tempfile.TemporaryDirectory(dir=folder) as temporary:
@@ -139,13 +131,13 @@ class Downloaded:
             text = msgspec.json.format(
                 msgspec.json.encode(Origin(self.address, now, digest, _sha256(self.path))), indent=1
             )
-        # Last, so that a matrix that nobody vouches for is downloaded again.
+        # Last, so that a matrix without checksums is downloaded again.
         storage.write_atomically(self._origin_path, lambda path: path.write_bytes(text))
 
     def _retrieve(self, archive: Path) -> None:
         import pooch
 
-        # Not as a text that the server compresses once more on its way: bytes are counted, and compared.
+        # Without a second compression by the server: bytes are counted, and compared.
         plain, bar = {"Accept-Encoding": "identity"}, _Bar(f"downloading {self.group}/{self.name}")
         downloader = pooch.HTTPDownloader(bar, _PIECE_BYTES, timeout=_PATIENCE_S, headers=plain)
         with self._failures():
@@ -160,7 +152,7 @@ class Downloaded:
             yield
         except HTTPError as error:
             answer: Any = error.response  # there is one, or its status would not be wrong
-            answer.close()  # nobody has read it
+            answer.close()
             status = answer.status_code
             if status == 404:
                 problem = f"the collection has no such matrix (404 for {self.address})"
@@ -173,15 +165,15 @@ class Downloaded:
     def _unpack(self, archive: Path, target: Path) -> None:
         """Write the matrix file of an archive, which is read to its end, where its checksum is.
 
-        No path comes from the archive, and no other file.
+        No path is taken from the archive, and no other file.
         """
-        wanted, is_found = f"{self.name}/{self.name}.mtx", False
+        member_name, is_found = f"{self.name}/{self.name}.mtx", False
         size = archive.stat().st_size
         with failures_of(Path(str(self))), archive.open("rb") as raw, gzip.open(raw) as stream:
             try:
                 with tarfile.open(fileobj=stream, mode="r|") as members, target.open("wb") as file:
                     for member in members:
-                        if is_found or not member.isreg() or member.name.removeprefix("./") != wanted:
+                        if is_found or not member.isreg() or member.name.removeprefix("./") != member_name:
                             continue
                         is_found, source = True, members.extractfile(member)
                         while source and (piece := source.read(BLOCK_BYTES)):
@@ -193,7 +185,7 @@ class Downloaded:
             while stream.read(BLOCK_BYTES):
                 pass
         if not is_found:
-            raise _error(self, f"its archive has no file {wanted}", "name another matrix")
+            raise _error(self, f"its archive has no file {member_name}", "name another matrix")
 
 
 def local_path(path: str | os.PathLike[str]) -> Path:
@@ -203,7 +195,7 @@ def local_path(path: str | os.PathLike[str]) -> Path:
 
 
 class _Bar:
-    """What pooch tells of a download, handed on; it sets `total`, and names the methods."""
+    """Progress of a download: pooch sets `total` and calls these methods."""
 
     def __init__(self, what: str) -> None:
         self._what, self._done, self.total = what, 0, 0

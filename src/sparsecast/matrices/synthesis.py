@@ -1,6 +1,6 @@
-"""What all generators of matrices share, and the benchmark matrices of varied rows, blocks and diagonals.
+"""Shared parts of all generators of matrices, and benchmark matrices of varied rows, blocks and diagonals.
 
-A generator finds the length of each row and then draws the columns; values depend on the place alone.
+A generator computes the length of each row and then draws the columns. Values depend on the place alone.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from sparsecast.system.integers import GOLDEN, INT32_MAX, mixed, stream_of
 from sparsecast.system.jit import njit
 from sparsecast.system.memory import free_bytes
 
-#: Width of the band that holds the columns of a benchmark matrix, in entries a row. The paper leaves the
-#: columns open; within a band of a few times the row length the part of x in use stays in the first-level
-#: cache, as it does in most matrices from meshes, so the time is that of the format and not of misses.
+#: Width of the band that holds the columns of a benchmark matrix, in entries per row. Within a few times the
+#: row length, the part of x in use stays in the first-level cache, as in most matrices from meshes: the time
+#: is that of the format and not of cache misses.
 BAND_WIDTH_IN_ROW_LENGTHS = 4
 
 #: Least width of that band, in columns: short rows would otherwise share one or two cache lines of x.
@@ -37,7 +37,7 @@ def csr_bytes(rows: int, nnz: int, index_bytes: int = 4, value_bytes: int = 8) -
 
 
 def require_memory(wanted_bytes: int, what: str) -> None:
-    """Refuse `what`, a matrix in the user's words, before anything is allocated for it."""
+    """Refuse `what`, a matrix in the user's words, if it does not fit in memory."""
     available = free_bytes()
     if wanted_bytes > available:
         raise MatrixSizeError(
@@ -49,7 +49,7 @@ def require_memory(wanted_bytes: int, what: str) -> None:
 def canonical(
     data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], shape: tuple[int, int]
 ) -> csr_array:
-    """Return the matrix of CSR arrays that are known to be sorted and free of duplicates."""
+    """Return the matrix of CSR arrays that are sorted and free of duplicates."""
     matrix = csr_array((data, indices, indptr), shape=shape)
     matrix.has_canonical_format = True
     return matrix
@@ -62,7 +62,7 @@ def starts_of(lengths: NDArray[Any], index: np.dtype[Any] | type = np.int32) -> 
 
 
 def apportioned(total: int, weights: Whole, caps: Whole) -> Whole:
-    """Return whole numbers in proportion to `weights`, none above its cap, whose sum is `total`."""
+    """Return whole numbers in proportion to `weights`, at most `caps`, whose sum is `total`."""
     lengths = np.zeros(len(weights), dtype=np.int64)
     missing = total
     while missing:
@@ -78,7 +78,7 @@ def apportioned(total: int, weights: Whole, caps: Whole) -> Whole:
 
 
 def random_bits(count: int, seed: int) -> NDArray[np.uint64]:
-    """Return `count` times 64 random bits, of another stream than the columns and values of this seed."""
+    """Return `count` times 64 random bits, from another stream than columns and values of this seed."""
     stream = ~np.uint64(stream_of(np.uint64(seed % 2**64)))
     bits: NDArray[np.uint64] = mixed(stream + np.arange(count, dtype=np.uint64) * GOLDEN)
     return bits
@@ -113,22 +113,21 @@ def _check_sizes(rows: int, nnz_per_row: int, seed: int) -> None:
 def varied_matrix(rows: int, mean_length: int, lengths: str, reach: float, *, seed: int) -> csr_array:
     """Return a benchmark matrix with rows of varied length and columns within a chosen reach.
 
-    It shows a model what matrices with rows of one length cannot: mispredicted ends of rows, long rows
-    among short ones, and reads of x that miss a cache.
+    It has what matrices with rows of one length lack: mispredicted ends of rows, long rows among short ones,
+    and reads of x that miss a cache.
 
     Parameters
     ----------
     rows : int
         Rows and columns.
     mean_length : int
-        Mean entries a row, before rows are cut to the columns within reach.
+        Mean entries per row, before rows are cut to the columns within reach.
     lengths : str
-        Distribution of the row lengths: ``"fixed"``, ``"uniform"`` (0 to twice the mean), ``"mixed"``
-        (one row in ten uniform, the others fixed) or ``"power"`` (a Pareto tail of exponent 2, so that a
-        few rows are very long).
+        Distribution of the row lengths: ``"fixed"``, ``"uniform"`` (0 to twice the mean), ``"mixed"`` (one
+        row in ten uniform, the others fixed) or ``"power"`` (Pareto of exponent 2: a few very long rows).
     reach : float
-        Share of the columns, around the diagonal, from which a row draws its own; at least four times the
-        mean length.
+        Share of the columns, around the diagonal, from which a row draws its columns; at least four times
+        the mean length.
     seed : int
         Same arguments, same matrix.
 
@@ -136,13 +135,6 @@ def varied_matrix(rows: int, mean_length: int, lengths: str, reach: float, *, se
     -------
     csr_array of shape (rows, rows)
         float64 values uniform in (-1, 1) without zeros, int32 indices, sorted, without duplicates.
-
-    Raises
-    ------
-    InputError
-        If a number is out of its range, or `lengths` is another distribution.
-    MatrixSizeError
-        If the matrix has more entries than int32 indices can count or does not fit in memory.
     """
     _check_sizes(rows, mean_length, seed)
     width = min(rows, max(int(reach * rows), BAND_WIDTH_IN_ROW_LENGTHS * mean_length, LEAST_BAND_WIDTH))
@@ -156,9 +148,10 @@ def varied_matrix(rows: int, mean_length: int, lengths: str, reach: float, *, se
 
 
 def block_matrix(block_rows: int, blocks_per_row: int, block: int, reach: float, *, seed: int) -> csr_array:
-    """Return a benchmark matrix of dense square blocks, as finite elements with several unknowns a node make.
+    """Return a benchmark matrix of dense square blocks, as finite elements with several unknowns per node.
 
-    The blocks, of `block` rows and columns each, stand where a `varied_matrix` of mixed lengths has entries.
+    The blocks, of `block` rows and columns each, are placed like the entries of a `varied_matrix` of mixed
+    lengths.
     """
     pattern = varied_matrix(block_rows, blocks_per_row, "mixed", reach, seed=seed)
     require_memory(2 * csr_bytes(block_rows * block, pattern.nnz * block**2), "a benchmark matrix of blocks")
@@ -170,7 +163,7 @@ def block_matrix(block_rows: int, blocks_per_row: int, block: int, reach: float,
 
 
 def mirrored(matrix: csr_array, is_upper: bool = False) -> csr_array:
-    """Return the symmetric matrix, sorted, with one triangle of `matrix`: the lower or the upper one."""
+    """Return the symmetric, sorted matrix with the lower or the upper triangle of `matrix`."""
     half = triu(matrix, 1, format="csr") if is_upper else tril(matrix, -1, format="csr")
     whole = csr_array(half + half.T + diags_array(matrix.diagonal(), format="csr"))
     whole.eliminate_zeros()
@@ -179,24 +172,24 @@ def mirrored(matrix: csr_array, is_upper: bool = False) -> csr_array:
 
 
 def diagonal_matrix(rows: int, diagonals: int, reach: float, *, seed: int) -> csr_array:
-    """Return a benchmark matrix of full diagonals, as finite differences make.
+    """Return a benchmark matrix of full diagonals, as in finite differences.
 
     Parameters
     ----------
     rows : int
         Rows and columns.
     diagonals : int
-        At most 2 * rows - 1. One is drawn from each of so many equal cells of the reach.
+        At most 2 * rows - 1. The reach is cut into this many equal cells, with one random diagonal each.
     reach : float
-        Share of the columns, on either side of the main diagonal, that the diagonals are drawn from: below 1,
-        and at least such that there are enough of them.
+        Share of the columns, on either side of the main diagonal, from which diagonals are drawn: below 1,
+        and raised until there are enough of them.
     seed : int
         Same arguments, same matrix.
 
     Returns
     -------
     csr_array of shape (rows, rows)
-        As from `varied_matrix`, with its errors.
+        As from `varied_matrix`.
     """
     _check_sizes(rows, min(max(diagonals, 1), rows), seed)
     if not 1 <= diagonals <= 2 * rows - 1:

@@ -1,10 +1,10 @@
 """Synthetic twins of real matrices, made from a Structure alone.
 
 The paper's twin (Gahvari et al. 2007, section III) has the matrix's dimension, density, block size and bands.
-Its first band is a tenth of the dimension wide and its rows are equally long, so it loses what decides the
-time of many products: how soon a cache line of x is read again, and how well the ends of rows are foreseen.
-Ours has the row lengths, as many of them mispredicted, and reads as many lines of x, each again after as many
-others.
+Its first band is a tenth of the dimension wide and its rows are equally long, so it lacks what decides the
+time of many products: how soon a cache line of x is read again, and how many ends of rows are mispredicted.
+Our twin keeps the row lengths, the number of mispredicted rows, the number of lines of x that are read, and
+the number of reads between two reads of a line.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from sparsecast.system.jit import njit
 
 _ONE, _HALF_BITS = np.uint64(1), np.uint64(32)
 
-# Kinds of reads of a cell: octave k of the reuse before them, first reads, and those of the cell read last.
+# Kinds of reads of a cell: octave k of the reads since its last read, first reads, repeats of the last cell.
 _FIRST_READS, _STAYS = X_REUSE_ELEMENTS - 1, X_REUSE_ELEMENTS
 
-#: Earlier reads that are looked at for one of the wanted age, and ages that are drawn, before it is given up.
+#: Attempts to draw a cell: earlier reads tested for a given age, and ages drawn.
 _LOOKS, _ATTEMPTS = 64, 3
 
 #: Halvings in the search for how many rows must change places.
@@ -48,11 +48,9 @@ _HALVINGS = 12
 def banded_twin(structure: Structure, block: int = 1, *, seed: int) -> csr_array:
     """Return the paper's twin: same dimensions, entries, block size and bands (Gahvari et al. 2007).
 
-    It has exactly the real matrix's number of entries: the last blocks are cut off where it is no multiple.
-    Rows and columns beyond the last whole block are empty.
-
-    Where whole blocks could not hold the entries, `block` is 1. The bands of a rectangular matrix lie along
-    its own diagonal. All else is as in `twin`.
+    It has exactly as many entries as the real matrix: the last blocks are cut off where needed. Rows and
+    columns beyond the last whole block are empty. Where whole blocks cannot hold the entries, `block` is 1.
+    The bands of a rectangular matrix follow its own diagonal. Parameters and result are as in `twin`.
     """
     rows, cols, nnz = structure.rows, structure.cols, structure.nnz
     index = _checked(structure, block, seed)
@@ -71,17 +69,17 @@ def banded_twin(structure: Structure, block: int = 1, *, seed: int) -> csr_array
 def twin(structure: Structure, block: int = 1, *, seed: int) -> csr_array:
     """Return our twin: what the time of a product depends on, as far as a Structure knows it.
 
-    It has the real matrix's dimensions and entries; its row lengths, exactly up to 64 and to an eighth above;
-    about as many mispredicted rows; about as many reads of new cache lines of x, with the ages of the
-    lines read again; entries within its bandwidth where that is possible; and, in blocks, their fill. Bands
-    only say where lines that were never read are likely.
+    It has the dimensions and the number of entries of the real matrix; its row lengths, exactly up to 64 and
+    to an eighth above; about as many mispredicted rows; about as many reads of new cache lines of x, with the
+    ages of the lines read again; entries within its bandwidth where possible; and, in blocks, their fill.
+    Bands only say where first reads of a line are likely.
 
     Parameters
     ----------
     structure : Structure
         Of the real matrix.
     block : int
-        Side of the blocks whose fill is kept, 1 or one of BLOCK_SIZES: so many rows share their columns.
+        Side of the blocks whose fill is kept, 1 or one of BLOCK_SIZES; this many rows share their columns.
 
     Returns
     -------
@@ -126,7 +124,7 @@ def _checked(structure: Structure, block: int, seed: int) -> Index:
 
 
 def row_lengths(structure: Structure) -> Whole:
-    """Return ascending row lengths with a Structure's counts: exact up to 64, and in every sum above."""
+    """Return ascending row lengths with a Structure's counts: exact up to 64, with exact sums above."""
     at_least = np.array([*structure.row_lengths.rows_at_least, 0])
     up_to = np.array(structure.row_lengths.entries_up_to)
     levels = np.array(ROW_LENGTH_LEVELS[: len(up_to)])
@@ -141,10 +139,10 @@ def row_lengths(structure: Structure) -> Whole:
 
 
 def _ordered(lengths: Whole, block: int, mispredicted: int, seed: int) -> Whole:
-    """Return ascending `lengths` in an order with about so many mispredicted rows.
+    """Return ascending `lengths` in an order with about `mispredicted` mispredicted rows.
 
-    Groups of `block` rows stay together. A share of them change places at random: the more, the more
-    mispredicted rows.
+    Groups of `block` rows stay together. The more groups change places at random, the more rows are
+    mispredicted; the share is found by bisection.
     """
     whole = len(lengths) // block
     # The longest in the middle, where the columns within reach are as many as they can be.
@@ -166,7 +164,7 @@ def _ordered(lengths: Whole, block: int, mispredicted: int, seed: int) -> Whole:
 
 
 class _Groups(NamedTuple):
-    """Groups of rows that share their blocks, and the cells that these lie in.
+    """Groups of rows that share their blocks, and the cells of these blocks.
 
     A cell is a run of `slots` columns of blocks, nearly as wide as a line of x, and stands for it.
     """
@@ -174,7 +172,7 @@ class _Groups(NamedTuple):
     block: int
     slots: int
     cells: int
-    lack: int  # slots that the last cell does not have
+    lack: int  # slots missing from the last cell
     blocks: Whole  # of each group
     visits: Whole  # cells that each row of a group reads
 
@@ -196,7 +194,7 @@ class _Groups(NamedTuple):
 
 
 def _between(least: Whole, most: Whole, total: int) -> Whole:
-    """Return whole numbers between `least` and `most`, with this sum where that is possible."""
+    """Return whole numbers between `least` and `most`, with the sum `total` where possible."""
     more = min(max(0, total - int(least.sum())), int((most - least).sum()))
     return least + apportioned(more, most - least, most - least)
 
@@ -210,10 +208,10 @@ class _View(NamedTuple):
 
 
 class _State(NamedTuple):
-    """Which cells were read: `trace` holds them one after the other.
+    """Which cells were read, in time order in `trace`.
 
-    For each cell, `last` is when it was read last (-1: never), `group` in which group, and `free` leads to
-    the next cell that was never read.
+    For each cell, `last` is the time of its last read (-1: never), `group` the group of that read, and `free`
+    leads to the next cell that was never read.
     """
 
     trace: NDArray[np.int32]
@@ -262,20 +260,20 @@ def _drawn(structure: Structure, groups: _Groups, indptr: Indices, seed: int) ->
 def _draw(starts, visits, repeats, quotas, view, state, seed, columns):  # type: ignore[no-untyped-def]
     stream = stream_of(seed)
     chosen = np.zeros(visits.max(), dtype=np.int64)
-    time, left = np.int64(0), np.int64(np.count_nonzero(visits))
+    time, groups_left = np.int64(0), np.int64(np.count_nonzero(visits))
     for group in range(visits.size):
         count = visits[group]
         if count == 0:
             continue
         bits = mixed(stream + np.uint64(group) * GOLDEN)
-        for each in range(count):
+        for number in range(count):
             bits = mixed(bits + GOLDEN)
-            cell = _cell(state, quotas, (each, count, left), time, group, view, bits)
+            cell = _cell(state, quotas, (number, count, groups_left), time, group, view, bits)
             if state.last[cell] < 0:
                 state.free[cell] = cell + 1
             state.group[cell] = group
-            chosen[each] = cell
-        left -= 1
+            chosen[number] = cell
+        groups_left -= 1
         chosen[:count].sort()
         for _ in range(repeats):
             for cell in chosen[:count]:
@@ -289,27 +287,27 @@ def _draw(starts, visits, repeats, quotas, view, state, seed, columns):  # type:
 
 @njit(cache=True, nogil=True)
 def _cell(state, quotas, place, time, group, view, bits):  # type: ignore[no-untyped-def]
-    """Return the next cell of a group: one of the age that is drawn, if there is one."""
-    each, count, groups_left = place
+    """Return the next cell of a group: one of the drawn age, if there is one."""
+    number, count, groups_left = place
     cells = state.last.size
     if 2 * count > cells:
-        # Most cells of all: there is no choice to speak of.
-        cell = np.int64(each * cells // count)
+        # More than half of all cells: spread them evenly.
+        cell = np.int64(number * cells // count)
         quotas[_FIRST_READS] -= state.last[cell] < 0
         return cell
-    if each == 0 and time > 0 and np.int64(bits % np.uint64(groups_left)) < quotas[_STAYS]:
+    if number == 0 and time > 0 and np.int64(bits % np.uint64(groups_left)) < quotas[_STAYS]:
         quotas[_STAYS] -= 1
         return np.int64(state.trace[time - 1])
     diagonal = min(np.int64((group + 0.5) * view.slope), cells - 1)
     for _ in range(_ATTEMPTS):
         bits = mixed(bits + GOLDEN)
-        kind = _kind(quotas, time + each, bits)
+        kind = _kind(quotas, time + number, bits)
         bits = mixed(bits + GOLDEN)
         cell = np.int64(-1)
         if kind == _FIRST_READS:
             cell = _never_read(state, diagonal, view, bits)
         elif kind >= 0:
-            cell = _read_before(state, kind, time + each, group, diagonal, view, bits)
+            cell = _read_before(state, kind, time + number, group, diagonal, view, bits)
         if cell >= 0:
             quotas[kind] -= 1
             return cell
@@ -318,7 +316,7 @@ def _cell(state, quotas, place, time, group, view, bits):  # type: ignore[no-unt
 
 @njit(cache=True, nogil=True)
 def _kind(quotas, now, bits):  # type: ignore[no-untyped-def]
-    """Return an age, an octave up to `now` or _FIRST_READS, as likely as it is wanted; -1 if none is."""
+    """Return a random age, an octave up to `now` or _FIRST_READS, by the quotas; -1 if none is left."""
     total, kinds = max(quotas[_FIRST_READS], 0), 0
     while kinds < _FIRST_READS and (np.int64(1) << kinds) <= now:
         total += quotas[kinds]
@@ -350,7 +348,7 @@ def _read_before(state, octave, now, group, diagonal, view, bits):  # type: igno
 
 @njit(cache=True, nogil=True)
 def _never_read(state, diagonal, view, bits):  # type: ignore[no-untyped-def]
-    """Return a cell never read, as far from the diagonal as bands make likely; -1 if there is none."""
+    """Return a cell never read, at a distance drawn from the bands; -1 if there is none."""
     cells, bands = state.last.size, view.band_ends.size
     share = np.float64(bits >> np.uint64(11)) * 2.0**-53
     band, below = 0, 0.0
@@ -393,15 +391,15 @@ def _nearest(state, group, diagonal):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _fill_cells(columns, cells, slots, lack, bits):  # type: ignore[no-untyped-def]
-    """Write a run of neighbouring columns in each cell, as many in one as in the other where that can be."""
+    """Write a run of neighbouring columns in each cell, spread as evenly as possible."""
     at, need = 0, columns.size
-    for each in range(cells.size):
-        later = cells.size - each - 1
+    for number in range(cells.size):
+        later = cells.size - number - 1
         room = slots - (lack if later == 0 else 0)
         put = (need + np.int64(bits >> _HALF_BITS) % (later + 1)) // (later + 1)
         put = min(max(put, need - later * slots + (lack if later > 0 else 0)), room)
         bits = mixed(bits + GOLDEN)
-        first = cells[each] * slots + np.int64(bits % np.uint64(room - put + 1))
+        first = cells[number] * slots + np.int64(bits % np.uint64(room - put + 1))
         for column in range(first, first + put):
             columns[at] = column
             at += 1
@@ -410,7 +408,7 @@ def _fill_cells(columns, cells, slots, lack, bits):  # type: ignore[no-untyped-d
 
 @njit(cache=True, nogil=True)
 def _thin_out(starts, columns, block, indptr, seed, indices):  # type: ignore[no-untyped-def]
-    """Write each row's entries: of the places in its group's blocks, those too many are left out evenly."""
+    """Write the entries of each row: places of its group's blocks, evenly thinned out to its length."""
     stream = ~stream_of(seed)
     at = 0
     for row in range(indptr.size - 1):
@@ -419,8 +417,8 @@ def _thin_out(starts, columns, block, indptr, seed, indices):  # type: ignore[no
         if length == 0:
             continue
         error = np.int64(mixed(stream + np.uint64(row) * GOLDEN) % np.uint64(room))
-        for each in range(first, last):
-            for column in range(columns[each] * block, columns[each] * block + block):
+        for block_place in range(first, last):
+            for column in range(columns[block_place] * block, columns[block_place] * block + block):
                 error += length
                 if error >= room:
                     error -= room

@@ -1,4 +1,4 @@
-"""A meter of the user: a command that prints the joules so far, of a wall meter for instance."""
+"""A meter of the user: a command that prints the joules so far, for example of a wall meter."""
 
 from __future__ import annotations
 
@@ -8,22 +8,15 @@ import subprocess
 
 from sparsecast.errors import MeterError
 
-#: Seconds after which a command counts as dead.
+#: Timeout of a command.
 _TIMEOUT_S = 10.0
 
 
 class CommandMeter:
     """A Meter whose command prints one number, the joules since any moment.
 
-    Parameters
-    ----------
-    command : str
-        As in a shell, without its substitutions.
-
-    Raises
-    ------
-    MeterError
-        If it cannot be run now, or prints no number.
+    `command` is as in a shell, without substitutions. A MeterError says that it cannot be run now, or prints
+    no number.
     """
 
     source, run_s, step_s = "command", 2.0, 0.1

@@ -1,8 +1,8 @@
-"""Conditions of a measurement: other programs, as far as the system tells, and the speed of the machine.
+"""Conditions of a measurement: other programs, as far as the system reports them, and the machine's speed.
 
-Linux tells it in /proc: how many threads run or wait for a core, the time that a hypervisor gave to others,
-and the time in which some thread waited for a core. A container or another system may not tell; that is None.
-One reading takes some tens of microseconds.
+Linux reports in /proc how many threads run or wait for a core, the time that a hypervisor gave to others, and
+the time in which a thread waited for a core. Values that a container or another system does not report are
+None. One reading takes tens of microseconds.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from sparsecast.records import Conditions
 #: Seconds between two readings, which then take less than a five hundredth of the time.
 EVERY_S = 0.05
 
-#: Seconds before the end of a measurement that are looked at, at least. The counters of stolen time move in
-#: steps of 10 ms, those of the pressure every two seconds.
+#: Least window before the end of a measurement, in seconds. The counters of stolen time move in steps of 10
+#: ms, those of the pressure every two seconds.
 LEAST_WINDOW_S = 1.0
 PRESSURE_WINDOW_S = 4.0
 
-#: Seconds that are kept.
+#: Seconds of readings that are kept.
 _KEPT_S = 600.0
 
 
@@ -37,14 +37,14 @@ class _Reading:
 
 
 class ConditionMonitor:
-    """Watches the machine during a run, and tells what it did in a stretch of time.
+    """Monitors the machine during a run.
 
     Parameters
     ----------
     references : ReferenceMonitor, optional
-        Times the reference products; without one, there are none.
+        Times the reference products.
     proc : Path
-        Where the system tells.
+        Folder of the system's files.
     clock_s : callable
         Returns the seconds since some moment.
     """
@@ -61,13 +61,13 @@ class ConditionMonitor:
         self._start_s = self._readings[0].at_s
 
     def begin(self) -> None:
-        """Begin a stretch; the references are timed first, unless that was a short time ago."""
+        """Begin a period; the references are timed first, unless they were timed a short time ago."""
         if self._references is not None:
             self._references.maybe_time()
         self._start_s = self._clock_s()
 
     def conditions(self) -> Conditions:
-        """Return what the machine did since the stretch began."""
+        """Return the conditions since the period began."""
         return self.since(self._start_s)
 
     def look(self) -> None:
@@ -84,7 +84,7 @@ class ConditionMonitor:
             self._readings.popleft()
 
     def since(self, start_s: float) -> Conditions:
-        """Return what the machine did from then on; what is too short for a counter begins earlier."""
+        """Return the conditions from then on; counters that need longer begin earlier."""
         self.read()
         now = self._readings[-1].at_s
         window = self._window(min(start_s, now - LEAST_WINDOW_S))
@@ -94,23 +94,23 @@ class ConditionMonitor:
             other_processes=sum(others) / len(others) if others else None,
             stolen_share=_stolen_share(window),
             pressure_share=_pressure_share(self._window(min(start_s, now - PRESSURE_WINDOW_S))),
-            references_s={level: each.time_s for level, each in pooled.items()},
+            references_s={level: reading.time_s for level, reading in pooled.items()},
         )
 
     def _window(self, start_s: float) -> list[_Reading]:
-        """Return the readings since then, and the one before them, from where counters count."""
+        """Return the readings since then, and the one before them."""
         later = sum(reading.at_s > start_s for reading in self._readings)
         return list(self._readings)[-min(later + 1, len(self._readings)) :]
 
     def _others(self, stat: dict[str, list[int]]) -> int | None:
-        """Return the running threads that are not ours; the one that reads this is always one of ours."""
+        """Return the running threads of other programs; the reading thread itself is ours."""
         running = stat.get("procs_running", [0])[0]
         if running <= 1:
             return 0 if running else None  # 0: the system shows the counter and does not count
-        # Counted again after ours: one of ours that falls asleep between is not taken for another program's.
+        # Counted again afterwards: a thread of ours that falls asleep in between is not another program's.
         states = (_text(task).rpartition(")")[2].split()[:1] for task in self._proc.glob("self/task/*/stat"))
-        own = max(1, sum(state == ["R"] for state in states))
-        return max(0, _counters(self._proc).get("procs_running", [0])[0] - own)
+        ours = max(1, sum(state == ["R"] for state in states))
+        return max(0, _counters(self._proc).get("procs_running", [0])[0] - ours)
 
 
 def _text(path: Path) -> str:
@@ -121,7 +121,7 @@ def _text(path: Path) -> str:
 
 
 def _counters(proc: Path) -> dict[str, list[int]]:
-    """Return what /proc/stat counts; the long line of interrupts is left out."""
+    """Return the counters of /proc/stat, without the long line of interrupts."""
     lines = (
         line.split() for line in _text(proc / "stat").splitlines() if line.startswith(("cpu ", "procs_"))
     )
@@ -129,7 +129,7 @@ def _counters(proc: Path) -> dict[str, list[int]]:
 
 
 def _ticks(stat: dict[str, list[int]]) -> tuple[int, int] | None:
-    """Return the stolen ticks and all of them; what guests use is in the first two counters already."""
+    """Return the stolen ticks and all of them; those of guests are in the first two counters already."""
     ticks = stat.get("cpu", [])[:8]
     return (ticks[7], sum(ticks)) if len(ticks) == 8 else None
 

@@ -1,9 +1,9 @@
-"""Whether the cores run at their full speed just now.
+"""Whether the cores run at full speed at present.
 
-A core of a virtual machine is often one of two threads of a core that another machine uses, too. While that
-one works, everything here takes up to 1.7 times as long, and the system tells nothing of it. Such phases last
-from milliseconds to seconds. A small piece of work that stays in the first cache shows them; arithmetic in
-registers alone does not.
+A core of a virtual machine is often one of two threads of a core that another machine also uses. While that
+one works, everything here takes up to 1.7 times as long, and the system does not report it. Such phases last
+from milliseconds to seconds. A small task in the first cache shows them; arithmetic in registers alone does
+not.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ import numpy as np
 from sparsecast.system.jit import njit
 from sparsecast.system.numba_pool import each_part, share
 
-#: A reading within this factor of the fastest one is at full speed; slow ones take 1.5 times as long.
+#: Factor of the fastest reading up to which a reading is at full speed; slow ones take 1.5 times as long.
 _TOLERANCE = 1.15
 
-#: Readings, and the seconds between them, by which the full speed is found before anything is measured.
+#: Readings, and the seconds between them, to find the full speed before a measurement.
 _FIRST_READINGS, _PAUSE_S = 40, 0.001
 
-#: Words that are read, places that are gathered from (12 KiB together), and repetitions of a reading.
+#: Words read, places gathered from (12 KiB together), and repetitions of a reading.
 _WORDS, _PLACES, _TIMES = 1024, 512, 24
 
 
 class CoreSpeed:
-    """Compares readings of the same small work with the fastest one so far.
+    """Compares readings of a small task with the fastest one so far.
 
     Parameters
     ----------
     read_s : callable
-        Does the work and returns its seconds.
+        Does the task and returns its seconds.
     pause : callable
-        Waits for so many seconds.
+        Waits for a number of seconds.
     clock_s : callable
         Returns the seconds since some moment.
     """
@@ -54,13 +54,13 @@ class CoreSpeed:
             pause(_PAUSE_S)
 
     def is_full(self) -> bool:
-        """Tell whether the cores run at full speed; takes some tens of microseconds."""
+        """Tell whether the cores run at full speed, in tens of microseconds."""
         seconds = min(self._read_s(), self._read_s())  # the first may fetch the work into the cache
         self._fastest_s = min(self._fastest_s, seconds)
         return seconds <= _TOLERANCE * self._fastest_s
 
     def wait(self, most_s: float) -> tuple[bool, float]:
-        """Wait for full speed, so long at most; return whether it was reached, and the seconds used."""
+        """Wait for full speed, for at most `most_s`; return whether it was reached, and the seconds used."""
         start = self._clock_s()
         while not (is_full := self.is_full()) and self._clock_s() - start < most_s:
             self._pause(_PAUSE_S)
@@ -69,12 +69,12 @@ class CoreSpeed:
 
 @functools.cache
 def core_speed(threads: int) -> CoreSpeed:
-    """Return what tells the speed of so many cores at once, the same for the whole process."""
+    """Return the CoreSpeed of this number of cores, one for the whole process."""
     return CoreSpeed(reading(threads))
 
 
 def reading(threads: int) -> Callable[[], float]:
-    """Return what does the small work on so many cores at once and returns its seconds; compiled."""
+    """Return a compiled callable that does the task on all cores at once and returns its seconds."""
     generator = np.random.default_rng(0)
     words = generator.integers(0, _PLACES, _WORDS, dtype=np.uint64)
     places, totals = np.ones(_PLACES, dtype=np.uint64), np.empty(threads, dtype=np.uint64)

@@ -1,6 +1,6 @@
-"""Disturbance: whether other work made measured times too long, and by how much at most.
+"""Disturbance: whether other work slowed a measurement, and by how much at most.
 
-The figures are those of `python benchmarks/run.py busy-machine`.
+The figures are from `python benchmarks/run.py busy-machine`.
 """
 
 from __future__ import annotations
@@ -11,35 +11,35 @@ from dataclasses import dataclass
 from sparsecast.measuring.timing import Timing
 from sparsecast.records import Conditions
 
-#: A quiet machine, too, has up to so many other processes in the mean, up to such a share of stolen time, and
-#: up to such a share of products whose threads waited for cores.
+#: Limits of a quiet machine: mean number of other processes, share of stolen time, and share of products
+#: whose threads waited for cores.
 QUIET_OTHERS, QUIET_STOLEN, QUIET_WAITED = 0.25, 0.02, 0.1
 
-#: How much too long nine tenths of the times are at most: for each other process that has a free core, and,
-#: once for every thread, for each that needs one of ours. With two threads on two cores next to one process,
-#: large products take up to twice as long, the median 1.1 to 1.25 times.
+#: Error of nine tenths of the times, at most: for each other process with a free core, and, once for every
+#: thread, for each process on one of our cores. With two threads on two cores next to one process, large
+#: products take up to twice as long, the median 1.1 to 1.25 times.
 _APART_EACH, _INSTEAD_OF_EACH = 0.15, 0.4
 
-#: From here on times are no basis for a forecast: with two threads on two cores next to two processes, a
-#: tenth of the times is ten times too long.
+#: Least disturbance that makes times useless for a forecast: with two threads on two cores next to two
+#: processes, a tenth of the times is ten times too long.
 UNUSABLE = 1.0
 
-#: A product that takes so long with one thread is faster with several, unless they wait for cores.
+#: Least time with one thread of a product that is faster with several, unless they wait for cores.
 _LARGE_S = 2e-4
 
 
 @dataclass(frozen=True, slots=True)
 class Disturbance:
-    """What disturbed a measurement.
+    """Disturbance of a measurement.
 
     Attributes
     ----------
     other_processes, stolen_share : float
-        As in Conditions; 0.0 where the system does not tell.
+        As in Conditions; 0.0 if the system does not report them.
     too_long : float
-        Times may be up to this share too long, by what the system tells of other work.
+        Greatest relative error of times due to other work.
     waited_share : float
-        Share of the products in parallel, of those that were compared, whose threads waited for cores.
+        Share of the compared parallel products whose threads waited for cores.
     """
 
     other_processes: float
@@ -52,7 +52,7 @@ class Disturbance:
         return self.too_long >= UNUSABLE
 
     def sentence(self) -> str:
-        """Return in words what disturbed the measurement, and what to do where it cannot be used."""
+        """Return a sentence on the disturbance, with the remedy if the measurement is useless."""
         if not self.is_unusable:
             return f"{self}."
         return f"{self}. Calibrate again while the machine is idle: these times are no basis for a forecast."
@@ -70,15 +70,15 @@ class Disturbance:
 
 
 def disturbance(conditions: Iterable[Conditions | None], threads: int, cores: int) -> Disturbance | None:
-    """Return what disturbed products of so many threads, None if nothing did.
+    """Return the disturbance of products with `threads` threads, None if there is none.
 
-    The conditions are averaged: those of the Records, None where a Record has none. `cores` counts those of
-    the machine.
+    The conditions of the Records (None for a Record without them) are averaged. `cores` is the number of
+    cores of the machine.
     """
-    told = [each for each in conditions if each is not None]
-    others = _mean(each.other_processes for each in told)
-    stolen = _mean(each.stolen_share for each in told)
-    waited = _mean(each.waited_for_cores for each in told)
+    reported = [condition for condition in conditions if condition is not None]
+    others = _mean(condition.other_processes for condition in reported)
+    stolen = _mean(condition.stolen_share for condition in reported)
+    waited = _mean(condition.waited_for_cores for condition in reported)
     if others <= QUIET_OTHERS and stolen <= QUIET_STOLEN and waited <= QUIET_WAITED:
         return None
     free = max(0, cores - threads)
@@ -88,7 +88,7 @@ def disturbance(conditions: Iterable[Conditions | None], threads: int, cores: in
 
 
 def waited_for_cores(together: Timing, alone: Timing, conditions: Conditions | None) -> bool:
-    """Tell whether a product by all threads was slower than `alone` because they waited for cores.
+    """Tell whether a product with all threads was slower than `alone` because they waited for cores.
 
     If the machine was quiet by the conditions, the kernel itself is slower in parallel.
     """
@@ -100,5 +100,5 @@ def waited_for_cores(together: Timing, alone: Timing, conditions: Conditions | N
 
 
 def _mean(values: Iterable[float | None]) -> float:
-    told = [value for value in values if value is not None]
-    return sum(told) / len(told) if told else 0.0
+    reported = [value for value in values if value is not None]
+    return sum(reported) / len(reported) if reported else 0.0

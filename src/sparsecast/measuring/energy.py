@@ -1,8 +1,8 @@
 """Joules of callables: a meter is read before and after a run that is long enough for it.
 
-A meter that counts joules does not say when it looks: one of a processor about every millisecond, NVIDIA's
-ten times a second, with a sensor that may see only part of that time. So a run is read that lasts many of
-its steps, not a call of microseconds. What was not measured is None.
+The counter of a meter moves in steps: about every millisecond for a processor, ten times a second for NVIDIA,
+with a sensor that may see only part of that time. So a run lasts many steps instead of the microseconds of a
+call. Unmeasured values are None.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ IDLE_S = 2.0
 
 
 class Meter(Protocol):
-    """Something that counts joules.
+    """A counter of joules.
 
     Attributes
     ----------
     source : str
-        What a Record says of where its energy comes from.
+        Name of the source in Records.
     run_s : float
-        Seconds of a run that is read.
+        Seconds of a run.
     step_s : float
-        About the seconds after which the counter moves on: so much of a run may be missed.
+        Approximate seconds of a step of the counter: the most of a run that may be missed.
     """
 
     source: str
@@ -42,21 +42,21 @@ class Meter(Protocol):
     step_s: float
 
     def joules(self) -> float | None:
-        """Return the joules used since some moment in the past, None where the meter does not answer."""
+        """Return the joules since some moment in the past, None if the meter does not answer."""
         ...
 
 
 class ProcessorMeter(ABC):
     """A Meter of the processors of this machine: a member of METERS.
 
-    The class is registered. Its instances are made without arguments; that raises a MeterError, in one line
-    with the remedy, if the counters are there and cannot be read.
+    The class is registered. Instances are made without arguments; a MeterError, in one line with the remedy,
+    says that the counters are there and cannot be read.
 
     Attributes
     ----------
     order : int
-        Meters are tried from the least order on, and the first that can be read is used. RAPL by its files
-        has 10, by performance events 20, the counters of sockets below hwmon 30.
+        Meters are tried in ascending order, and the first readable one is used. RAPL by its files has 10, by
+        performance events 20, the counters of sockets below hwmon 30.
     source, run_s, step_s
         As of a Meter.
     is_modelled : bool
@@ -73,11 +73,10 @@ class ProcessorMeter(ABC):
     @classmethod
     @abstractmethod
     def is_present(cls) -> bool:
-        """Tell whether this machine has such counters, which need not be readable."""
+        """Tell whether this machine has such counters, readable or not."""
 
     @abstractmethod
-    def joules(self) -> float | None:
-        """Return the joules used since some moment in the past, None where the meter does not answer."""
+    def joules(self) -> float | None: ...
 
     def domains(self) -> Mapping[str, float]:
         """Return the joules of PACKAGE and DRAM so far; empty where they are not counted apart."""
@@ -112,7 +111,7 @@ def _readings(meter: Meter) -> dict[str, float]:
 
 
 def idle_power_w(meter: Meter, pause: Callable[[float], object] = time.sleep) -> float | None:
-    """Return the watts of a device that does nothing, over IDLE_S seconds; None where nothing was counted."""
+    """Return the watts of an idle device, over IDLE_S seconds; None if nothing was counted."""
     before, start = meter.joules(), time.perf_counter()
     pause(IDLE_S)
     used = used_joules(before, meter.joules())
@@ -120,10 +119,10 @@ def idle_power_w(meter: Meter, pause: Callable[[float], object] = time.sleep) ->
 
 
 def energy_of(call: Call, meter: Meter, clock: Clock, entries: int = 0) -> float | None:
-    """Return the joules of one call, idle power included; None where nothing was counted.
+    """Return the joules of one call, with idle power; None if nothing was counted.
 
-    A call is a product of so many `entries`. It is warmed up, and `clock` sees when calls are done. The run
-    takes about `run_s` of the meter.
+    `call` is a product of `entries` entries, warmed up, and `clock` times calls to their end. The run takes
+    about `run_s` of the meter.
     """
     calls = max(1, round(meter.run_s / max(clock.seconds(call, 16) / 16, 1e-9)))
     used = spent_joules(meter, lambda: clock.seconds(call, calls), calls * entries).get(TOTAL)

@@ -1,7 +1,7 @@
-"""Frequencies of a processor's cores, as Linux shows them in ``cpufreq``: read, and set where permitted.
+"""Frequencies of a processor's cores, from Linux' ``cpufreq``: read, and set where permitted.
 
-Frequencies are set by writing both ends of the range that Linux chooses from, which only root may do; virtual
-machines have no such files. (Linux kernel documentation, "CPU Performance Scaling".)
+Frequencies are set by writing both ends of the permitted range, which only root may do; virtual machines have
+no such files. (Linux kernel documentation, "CPU Performance Scaling".)
 """
 
 from __future__ import annotations
@@ -21,27 +21,21 @@ _LOW, _HIGH = "scaling_min_freq", "scaling_max_freq"
 
 @dataclass(frozen=True, slots=True)
 class Frequencies:
-    """The frequencies of all cores.
-
-    Parameters
-    ----------
-    root : Path
-        Folder of the cores.
-    """
+    """The frequencies of all cores."""
 
     root: Path = ROOT
 
     def mean_hz(self) -> float | None:
-        """Return the present mean over the cores, None where the system does not tell it."""
+        """Return the present mean over the cores, None if unknown."""
         try:
-            found = [int((each / "scaling_cur_freq").read_text()) for each in self._cores()]
+            readings = [int((path / "scaling_cur_freq").read_text()) for path in self._cores()]
         except (OSError, ValueError):
             return None
-        return 1e3 * mean(found) if found else None
+        return 1e3 * mean(readings) if readings else None
 
     @contextmanager
     def at(self, hz: float) -> Iterator[None]:
-        """Hold all cores at a frequency; afterwards they have the ranges of before."""
+        """Hold all cores at a frequency during the context; then restore their ranges."""
         before = self._ranges(hz)
         try:
             try:

@@ -1,4 +1,4 @@
-"""A read of memory in order: no product can deliver bytes faster."""
+"""A sequential read of memory: the upper limit of the bandwidth of a product."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from sparsecast.system.parallel import equal_parts
 
 
 def memory_read(size_bytes: int, threads: int) -> Callable[[], object]:
-    """Return a callable that reads an array once, shared by so many threads; one starts no pool.
+    """Return a callable that reads an array once, on `threads` threads; one thread starts no pool.
 
-    Its bytes are rounded up to whole words, and written once here, so that its memory is there.
+    The array has whole words and is written once here, so that its memory is allocated.
     """
     words = np.ones(max(1, -(-size_bytes // 8)), dtype=np.uint64)
     starts = equal_parts(len(words), threads).astype(np.uint64)

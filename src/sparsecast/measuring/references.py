@@ -1,9 +1,9 @@
-"""Reference products: the same small work, repeated; its time tells how fast the machine is now.
+"""Reference products: the same small task, repeated; its time shows the present speed of the machine.
 
-The speed of a machine moves by a factor within minutes where others share its caches and its memory. One
+The speed of a machine changes by a factor within minutes if others share its caches and its memory. One
 reference has its data in a core's own cache, one in the last cache, one in memory; each reads words in order
-and gathers from a small vector. A single reading is as noisy as what it is to correct, so readings are pooled
-over minutes, and a change counts only beyond their own noise.
+and gathers from a small vector. A single reading is as noisy as the time that it should correct, so readings
+are pooled over minutes, and a change counts only beyond their noise.
 """
 
 from __future__ import annotations
@@ -22,32 +22,31 @@ from sparsecast.system.jit import njit
 from sparsecast.system.numba_pool import each_part, share
 from sparsecast.system.parallel import equal_parts
 
-#: Seconds between two readings of a monitor, and seconds over which readings are pooled.
+#: Seconds between two readings of a monitor, and seconds of pooled readings.
 EVERY_S, WINDOW_S = 3.0, 120.0
 
-#: Most bytes of a reference in the last cache and of one in memory. The latter
-#: takes 0.1 s to fill; of larger caches a virtual machine has a part only.
+#: Greatest bytes of a reference in the last cache and in memory. The latter takes 0.1 s to fill; a virtual
+#: machine has only a part of larger caches.
 _MOST_L3_BYTES, _MOST_MEMORY_BYTES = 32 << 20, 256 << 20
 
-#: Where the system does not tell of caches: those of most processors.
+#: Caches of most processors, if the system does not report them.
 _USUAL_L2_BYTES, _USUAL_L3_BYTES = 1 << 20, 32 << 20
 
-#: Most bytes that each thread reads in one call, the next bytes every time: a tenth of a millisecond. Longer
-#: calls would all meet the turns of other programs, and the machine would seem to have slowed down.
+#: Greatest bytes that each thread reads in one call, the next bytes every time: a tenth of a millisecond.
+#: Longer calls would all be interrupted by other programs, and the machine would seem slow.
 _SLICE_BYTES = 1 << 20
 
 #: Calls of one reading in the core's own cache and in memory; in the last cache all data are read once.
 _CACHED_CALLS, _MEMORY_CALLS = 15, 8
 
-#: Seconds after which a reading fetches no more data; after twice as many it ends.
+#: Seconds after which a reading fetches no more data; it ends after twice this time.
 _MOST_S = 0.01
 
-#: A machine drifts by a factor of two to four. Where references differ more, their threads waited for cores,
-#: then or now. That is no speed of the machine.
+#: Greatest drift. A machine drifts by a factor of two to four; beyond this one, threads waited for cores.
 MOST_DRIFT = 4.0
 
-#: A change counts beyond so many standard errors, and from this factor on: where smaller ones were followed,
-#: forecasts became worse (decision 27).
+#: Least change in standard errors, and as a factor: where smaller ones were followed, forecasts became worse
+#: (decision 27).
 _SIGMAS, LEAST_DRIFT = 2.0, 2.0
 
 #: Words of the vector that is gathered from, 64 KiB, and of the pattern of places in it.
@@ -56,9 +55,9 @@ _GATHERED, _PATTERN = 1 << 13, 1 << 15
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A product that is timed again and again.
+    """A product that is timed repeatedly.
 
-    One reading times so many `calls`, after `warm` ones, not timed, that fetch the data into the cache.
+    One reading times `calls` calls, after `warm` untimed ones that fetch the data into the cache.
     """
 
     call: Call
@@ -68,7 +67,7 @@ class Reference:
     def seconds(self, clock: Clock) -> float:
         """Return the seconds of a call, the low quantile of one reading.
 
-        Where each call waits for a core, a reading ends early: a forecast must not wait for it.
+        A reading ends early if each call waits for a core: a forecast must not wait for it.
         """
         used_s = 0.0
         for _ in range(self.warm):
@@ -91,7 +90,7 @@ class Pooled:
     time_s : float
         Their median.
     noise : float or None
-        Relative error of that median, by how far the readings scatter; None of a single reading.
+        Relative error of the median, from the scatter of the readings; None for a single reading.
     """
 
     time_s: float
@@ -100,7 +99,7 @@ class Pooled:
     @classmethod
     def of(cls, readings_s: Sequence[float]) -> Pooled:
         """Summarise readings, at least one."""
-        lower, middle, upper = (float(each) for each in np.quantile(readings_s, (0.25, 0.5, 0.75)))
+        lower, middle, upper = (float(reading_s) for reading_s in np.quantile(readings_s, (0.25, 0.5, 0.75)))
         count = len(readings_s)
         # Of a normal distribution: 1.25 standard deviations over sqrt(n), of which the quartiles hold 1.35.
         noise = 1.25 * (upper - lower) / 1.35 / math.sqrt(count) / middle if count > 1 else None
@@ -108,10 +107,10 @@ class Pooled:
 
 
 def reference_bytes(l2_bytes: int | None, l3_bytes: int | None) -> dict[str, int]:
-    """Return the bytes of each reference: half of a cache, and once and a half the last one.
+    """Return the bytes of each reference: half of a cache, and one and a half times the last one.
 
-    The caches are those that the threads have together; None where the system does not tell. A processor
-    without a third level has the second as its last: `l3_bytes` is 0.
+    The caches are those of all threads together; None if unknown. Without a third level, `l3_bytes` is 0 and
+    the second level is the last.
     """
     l2 = _USUAL_L2_BYTES if l2_bytes is None else l2_bytes
     l3 = _USUAL_L3_BYTES if l3_bytes is None else l3_bytes
@@ -122,22 +121,21 @@ def reference_bytes(l2_bytes: int | None, l3_bytes: int | None) -> dict[str, int
 
 
 def references(sizes: Mapping[str, int], threads: int) -> dict[str, Reference]:
-    """Return the references of so many bytes each, their data written, and read by so many threads."""
+    """Return the references of these sizes, read by `threads` threads, with their data written."""
     return {level: _reference(level, size, threads) for level, size in sizes.items()}
 
 
 def words_a_call(size: int, threads: int) -> int:
-    """Return the words of 8 bytes that one call of a reference of so many bytes reads."""
+    """Return the words of 8 bytes that one call of a reference of `size` bytes reads."""
     return min(max(1, size // 8), threads * _SLICE_BYTES // 8)
 
 
 class ReferenceMonitor:
-    """Times references, given by level, now and then, and pools the readings.
+    """Times references, given by level, from time to time, and pools the readings.
 
-    `clock` times them, by default the host's. `clock_s` returns the seconds since some moment, for when a
-    reading was. `cores` tells when they run at full speed, which a reading waits for, a moment at most. One
-    of slow cores does not count, because samples wait for full speed, too. `readings` are, for each level,
-    when and how many seconds.
+    `clock` times them, by default the host's. `clock_s` returns the seconds since some moment. A reading
+    waits a moment for full speed of `cores`; readings at slow cores are left out, since samples wait for full
+    speed too. `readings` holds the moment and the seconds of each reading, by level.
     """
 
     def __init__(
@@ -153,7 +151,7 @@ class ReferenceMonitor:
         self.readings: dict[str, list[tuple[float, float]]] = {level: [] for level in references}
 
     def maybe_time(self) -> bool:
-        """Time all references, unless that was a short time ago; tell whether they were timed."""
+        """Time all references, unless this was done a short time ago; tell whether they were timed."""
         if self._clock_s() - self._last_s < EVERY_S:
             return False
         self.time()
@@ -168,7 +166,7 @@ class ReferenceMonitor:
         self._last_s = self._clock_s()
 
     def pooled(self) -> dict[str, Pooled]:
-        """Return the readings of the last minutes, summarised; levels without a reading are left out."""
+        """Return the summary of the last minutes' readings, for levels with a reading."""
         start = self._clock_s() - WINDOW_S
         recent = {
             level: [seconds for at_s, seconds in readings if at_s >= start]
@@ -178,11 +176,10 @@ class ReferenceMonitor:
 
 
 def scale_since(then: Mapping[str, Pooled], now: Mapping[str, Pooled]) -> dict[str, float | None]:
-    """Return, for each level, how many times longer products take now; 1.0 where noise could be the reason.
+    """Return, for each level, the factor by which products take longer now; 1.0 within the noise.
 
-    That is below LEAST_DRIFT, and within the noise of the readings. It is None beyond MOST_DRIFT: threads
-    waited for cores, then or now. A level is left as it was if one of both lacks it, or cannot tell its
-    noise.
+    A change counts from LEAST_DRIFT on. Beyond MOST_DRIFT the result is None: threads waited for cores.
+    Levels without both readings, or without their noise, stay as they were.
     """
     return {level: _change(then.get(level), pooled) for level, pooled in now.items()}
 
@@ -216,13 +213,13 @@ def _reference(level: str, size: int, threads: int) -> Reference:
 
 
 def _words(size: int) -> NDArray[np.uint64]:
-    """Return places to gather from: copies of a pattern, because to draw all takes longer than a forecast."""
+    """Return places to gather from: copies of a pattern, since drawing all takes longer than a forecast."""
     pattern = np.random.default_rng(0).integers(0, _GATHERED, _PATTERN, dtype=np.uint64)
     return np.resize(pattern, max(1, size // 8))
 
 
 def _reader(words: NDArray[np.uint64], gathered: NDArray[np.uint64], length: int, threads: int) -> Call:
-    """Return what reads the next `length` words, and starts again when fewer are left."""
+    """Return a callable that reads the next `length` words, and restarts when fewer remain."""
     starts = equal_parts(length, threads).astype(np.uint64)
     gather = share(_gathers, (words, gathered), starts, scratch=np.empty(threads, dtype=np.uint64))
     first = 0

@@ -1,14 +1,14 @@
 """Times of callables on a machine that drifts and runs other programs.
 
-What disturbs a sample makes it longer, hardly ever shorter, so many short samples are taken and the time is
-a low quantile of them (Chen and Revels 2016, "Robust benchmarking in noisy environments"): a sample that is
-shorter than the turns of the other programs meets none of them. The callables are sampled in turn, so that a
-slow minute of the machine slows them all alike. Where the speed of the cores can be told, a sample is taken
-after a short wait for full speed, and those at full speed count; the others count only where those are few.
+A disturbance makes a sample longer, hardly ever shorter, so many short samples are taken and the time is a
+low quantile of them (Chen and Revels 2016, "Robust benchmarking in noisy environments"): a sample shorter
+than the time slices of other programs meets none of them. The callables are sampled in turn, so that a slow
+minute of the machine slows all of them alike. If the speed of the cores is known, samples wait shortly for
+full speed, and those at full speed count; the others count only if those are few.
 
-One sample is (T_beta - T_alpha) / (beta - alpha), the time of beta calls less that of alpha calls, so that
-what a run of calls costs once cancels (Guo, Wang, Chen 2014, section 3.3). T_alpha is the low quantile of the
-runs of alpha calls: with a single disturbed one the difference would become too short.
+One sample is (T_beta - T_alpha) / (beta - alpha), the time of beta calls minus that of alpha calls, so that
+the constant cost of a run cancels (Guo, Wang, Chen 2014, section 3.3). T_alpha is the low quantile of the
+runs of alpha calls: a single disturbed one would make the difference too short.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ import numpy as np
 if TYPE_CHECKING:
     from sparsecast.measuring.core_speed import CoreSpeed  # it imports Numba, which a forecast does without
 
-#: Which of the samples is the time: a tenth of them is shorter. It is compared with others by
-#: `python benchmarks/run.py busy-machine`.
+#: The quantile of the samples that is the time. `python benchmarks/run.py busy-machine` compares it with
+#: others.
 LOW_SHARE = 0.1
 
-#: Samples of one callable in a row, after a call that is not timed. More turns would follow a drift more
-#: closely, and time fewer of the calls.
+#: Samples of one callable in a row, after an untimed call. More turns would follow a drift more closely, with
+#: fewer timed calls.
 _SAMPLES_A_TURN = 4
 
-#: Fewer samples are not taken, however long they last.
+#: Least number of samples, however long they take.
 _LEAST_SAMPLES = 3
 
-#: Samples of a callable, of those asked for, that should be at full speed; else as many again are taken.
+#: Share of the requested samples that should be at full speed; otherwise as many again are taken.
 _FULL_SHARE = 0.125
 
-#: Runs that tell the number of calls in a sample, fewer where they take longer than so many samples.
+#: Runs to find the number of calls in a sample; fewer if they take longer than this many samples.
 _TRIALS, _TRIAL_SAMPLES = 3, 10
 
 Call = Callable[[], object]
@@ -52,12 +52,12 @@ class Effort:
     Attributes
     ----------
     sample_s : float
-        Seconds that the beta - alpha calls of one sample should take together, at least one call.
+        Seconds of the beta - alpha calls of one sample together, at least one call.
     most_s : float
         Seconds after which a callable gets no more samples, once it has three: it is long, or its threads
-        wait for cores that other programs use.
+        wait for cores.
     wait_s : float
-        Seconds for each callable that the samples of all together may wait for full speed of the cores.
+        Seconds per callable that all samples together may wait for full speed of the cores.
     """
 
     samples: int = 80
@@ -66,26 +66,26 @@ class Effort:
     wait_s: float = 0.4
 
 
-#: What a measurement for its own sake takes.
+#: Effort of the command `measure`.
 DEFAULT_EFFORT = Effort()
 
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """What was measured of one callable.
+    """The measured time of one callable.
 
     Attributes
     ----------
     samples_s : tuple of float
-        Seconds a call, in the order taken.
+        Seconds per call, in the order taken.
     time_s : float
         Their low quantile: a tenth of them is shorter.
     spread, noise : float or None
         Interquartile range over `time_s`, and relative difference between the low quantiles of the earlier
-        and of the later half: how well a repeated measurement agrees. None of a single sample.
+        and of the later half: how well a repeated measurement agrees. None for a single sample.
     slow_share : float or None
-        Share of all samples that were taken while the cores were slower than they can be, 1.0 where the
-        others were too few to count; None where that was not looked at.
+        Share of all samples at less than full speed of the cores, 1.0 if the others were too few to count;
+        None if the speed was not measured.
     """
 
     samples_s: tuple[float, ...]
@@ -96,7 +96,7 @@ class Timing:
 
     @classmethod
     def of(cls, samples_s: tuple[float, ...], is_full: Sequence[bool] | None = None) -> Timing:
-        """Summarise samples in the order taken; those at full speed alone, where they suffice."""
+        """Summarise samples in the order taken; only those at full speed, if they suffice."""
         if is_full is not None:
             fast = tuple(compress(samples_s, is_full))
             if len(fast) < _LEAST_SAMPLES:
@@ -112,23 +112,23 @@ class Timing:
 
 
 def low(samples_s: Sequence[float]) -> float:
-    """Return the low quantile of times: the time where nothing disturbs."""
+    """Return the low quantile of times: the undisturbed time."""
     return float(np.quantile(samples_s, LOW_SHARE))
 
 
 class Clock(Protocol):
-    """Where time is read: the host's clock, or one that sees when a device works."""
+    """The host's clock, or one that times the work of a device."""
 
     @property
     def least_calls(self) -> int:
-        """Calls of the shortest run whose time holds all that a run costs once.
+        """Calls of the shortest run, whose time has the constant cost of a run.
 
-        0 where calls return when their work is done, 1 where they queue it.
+        0 if calls return when their work is done, 1 if they queue it.
         """
         ...
 
     def seconds(self, call: Call, times: int) -> float:
-        """Return the seconds that so many calls take together."""
+        """Return the seconds of `times` calls together."""
         ...
 
 
@@ -151,38 +151,38 @@ def measure(
     clock: Clock | None = None,
     cores: CoreSpeed | None = None,
 ) -> dict[str, Timing]:
-    """Return the Timing of every callable by name, in their order, from samples taken in turn.
+    """Return the Timing of every callable by name, in order, from samples taken in turn.
 
     Parameters
     ----------
     calls : mapping of str to callable
-        Already warmed up as their users will find them (compiled, checked).
+        Already compiled and warmed up.
     on_sample : callable
-        Called as often as `effort` has samples of each callable, for progress.
+        Called for progress, as often as `effort` has samples, for each callable.
     clock : Clock, optional
         The host's by default.
     cores : CoreSpeed, optional
-        Tells whether the cores run at full speed; without it, all samples count.
+        The speed of the cores; without it, all samples count.
     """
     clock = clock or HostClock()
     patience = _Patience(cores, effort.wait_s * len(calls)) if cores else None
     series = {name: _Series(call, effort, clock, patience) for name, call in calls.items()}
     for first in range(0, effort.samples, _SAMPLES_A_TURN):
         wanted = min(_SAMPLES_A_TURN, effort.samples - first)
-        for each in series.values():
-            each.take(wanted)
+        for series_of_call in series.values():
+            series_of_call.take(wanted)
             for _ in range(wanted):
                 on_sample()
     for _ in range(0, effort.samples, _SAMPLES_A_TURN):
-        for each in series.values():
-            if each.is_slow:
-                each.take(_SAMPLES_A_TURN)
-    return {name: each.timing() for name, each in series.items()}
+        for series_of_call in series.values():
+            if series_of_call.is_slow:
+                series_of_call.take(_SAMPLES_A_TURN)
+    return {name: series_of_call.timing() for name, series_of_call in series.items()}
 
 
 @dataclass
 class _Patience:
-    """The speed of the cores, and the seconds that all samples together may still wait for it."""
+    """The speed of the cores, and the remaining seconds to wait for it."""
 
     cores: CoreSpeed
     left_s: float
@@ -215,7 +215,7 @@ class _Series:
         return self.patience is not None and sum(self._is_full) < _FULL_SHARE * self.effort.samples
 
     def take(self, samples: int) -> None:
-        """Take so many samples in a row, fewer where there is no time left for them."""
+        """Take `samples` samples in a row, fewer if the time is up."""
         start, waited_s = perf_counter(), 0.0
         for number in range(samples):
             used_s = self._used_s + perf_counter() - start - waited_s
@@ -230,7 +230,7 @@ class _Series:
     def _sample(self) -> float:
         """Take one sample and return the seconds that it waited.
 
-        Where the speed of the cores is told, it must be full before and after.
+        If the speed of the cores is known, it must be full before and after.
         """
         if self.patience is None:
             self._beta_s.append(self.clock.seconds(self.call, self.beta))
@@ -249,7 +249,7 @@ class _Series:
 
 
 def _calls_of(call: Call, sample_s: float, clock: Clock) -> int:
-    """Return how many calls take about `sample_s` undisturbed: the fastest of some runs counts."""
+    """Return how many undisturbed calls take about `sample_s`: the fastest of some runs counts."""
     call()  # untimed: a first call may pay for memory and threads that later ones find ready
     calls = 1
     while True:

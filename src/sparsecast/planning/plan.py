@@ -92,7 +92,7 @@ def make_plan(
         high_s=_sum([high for _, high in intervals]),
         convert_s=convert_s,
         baseline=baseline,
-        break_even_iterations=_break_even(convert_s - baseline.convert_s, baseline.time_s - time_s),
+        break_even_iterations=break_even(convert_s - baseline.convert_s, baseline.time_s - time_s),
         as_printed=as_printed,
         energy_j=joules[0],
         energy_low_j=joules[1],
@@ -179,7 +179,8 @@ def _sum(ends: list[float | None]) -> float | None:
     return None if None in ends else math.fsum(end for end in ends if end is not None)
 
 
-def _break_even(extra_s: float, saved_s: float) -> int | None:
+def break_even(extra_s: float, saved_s: float) -> int | None:
+    """Return the number of products after which `extra_s` of conversion is saved; None if it never is."""
     if extra_s <= 0:
         return 0
     return math.ceil(extra_s / saved_s) if saved_s > 0 else None

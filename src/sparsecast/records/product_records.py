@@ -1,6 +1,6 @@
 """The data that packages exchange: Candidate, Record, Bandwidth, Estimate, Forecast.
 
-Units are SI and stand in the name. Missing is ``None``, never 0 and never a default constant.
+Units are SI and part of the name. A missing value is ``None``, never 0 or a default.
 """
 
 from __future__ import annotations
@@ -19,34 +19,34 @@ SCHEMA_VERSION = 4
 
 Parameter = int | str | tuple[int, ...]
 
-#: Bytes of a value of each type that is computed with, by NumPy's name; the types, the most usual first.
+#: Types of values by NumPy's name, the most usual first, with their bytes.
 VALUE_BYTES = {"float64": 8, "float32": 4, "complex128": 16, "complex64": 8}
 DTYPES = tuple(VALUE_BYTES)
 
-#: Suites of matrices that rate a machine, and to which no model is fitted: measured once, and some again.
+#: Suites that rate a machine, to which no model is fitted: measured once, and some matrices again.
 RATING_SUITES = ("synthetic", "synthetic again")
 
 #: Suite of the results that others published.
 PUBLISHED_SUITE = "published"
 
-#: Suite of Records that nobody measured: times of published results, scaled by data sheets.
+#: Suite of unmeasured Records: times of published results, scaled by data sheets.
 DATA_SHEET_SUITE = "data sheet"
 
-#: What a Bandwidth moves, and between where.
+#: Kinds of Bandwidth.
 BANDWIDTH_KINDS = ("read", "copy", "to device", "from device")
 
 
 def product_flops(nnz: int, dtype: str) -> int:
     """Return the floating-point operations of one product of `nnz` entries, without padding.
 
-    An entry costs a multiplication and an addition, 2 operations. With complex values these are four
-    multiplications and two additions for the product, and two for the sum: 8 operations.
+    An entry costs a multiplication and an addition, 2 operations. With complex values it is 8: four
+    multiplications and two additions for the product, two additions for the sum.
     """
     return (8 if dtype.startswith("complex") else 2) * nnz
 
 
 class Parameters(Mapping[str, Parameter]):
-    """Named parameters of a Candidate, such as the block size of BCSR: frozen, and alike in any order."""
+    """Named parameters of a Candidate, such as the block size of BCSR: frozen, equal in any order."""
 
     __slots__ = ("_items",)
 
@@ -85,15 +85,15 @@ class Candidate:
     format, kernel : str
         Registered names of the storage format and of the kernel variant.
     device : str
-        Such as ``"cpu"`` or ``"cuda"``; in published results also what they call it, ``"hip"`` or ``"omp"``.
+        Such as ``"cpu"`` or ``"cuda"``; in published results also their names, ``"hip"`` or ``"omp"``.
     dtype : str
         One of DTYPES.
     index_bits : int
         Width of the column indices: 32 or 64.
     threads : int
-        That share the rows; 1 in published results, which do not say.
+        Threads that share the rows; 1 in published results, which do not give them.
     parameters : Parameters
-        What the format's ``from_csr`` takes. The format's rule chooses those that are not named.
+        Arguments of the format's ``from_csr``. The format's rule chooses the others.
     """
 
     format: str
@@ -123,29 +123,29 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """What the machine did during a measurement; None is what the system did not tell.
+    """The conditions of a measurement; None for values that the system does not report.
 
     Attributes
     ----------
     other_processes : float or None
-        Threads of other programs that ran or waited for a core, in the mean.
+        Mean number of threads of other programs that ran or waited for a core.
     stolen_share : float or None
         Share of the processors' time that a hypervisor gave to other machines.
     pressure_share : float or None
         Share of the time in which some thread, of this program or another, waited for a core.
     references_s : mapping of str to float
-        Seconds of reference products around that time, by where their data lie: ``"L2"``, ``"L3"``,
+        Seconds of reference products around that time, by the place of their data: ``"L2"``, ``"L3"``,
         ``"memory"``.
     waited_for_cores : bool or None
-        Whether plain CSR took longer with all threads than with one, although it is large and the machine was
-        busy: its threads waited for cores. None where that was not looked at.
+        Whether plain CSR took longer with all threads than with one, although the matrix is large and the
+        machine was busy: its threads waited for cores. None if this was not tested.
     slow_share : float or None
-        Share of the samples during which the cores were slower than they can be, 1.0 where the time is that
-        of slow cores; None where that was not looked at.
+        Share of the samples at less than full speed of the cores, 1.0 if the time is that of slow cores; None
+        if this was not tested.
     idle_w : float or None
-        Watts of the meter while nothing was done, before the products; None where no meter told them.
+        Watts of the meter at rest, before the products; None without a meter.
     frequency_hz : float or None
-        Mean of the cores right after the products; None where the system does not tell it.
+        Mean over the cores right after the products; None if unknown.
     """
 
     other_processes: float | None = None
@@ -169,39 +169,34 @@ class Record:
         Specification of the matrix: its key in a Profile's table of matrices.
     nnz : int
     suite : str
-        Why it was measured: ``"strips"`` and ``"entry strips"`` (the benchmark matrices of Guo et al. for
-        CSR and ELL, and for COO), ``"row lengths"`` (those of Wang et al.: normal, uniform, binomial and
-        fixed row lengths), ``"hossain"`` (random ones with so many non-zeros a row),
-        ``"varied"`` (rows of varied length, columns near and far), ``"blocks"`` (dense blocks),
-        ``"symmetric"`` (rows of varied length, mirrored), ``"diagonals"`` (full diagonals), ``"gallery"``
-        (not fitted to, to learn the size of the errors), ``"synthetic"`` (the five-minute benchmark of
-        Gahvari et al.), ``"synthetic again"`` (some of its points once more, for the noise), ``"user"``,
-        ``"user again"`` (once more, minutes later, for the noise) ``"published"`` (by others), or
-        ``"data sheet"`` (by nobody: scaled from published times).
+        Purpose of the measurement: a suite of benchmark matrices, such as ``"strips"``, ``"varied"`` or
+        ``"gallery"`` (no model is fitted to it, which gives the size of the errors); ``"user"`` (``measure``
+        and ``evaluate``); these two or ``"synthetic"`` with ``" again"`` (once more, for the noise);
+        ``"published"`` (by others); ``"data sheet"`` (not measured: scaled from published times).
     samples_s : tuple of float
-        Seconds a product, in the order taken.
+        Seconds per product, in the order taken.
     time_s, spread, noise : float; float or None
-        Of the samples, as in a Timing. `spread`, `noise`, `error` and `convert_s` are None where others
-        published the time without them.
+        Of the samples, as in a Timing. `spread`, `noise`, `error` and `convert_s` are None if the time was
+        published without them.
     regime : str
         ``"warm"`` or ``"cold"`` caches.
     error : float or None
         Largest over the rows of abs(y - reference) / sum of abs(a x), checked before the time counts.
     convert_s : float or None
-        Seconds to build the format from CSR, 0 for CSR itself; on a device with the transfer, CSR's too.
+        Seconds to build the format from CSR, 0 for CSR itself; on a device with the transfer, also for CSR.
     stored_bytes, traffic_bytes : int
         Size of the format's arrays, and bytes streamed by one product.
     energy_j, energy_source : float and str, or None
-        Joules a product, and ``"rapl"``, ``"hwmon"``, ``"nvml"``, ``"command"`` or ``"published"``; None
-        where nothing measured it.
+        Joules per product, and ``"rapl"``, ``"hwmon"``, ``"nvml"``, ``"command"`` or ``"published"``; None if
+        not measured.
     measured_at : str
         UTC time in ISO 8601.
     version : str
         Of Sparsecast.
     kernel_version : int
-        Of the kernels of the format on that device. After one changed, its old Records count no longer.
+        Of the kernels of the format on that device. Records of older versions do not count.
     conditions : Conditions or None
-        None where nobody looked.
+        None if not observed.
     """
 
     candidate: Candidate
@@ -226,19 +221,19 @@ class Record:
 
     @property
     def gflops(self) -> float:
-        """Speed in 1e9 floating-point operations a second."""
+        """Speed in 1e9 floating-point operations per second."""
         return product_flops(self.nnz, self.candidate.dtype) / self.time_s / 1e9
 
     @property
     def is_slow(self) -> bool:
-        """Whether the time is that of cores that were slower than they can be."""
+        """Whether the time is that of slow cores."""
         return self.conditions is not None and self.conditions.slow_share == 1.0
 
     @property
     def impossible(self) -> dict[str, float]:
-        """Figures that nobody can have measured, by name: NaN, infinite or negative, and a time of 0.
+        """Impossible figures, by name: NaN, infinite or negative, and a time of 0.
 
-        A single sample may be negative: it is a difference of two times.
+        A single sample may be negative, as a difference of two times.
         """
         figures = {name: getattr(self, name) for name in ("time_s", "noise", "convert_s", "energy_j")}
         found = {name: value for name, value in figures.items() if value is not None and not 0 <= value < inf}
@@ -249,7 +244,7 @@ class Record:
 
     @property
     def identity(self) -> tuple[Any, ...]:
-        """What a newer Record must share with this one to take its place."""
+        """The key of a Record: a newer one replaces an older one of the same key."""
         return self.candidate, self.matrix, self.suite, self.regime, self.kernel_version
 
     def to_row(self) -> dict[str, Any]:
@@ -266,13 +261,7 @@ class Record:
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Record:
-        """Return the Record that `to_row` made.
-
-        Raises
-        ------
-        KeyError, ValueError
-            If a column is missing or holds something else.
-        """
+        """Return the Record of `to_row`; a KeyError or ValueError if a column is missing or damaged."""
         own = _columns(row, cls)
         own["samples_s"] = tuple(own["samples_s"])
         candidate = _candidate(tuple(_columns(row, Candidate).items()))
@@ -297,25 +286,25 @@ def _columns(row: Mapping[str, Any], kind: type) -> dict[str, Any]:
 def _names(kind: type) -> tuple[str, ...]:
     """Return the columns of a kind of part of a row: a profile has many thousand rows."""
     nested = "candidate", "conditions"
-    return tuple(each.name for each in dataclasses.fields(kind) if each.name not in nested)
+    return tuple(field.name for field in dataclasses.fields(kind) if field.name not in nested)
 
 
 @dataclass(frozen=True, slots=True)
 class Bandwidth:
-    """How fast bytes that lie in order move: no product can exceed it. Other fields are as in a Record.
+    """A measured bandwidth, the upper limit of a product's. Other fields are as in a Record.
 
     Attributes
     ----------
     kind : str
-        One of BANDWIDTH_KINDS: ``"read"`` of an array and ``"copy"`` to another one where the device
-        computes, ``"to device"`` and ``"from device"`` between a NumPy array and one there.
+        One of BANDWIDTH_KINDS: ``"read"`` of an array and ``"copy"`` to another one on the device, ``"to
+        device"`` and ``"from device"`` between a NumPy array and one on the device.
     threads : int
-        That share the array; 1 on a device, as in a Candidate.
+        Threads that share the array; 1 on a device, as in a Candidate.
     bytes : int
-        Moved by one call. A copy reads and writes, so the array's count twice; between host and device they
-        count once.
+        Moved by one call. A copy reads and writes, so the array counts twice; between host and device it
+        counts once.
     time_s : float
-        Seconds a call.
+        Seconds per call.
     """
 
     kind: str
@@ -334,14 +323,14 @@ class Bandwidth:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What a model expects that a product of a whole matrix costs.
+    """A model's estimate of the cost of a product.
 
     Attributes
     ----------
     value : float
-        Seconds or joules, whichever the model forecasts.
+        Seconds or joules, the quantity of the model.
     low, high : float or None
-        Ends of the interval that should hold nine tenths of the measurements; None where it is not known.
+        Interval for nine tenths of the measurements; None if unknown.
     why : tuple of (str, float)
         The model's terms and their values.
     """
@@ -355,24 +344,24 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What a model expects of a Candidate on a matrix.
+    """The forecast of a Candidate on a matrix.
 
     Attributes
     ----------
     low_s, high_s : float or None
-        The interval that should hold nine tenths of the measurements, from the model's errors on matrices
-        held out of its fit; None where the profile has too few of them.
+        Interval for nine tenths of the measurements, from the model's errors on matrices held out of its fit;
+        None if the profile has too few of them.
     bytes : int
         Bytes streamed by one product in this format.
     energy_j, energy_low_j, energy_high_j : float or None
-        Joules a product, and the ends of the interval; None where no energy was ever measured.
+        Joules per product, and the ends of the interval; None without measured energies.
     convert_s : float or None
-        Seconds to build the format from CSR; None where no conversion was ever timed.
+        Seconds to build the format from CSR; None without measured conversions.
     why : tuple of (str, float)
         As in an Estimate.
     basis : str
-        What the time rests on: ``"model"``; ``"measured"`` by a probe of this matrix, where the interval is
-        the noise; or ``"corrected"``, the model's forecast corrected by the measured time of CSR.
+        Basis of the time: ``"model"``; ``"measured"`` by a probe of this matrix, with the noise as interval;
+        or ``"corrected"``, the model's forecast corrected by the measured time of CSR.
     """
 
     candidate: Candidate
@@ -390,5 +379,5 @@ class Forecast:
 
     @property
     def gflops(self) -> float:
-        """Forecast speed in 1e9 floating-point operations a second."""
+        """Forecast speed in 1e9 floating-point operations per second."""
         return product_flops(self.nnz, self.candidate.dtype) / self.time_s / 1e9

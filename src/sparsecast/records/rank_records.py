@@ -1,6 +1,6 @@
 """The data of many processes that packages exchange: Configuration, MicroBenchmark, DistributedRecord.
 
-Units are SI and stand in the name. Missing is ``None``, never 0 and never a default constant.
+Units are SI and part of the name. A missing value is ``None``, never 0 or a default.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Any, Self
 
-#: What a micro-benchmark of a machine with ranks measures.
+#: Kinds of micro-benchmarks of a machine with ranks.
 MICROBENCHMARK_KINDS = (
     "fma",
     "triad",
@@ -31,8 +31,8 @@ class Configuration:
     algorithm : str
         One of `sparsecast.distributed.products`.
     format, remote_format : str
-        Of the entries whose x the rank owns, and of those whose x comes from other ranks. Both names are the
-        same where an algorithm has one matrix.
+        Of the entries whose x the rank owns, and of those whose x comes from other ranks; equal for an
+        algorithm with one matrix.
     partition : str
         Method of the Partition.
     index_bits : int
@@ -58,15 +58,15 @@ class MicroBenchmark:
     kind : str
         One of MICROBENCHMARK_KINDS.
     ranks, nodes : int
-        That took part. A ping-pong has 2 ranks, on one node or on two.
+        Number of participants. A ping-pong has 2 ranks, on one node or on two.
     bytes : int
         ``"triad"``: moved by one call of a rank, 3 arrays, while all ranks do the same. ``"ping-pong"``: of
-        the message. ``"allgatherv"``: that each rank contributes. ``"reduce"``, ``"bcast"``: of the vector.
+        the message. ``"allgatherv"``: contributed by each rank. ``"reduce"``, ``"bcast"``: of the vector.
         ``"neighbour exchange"``: to each neighbour. ``"fma"``: 0.
     neighbours : int or None
-        To which each rank sends in a neighbour exchange; None of other kinds.
+        Number of receivers of each rank in a neighbour exchange; None for other kinds.
     time_s : float
-        Seconds a call until the last rank is done; one way for a ping-pong; of one fused multiply-add for
+        Seconds per call until the last rank is done; one way for a ping-pong; of one fused multiply-add for
         ``"fma"``.
     is_oversubscribed : bool
         Whether more ranks than cores ran.
@@ -85,30 +85,31 @@ class MicroBenchmark:
 
     @property
     def key(self) -> tuple[str, int, int, int, int | None]:
-        """What tells it from others: a new one of the same key replaces it."""
+        """The key of a MicroBenchmark: a new one replaces an old one of the same key."""
         return self.kind, self.ranks, self.nodes, self.bytes, self.neighbours
 
     @property
     def impossible(self) -> dict[str, float]:
-        """Figures that nobody can have measured, by name."""
+        """Impossible figures, by name."""
         return {} if 0 < self.time_s < inf else {"time_s": self.time_s}
 
 
 @dataclass(frozen=True, slots=True)
 class DistributedRecord:
-    """One measurement of a Configuration on a matrix; fields that a Record has mean the same.
+    """One measurement of a Configuration on a matrix; other fields are as in a Record.
 
     Attributes
     ----------
     distribution : mapping
         The Distribution of the matrix, as plain data.
     samples_s : tuple of float
-        Seconds a product until the last rank is done, in the order taken.
+        Seconds per product until the last rank is done, in the order taken.
     parts_s : mapping of str to list of float
-        Seconds a rank spends in ``"local"``, ``"communication"`` and ``"remote"``, by rank; empty where that
-        was not looked at.
+        Seconds in ``"local"``, ``"communication"`` and ``"remote"``, by rank; empty if not measured.
     is_oversubscribed : bool
         Whether more ranks than cores ran.
+    deviation : float or None
+        Of the row lengths of the matrix; None if unknown.
     """
 
     configuration: Configuration
@@ -124,14 +125,16 @@ class DistributedRecord:
     measured_at: str
     version: str
     parts_s: Mapping[str, list[float]] = field(default_factory=dict)
+    suite: str = "user"
+    deviation: float | None = None
 
     @property
     def impossible(self) -> dict[str, float]:
-        """Figures that nobody can have measured, by name."""
+        """Impossible figures, by name."""
         return {} if 0 < self.time_s < inf else {"time_s": self.time_s}
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Self:
-        """Return the record that `dataclasses.asdict` turned into plain data."""
+        """Return the record of a `dataclasses.asdict`."""
         configuration, samples_s = Configuration(**stored["configuration"]), tuple(stored["samples_s"])
         return cls(**{**stored, "configuration": configuration, "samples_s": samples_s})

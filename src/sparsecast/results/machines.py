@@ -180,6 +180,8 @@ DOCUMENTS: dict[str, Columns] = {
     "calibrate --ranks": (
         *keys("profile", "path", "microbenchmarks"),
         Column("left", about="micro-benchmarks for which the budget did not suffice"),
+        Column("products", about="matrices of --suites whose products were measured on all ranks"),
+        Column("products_left", about="matrices for which the budget did not suffice"),
         *keys("ranks", "nodes", "budget_s", "used_s", "notes"),
     ),
 }

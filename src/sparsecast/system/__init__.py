@@ -1,1 +1,1 @@
-"""What Sparsecast needs of the computer and of Numba: memory, threads, files, compiled kernels, progress."""
+"""The system below: memory, threads, files, compiled kernels, progress, registries, tables."""

@@ -1,4 +1,4 @@
-"""Whole numbers: the widths of indices, and bits that look random."""
+"""Whole numbers: the widths of indices, and random-looking bits."""
 
 from __future__ import annotations
 
@@ -40,6 +40,6 @@ def mixed(counter: np.uint64) -> np.uint64:
 
 @njit(cache=True, nogil=True)
 def stream_of(seed: np.uint64) -> np.uint64:
-    """Return where the counters of a seed begin."""
+    """Return the first counter of a seed."""
     # Twice, so that neighbouring seeds do not give shifted copies of one stream.
     return mixed(mixed(seed + GOLDEN))  # type: ignore[no-any-return]

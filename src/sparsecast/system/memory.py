@@ -22,22 +22,22 @@ _VERSION_2 = "memory.max", "memory.current", "inactive_file"
 
 
 def aligned_empty(shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
-    """Return a new array that begins with a line of the caches.
+    """Return a new array that begins at a cache line.
 
-    NumPy's begin 16 bytes into one, or elsewhere: vectors then cross lines, and the same product took up to
-    1.2 times as long in one process as in another.
+    NumPy's arrays begin 16 bytes into one, or elsewhere: vectors then cross lines, and the same product took
+    up to 1.2 times as long in one process as in another.
     """
-    own = np.dtype(dtype)
-    size = int(np.prod(shape)) * own.itemsize
+    array = np.dtype(dtype)
+    size = int(np.prod(shape)) * array.itemsize
     raw = np.empty(size + CACHE_LINE_BYTES, dtype=np.uint8)
     first = -raw.ctypes.data % CACHE_LINE_BYTES
-    return raw[first : first + size].view(own).reshape(shape)
+    return raw[first : first + size].view(array).reshape(shape)
 
 
 def free_bytes() -> int:
     """Return the bytes of memory that this process can still take without swapping or being killed.
 
-    That is what the machine has available, or what is left of the smallest limit on the process's control
+    This is the available memory of the machine, or the rest of the smallest limit of the process's control
     groups (versions 1 and 2), as containers and batch systems set them.
     """
     available: int = psutil.virtual_memory().available
@@ -45,7 +45,7 @@ def free_bytes() -> int:
 
 
 def _left_in_groups(groups_of_process: Path, groups: Path) -> Iterator[int]:
-    """Give the bytes left within the limit of each group around the process, and first a huge number."""
+    """Yield the remaining bytes of each group around the process, and first a huge number."""
     yield 2**63
     try:
         lines = groups_of_process.read_text().splitlines()
@@ -59,11 +59,11 @@ def _left_in_groups(groups_of_process: Path, groups: Path) -> Iterator[int]:
             root, files = groups, _VERSION_2
         else:
             continue
-        # Without a namespace of its own a container sees its path on the host, and its group at the root.
-        group = PurePosixPath(path)
-        for each in (group, *group.parents):
+        # Without its own namespace, a container sees its path on the host, and its group at the root.
+        innermost = PurePosixPath(path)
+        for group in (innermost, *innermost.parents):
             with contextlib.suppress(OSError, ValueError):  # no such group, no such file, or "max": no limit
-                yield _left(root / each.relative_to("/"), *files)
+                yield _left(root / group.relative_to("/"), *files)
 
 
 def _left(group: Path, limit: str, usage: str, inactive: str) -> int:

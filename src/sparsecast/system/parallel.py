@@ -18,28 +18,29 @@ from sparsecast.system.integers import unsigned
 
 T = TypeVar("T")
 
-#: Fewer entries than this do not pay for another thread.
+#: Least entries that pay for another thread.
 ENTRIES_PER_THREAD = 250_000
 
 
 def threads_for(entries: int) -> int:
-    """Return the threads that pay for this many entries: those of Numba at most."""
+    """Return the number of threads that pays for this many entries, at most Numba's."""
     return max(1, min(int(numba.get_num_threads()), entries // ENTRIES_PER_THREAD))
 
 
 def balanced_parts(work: NDArray[Any], parts: int | None = None) -> NDArray[np.int64]:
-    """Return the first unit of each part, and the end, such that the parts' work is as even as units allow.
+    """Return the bounds of parts with as even work as whole units allow.
 
     Parameters
     ----------
     work : integer array of shape (units + 1,)
         Work before each unit, and the total: row pointers where the units are rows.
     parts : int, optional
-        Parts wanted, of which some may be empty; by default as many as pay, where the work is entries.
+        Some may be empty; by default as many as pay, where the work is entries.
 
     Returns
     -------
     int64 array of shape (parts + 1,)
+        The first unit of each part, and the end.
     """
     return balanced_parts_by(lambda unit: int(work[unit]), len(work) - 1, parts)
 
@@ -47,7 +48,7 @@ def balanced_parts(work: NDArray[Any], parts: int | None = None) -> NDArray[np.i
 def balanced_parts_by(
     work_before: Callable[[int], int], units: int, parts: int | None = None
 ) -> NDArray[np.int64]:
-    """Cut as `balanced_parts` does, where a function gives the work before each unit, and before the end."""
+    """Cut as `balanced_parts` does, with a function that gives the work before a unit or the end."""
     total = work_before(units)
     parts = threads_for(total) if parts is None else parts
     targets = (part * total // parts for part in range(1, parts))
@@ -56,13 +57,13 @@ def balanced_parts_by(
 
 
 def equal_parts(units: int, parts: int) -> NDArray[np.int64]:
-    """Cut units that are all the same work, as `balanced_parts` does."""
+    """Cut units of equal work, as `balanced_parts` does."""
     return np.arange(parts + 1) * units // parts
 
 
 @functools.cache
 def _workers() -> ThreadPoolExecutor:
-    # Kept: to start two threads takes as long as the conversion of 100,000 entries.
+    # Kept, since starting two threads takes as long as the conversion of 100,000 entries.
     return ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="sparsecast")
 
 
@@ -73,8 +74,8 @@ if hasattr(os, "register_at_fork"):
 def on_threads(function: Callable[[int, int], T], bounds: NDArray[np.int64]) -> list[T]:
     """Return function(first, last) of each part: the first in the caller's thread, the others in a pool.
 
-    Not in Numba's pool, which has room for one caller. The function must not call `on_threads`: the threads
-    could all wait for each other.
+    Numba's pool has room for one caller only. The function must not call `on_threads`: the threads could all
+    wait for each other.
     """
     starts = bounds.tolist()
     if len(starts) == 2:
@@ -88,7 +89,7 @@ def on_threads(function: Callable[[int, int], T], bounds: NDArray[np.int64]) -> 
 
 
 def in_parts(function: Callable[..., T], arrays: tuple[Any, ...], bounds: NDArray[np.int64]) -> list[T]:
-    """Return what a compiled function gives for each part, on threads.
+    """Return the results of a compiled function for each part, on threads.
 
     Parameters
     ----------
@@ -99,5 +100,5 @@ def in_parts(function: Callable[..., T], arrays: tuple[Any, ...], bounds: NDArra
     bounds : int64 array
         From `balanced_parts` or `equal_parts`.
     """
-    arrays = tuple(unsigned(each) if isinstance(each, np.ndarray) else each for each in arrays)
+    arrays = tuple(unsigned(array) if isinstance(array, np.ndarray) else array for array in arrays)
     return on_threads(lambda first, last: function(*arrays, np.uint64(first), np.uint64(last)), bounds)

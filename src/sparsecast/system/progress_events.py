@@ -1,6 +1,6 @@
-"""How far something is that takes long, told to whoever watches.
+"""Progress of long work, reported to a watcher in the context.
 
-It is done deep below whoever wants to know: a parameter would go through each reader and each model.
+The work is far below the command that shows it: a parameter would go through each reader and each model.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 
-#: Is told what is done, such as "reading a.mtx", how much is done, and of how much, 0 where it is unknown.
+#: Called with what is done, such as "reading a.mtx", how much is done, and of how much (0 if unknown).
 OnPart = Callable[[str, int, int], None]
 
 _on_part: ContextVar[OnPart | None] = ContextVar("on_part", default=None)
@@ -17,7 +17,7 @@ _on_part: ContextVar[OnPart | None] = ContextVar("on_part", default=None)
 
 @contextlib.contextmanager
 def watched(on_part: OnPart) -> Iterator[None]:
-    """Have what is read, downloaded or fitted meanwhile tell how far it is."""
+    """Call `on_part` with the progress of all work within the context."""
     token = _on_part.set(on_part)
     try:
         yield
@@ -30,7 +30,7 @@ def watcher() -> OnPart | None:
 
 
 def tell(what: str, done: int, total: int) -> None:
-    """Tell whoever watches how far it is."""
+    """Report progress to the watcher, if there is one."""
     on_part = _on_part.get()
     if on_part is not None:
         on_part(what, done, total)

@@ -1,13 +1,11 @@
 """Names and their implementations, found from the files of a package, of papers and of installed plug-ins.
 
-A registry's known names are the module names of its package, so a newcomer adds a file and nothing
-else; a module is imported only when its name is asked for. A paper adds members by the files of its folder
-that is called as the package: `papers/guo_2014/models` adds to `sparsecast.models`. A distribution of
-somebody else adds members by entry points whose group is the name of that package:
-``[project.entry-points."sparsecast.formats"]``. The name of the entry point is that of the member, its value
-the module that registers it. A whole paper is one entry point of the group ``"sparsecast.papers"``, whose
-value is a package with folders such as `models`. No member takes the place of another: a name that is taken
-is an error.
+The names of a registry are the modules of its package, so a new member is a new file; a module is imported
+when its name is needed. A paper adds the files of its folder of the same name: `papers/guo_2014/models` adds
+to `sparsecast.models`. Other distributions add members by entry points whose group is the name of the
+package, ``[project.entry-points."sparsecast.formats"]``, with the name of the member and the module that
+registers it. A whole paper is an entry point of the group ``"sparsecast.papers"``, whose value is a package
+with folders such as `models`. Two members of one name are an error.
 """
 
 from __future__ import annotations
@@ -33,7 +31,7 @@ def papers() -> dict[str, Path]:
     """Return the folder of each paper by the dotted name of its package, without importing it."""
     folder = Path(__file__).parents[1] / "papers"
     names = (info.name for info in pkgutil.iter_modules([str(folder)]) if info.ispkg)
-    found = {f"{_PAPERS}.{name}": folder / name for name in names}
+    folders = {f"{_PAPERS}.{name}": folder / name for name in names}
     for point in metadata.entry_points(group=_PAPERS):
         spec = importlib.util.find_spec(point.value)
         if spec is None or not spec.submodule_search_locations:
@@ -41,24 +39,23 @@ def papers() -> dict[str, Path]:
                 f"paper '{point.name}': expected a package {point.value}, found none; install the "
                 f"distribution anew, or remove it"
             )
-        found[point.value] = Path(spec.submodule_search_locations[0])
-    return found
+        folders[point.value] = Path(spec.submodule_search_locations[0])
+    return folders
 
 
 class Registry(Generic[T]):
-    """The implementations of one kind of thing, by name.
+    """The implementations of one kind, by name.
 
     Parameters
     ----------
     kind : str
-        What is registered, for messages: ``"format"``, ``"model"``.
+        Kind of member, for messages: ``"format"``, ``"model"``.
     package : str
-        Dotted name of the package whose modules register one implementation each, under the
-        module's own name.
+        Dotted name of the package whose modules each register one implementation, under the module's name.
     helpers : tuple of str
         Modules of the package that register nothing, such as a common base class.
     separator : str
-        Stands in names for the underscore of modules.
+        Replaces the underscore of modules in names.
     """
 
     def __init__(self, kind: str, package: str, helpers: tuple[str, ...] = (), separator: str = "_") -> None:
@@ -87,7 +84,7 @@ class Registry(Generic[T]):
         return modules
 
     def _enter(self, owners: dict[str, str], name: str, owner: str) -> None:
-        """Enter a member with what brings it; the same one may lie twice on the path."""
+        """Enter a member with its module or distribution; the same one may be twice on the path."""
         if owners.setdefault(name, owner) != owner:
             raise PluginError(
                 f"{self.kind} '{name}' of {owner}: expected a name that is not taken, but {owners[name]} has "
@@ -120,25 +117,17 @@ class Registry(Generic[T]):
         return enter
 
     def require(self, names: Iterable[str]) -> None:
-        """Raise an UnknownNameError for the first of some names that is not known; import nothing."""
-        known = self.names()
+        """Raise an UnknownNameError for the first unknown name; import nothing."""
+        members = self.names()
         for name in names:
-            if name not in known:
+            if name not in members:
                 raise UnknownNameError(
-                    f"{self.kind} '{name}' is unknown: known are {', '.join(known)}; "
-                    f"{remedy_for(name, known, 'name one')}"
+                    f"{self.kind} '{name}' is unknown: known are {', '.join(members)}; "
+                    f"{remedy_for(name, members, 'name one')}"
                 )
 
     def get(self, name: str) -> T:
-        """Return the implementation called `name`, importing its module when needed.
-
-        Raises
-        ------
-        UnknownNameError
-            If there is none; the message lists the known names.
-        PluginError
-            If a plug-in cannot be imported, or registers something else.
-        """
+        """Return the implementation called `name`, importing its module when needed."""
         if name not in self._members:
             self.require([name])
             if name in self._plugins:

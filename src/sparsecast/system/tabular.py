@@ -28,20 +28,19 @@ class Column:
     Attributes
     ----------
     key : str
-        In documents, frames and CSV files, the unit at its end; empty for what only people read.
+        In documents, frames and CSV files, with the unit at its end; empty for a column of text alone.
     heading : str
-        In tables for people; empty for what only programs read.
+        In text tables; empty for a column of documents alone.
     value : str or callable
-        What gives the value of a row: the path of an attribute or key, or a function. The key by default.
-        A path that meets None ends there.
+        Path of an attribute or key, or a function of the row. By default the key. A path ends at None.
     text : callable, optional
-        Gives the text of a value; by default `texts.shown`, by the unit of the key.
+        Returns the text of a value; by default `texts.shown`, by the unit of the key.
     columns : tuple of Column
-        Of the value, where it is an object, or a sequence of objects.
+        Of the value, if it is an object, or a sequence of objects.
     by : str
-        What the names are, where the value is a mapping of names to objects.
+        Meaning of the names, if the value is a mapping of names to objects.
     about : str
-        What the key means, where its name does not say it.
+        Meaning of the key, where its name does not say it.
     """
 
     key: str
@@ -64,7 +63,7 @@ class Column:
         return value
 
     def plain(self, row: Any) -> Any:
-        """Return the value of a row as JSON can hold it."""
+        """Return the value of a row in a form that JSON can hold."""
         value = self.of(row)
         if not self.columns or value is None:
             return plain(value)
@@ -86,7 +85,7 @@ Columns = tuple[Column, ...]
 
 
 def keys(*names: str) -> Columns:
-    """Return columns for programs alone, whose keys are the names of attributes."""
+    """Return columns of documents alone, whose keys are the names of attributes."""
     return tuple(Column(name) for name in names)
 
 
@@ -96,7 +95,7 @@ def document(columns: Columns, item: Any) -> Document:
 
 
 def plain(value: Any) -> Any:
-    """Return a value as JSON can hold it: what it cannot say (NaN, infinity) is None."""
+    """Return a value in a form that JSON can hold; NaN and infinity become None."""
     if isinstance(value, Mapping):
         return {name: plain(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
@@ -113,9 +112,9 @@ class Table:
     Attributes
     ----------
     below : tuple of str
-        Lines that explain the table, or say what is missing.
+        Lines below the table: explanations, or what is missing.
     most : int
-        Rows that the terminal shows; 0 shows all.
+        Greatest number of rows in the terminal; 0 for all.
     """
 
     title: str
@@ -126,7 +125,7 @@ class Table:
 
     @property
     def shown(self) -> Columns:
-        """The columns for people: those with a heading, and with a value in at least one row."""
+        """The columns of the text table: those with a heading, and with a value in at least one row."""
         named = [column for column in self.columns if column.heading]
         if not self.rows:
             return tuple(named)
@@ -134,7 +133,6 @@ class Table:
 
     @property
     def headings(self) -> tuple[str, ...]:
-        """Of the columns for people."""
         return tuple(column.heading for column in self.shown)
 
     def cells(self) -> list[tuple[str, ...]]:
@@ -159,7 +157,7 @@ class Table:
         )
 
     def to_csv(self) -> str:
-        """Return the rows as the text of a CSV file, what is nested in them as JSON."""
+        """Return the rows as CSV, with nested values as JSON."""
         file = io.StringIO()
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow([column.key for column in self.columns if column.key])
@@ -167,12 +165,12 @@ class Table:
         return file.getvalue()
 
     def to_markdown(self) -> str:
-        """Return the table for people as a table of Markdown."""
+        """Return the text table in Markdown."""
         lines = [self.headings, ("---",) * len(self.headings), *self.cells()]
         return "\n".join(f"| {' | '.join(text.replace('|', '&#124;') for text in line)} |" for line in lines)
 
     def to_html(self) -> str:
-        """Return the table for people as HTML, the first rows where there are many."""
+        """Return the text table in HTML, with the first rows of a long one."""
         head = "".join(f'<th scope="col">{escape(heading)}</th>' for heading in self.headings)
         lines = Table(self.title, self.shown, self.rows[:_SHOWN]).cells()
         body = "".join(f"<tr>{''.join(f'<td>{escape(text)}</td>' for text in line)}</tr>" for line in lines)
@@ -185,7 +183,7 @@ class Table:
 
 
 class Tabular:
-    """A result that is a table: a subclass says which."""
+    """A result that is a table."""
 
     __slots__ = ()
 
@@ -211,7 +209,7 @@ class Tabular:
 
 
 def lines_of(refused: Mapping[str, str]) -> tuple[str, ...]:
-    """Return what is missing, and why; a reason that begins with the name stands alone."""
+    """Return a line for each missing item with its reason; a reason beginning with the name stands alone."""
     begins = {name: why.lower().startswith(name.lower()) for name, why in refused.items()}
     return tuple(why if begins[name] else f"{name}: {why}" for name, why in refused.items())
 

@@ -1,4 +1,4 @@
-"""Numbers and counts as people read them: three digits, the unit that suits, singular and plural."""
+"""Numbers and counts as text: three digits, a suitable unit, singular and plural."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _SIZES = {"GB": 1e9, "MB": 1e6, "kB": 1e3, "B": 1.0}
 
 
 def time(seconds: float | None) -> str:
-    """Return a time with three digits in the unit that suits it."""
+    """Return a time with three digits in a suitable unit."""
     return "-" if seconds is None else _in_units(seconds, _TIMES)
 
 
 def conversion(seconds: float | None) -> str:
-    """Return the time of a conversion; "none" where nothing has to be converted."""
+    """Return the time of a conversion; "none" without a conversion."""
     return "none" if seconds == 0 else time(seconds)
 
 
@@ -31,29 +31,29 @@ def energy(joules: float | None, source: str | None = None) -> str:
 
 
 def size(count: float) -> str:
-    """Return a number of bytes with three digits in the unit that suits it."""
+    """Return a number of bytes with three digits in a suitable unit."""
     return _in_units(count, _SIZES)
 
 
 def interval(low_s: float | None, high_s: float | None) -> str:
-    """Return an interval of times; one without an end is unknown."""
+    """Return an interval of times; an open one is unknown."""
     return "unknown" if low_s is None or high_s is None else f"{time(low_s)} - {time(high_s)}"
 
 
 def energy_interval(joules: float | None, low_j: float | None, high_j: float | None) -> str:
-    """Return an energy with its interval, where that is known."""
+    """Return an energy with its interval, if known."""
     if low_j is None or high_j is None:
         return energy(joules)
     return f"{energy(joules)} ({energy(low_j)} - {energy(high_j)})"
 
 
 def percent(share: float | None) -> str:
-    """Return a share in percent; a dash where there is none."""
+    """Return a share in percent, or a dash."""
     return "-" if share is None else f"{100 * share:.1f} %"
 
 
 def percent_number(share: float | None) -> str:
-    """Return the percent of a share in at most five characters, so that eight fit beside each other."""
+    """Return the percent of a share in at most five characters, so that eight fit in a line."""
     if share is None or share >= 9.995:
         return "-" if share is None else "> 999"
     return f"{100 * share:.0f}" if share >= 0.9995 else f"{100 * share:.1f}"
@@ -70,7 +70,7 @@ def counted(count: int, one: str, many: str = "") -> str:
 
 
 def shown(key: str, value: Any) -> str:
-    """Return a value as a table shows it, by the unit at the end of its key."""
+    """Return the text of a value, by the unit at the end of its key."""
     if value is None:
         return "-"
     if isinstance(value, bool):

@@ -1,3 +1,3 @@
-"""The version, where every package can read it."""
+"""The version, below all packages."""
 
 VERSION = "0.1.0"

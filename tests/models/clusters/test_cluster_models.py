@@ -103,6 +103,8 @@ def record(way, rows, nnz, time_s, matrix="gallery:made-up"):
         is_oversubscribed=False,
         measured_at="2026-01-01T00:00:00Z",
         version="0.1",
+        suite="hossain",
+        deviation=1.5,
     )
 
 
@@ -139,7 +141,7 @@ def fitted(measured):
 
 
 def asked(way, rows=100_000, nnz=700_000):
-    return Question(estimate(way, rows, nnz))
+    return Question(estimate(way, rows, nnz), deviation=1.5)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -434,3 +436,48 @@ def test_a_share_of_memory():
     assert all(one >= other * (1 - 1e-12) for one, other in itertools.pairwise(shares))
     few = Memory([microbenchmark("triad", 8, 1, 4096, 4096 / 1e10)])
     assert few.share(1, size)[0] == pytest.approx(2e10)
+
+
+def known_random():
+    """Return measured products of random matrices in 2D, of two numbers of rows and of non-zeros a row."""
+    return [
+        record(configuration("2d"), rows, rows * length, law_s(rows, rows * length), f"r:{rows}-{length}")
+        for rows in (40_000, 80_000, 160_000)
+        for length in (1, 2, 4, 6, 8, 12, 16, 24, 32)
+    ]
+
+
+def test_the_lines_learn_from_random_matrices_alone():
+    measured = known_random()
+    of_users = [dataclasses.replace(each, suite="user") for each in measured]
+    model = CLUSTER_MODELS.get("hossain-linear")
+    with pytest.raises(ProfileError, match="calibrate --ranks --suites hossain"):
+        model().fit(training(*of_users))
+    misleading = [dataclasses.replace(each, time_s=9 * each.time_s) for each in of_users]
+    way = configuration("2d")
+    alone, beside = (
+        model().fit(training(*records)).forecast([way], asked(way))
+        for records in (measured, measured + misleading)
+    )
+    assert alone == beside
+
+
+@pytest.mark.parametrize("name", ("hossain-linear", "hossain-svr"))
+def test_papers_of_ranks_have_a_mode_as_printed(name):
+    way = configuration("2d")
+    ours, printed = (
+        CLUSTER_MODELS.get(name)(as_printed=mode).fit(training(*known_random())).forecast([way], asked(way))
+        for mode in (False, True)
+    )
+    assert ours[0].time_s != printed[0].time_s
+    assert printed[0].time_s == pytest.approx(law_s(100_000, 700_000), rel=0.4)
+
+
+def test_the_regression_needs_the_deviation_of_the_row_lengths():
+    uncounted = [dataclasses.replace(each, deviation=None) for each in known_random()]
+    with pytest.raises(ProfileError):
+        CLUSTER_MODELS.get("hossain-svr")().fit(training(*uncounted))
+    model = CLUSTER_MODELS.get("hossain-svr")().fit(training(*known_random(), *uncounted))
+    way = configuration("2d")
+    assert model.lacking(way, asked(way)) is None
+    assert "deviation" in model.lacking(way, dataclasses.replace(asked(way), deviation=None))

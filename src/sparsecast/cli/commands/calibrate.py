@@ -27,36 +27,44 @@ def calibrate(
     ] = None,
     ranks: Annotated[
         bool,
-        typer.Option("--ranks", help="Under mpirun: measure messages and memory of all ranks, add them."),
+        typer.Option(
+            "--ranks",
+            help="Under mpirun: measure messages and memory of all ranks, and products of --suites.",
+        ),
     ] = False,
 ) -> Output | None:
     """Measure the benchmark matrices on this machine and keep the profile."""
     if ranks:
-        given = {"--threads": threads, "--dtype": dtype, "--suites": suites}
-        options.refuse_beside_ranks(given, device)
-        return _of_ranks(budget)
+        options.refuse_beside_ranks({"--threads": threads, "--dtype": dtype}, device)
+        return _of_ranks(budget, options.names(suites) or [])
     return _of_matrices(budget, threads, dtype, device, suites)
 
 
-def _of_ranks(budget_s: float) -> Output | None:
-    """Measure what ranks do together; rank 0 alone speaks."""
+def _of_ranks(budget_s: float, suites: list[str]) -> Output | None:
+    """Measure what ranks do together, then products of suites in half of the budget; rank 0 alone speaks."""
     from sparsecast import api
     from sparsecast.reports.progress import timed_bar
     from sparsecast.results.machines import DOCUMENTS
 
     with api.on_ranks() as comm:
-        run = api.rank_calibration(comm, budget_s)
+        part_s = budget_s / 2 if suites else budget_s
+        run = api.rank_calibration(comm, part_s, suites)
         if comm.rank:
             run.run()
+            api.measure_suites_on_ranks(comm, suites, part_s)
             return None
         with timed_bar(options.screen(), "calibrating ranks") as run.on_progress:
             profile = run.run()
+        with timed_bar(options.screen(), "measuring products") as on_progress:
+            products, products_left = api.measure_suites_on_ranks(comm, suites, part_s, on_progress)
         assert profile is not None
         item = {
             "profile": profile.name,
             "path": str(api.user_path(profile.name)),
             "microbenchmarks": len(run.measured),
             "left": run.left,
+            "products": products,
+            "products_left": products_left,
             "ranks": comm.size,
             "nodes": run.nodes.count(range(comm.size)),
             "budget_s": budget_s,
@@ -65,7 +73,10 @@ def _of_ranks(budget_s: float) -> Output | None:
         }
         measured = counted(len(run.measured), "micro-benchmark")
         kept = f"{measured} in {run.used_s:.0f} s, kept as {profile.name}"
-        return Output(DOCUMENTS["calibrate --ranks"], item, [kept, item["path"]], run.notes)
+        shown = [kept, item["path"]]
+        if suites:
+            shown.append(f"products of {counted(products, 'matrix', 'matrices')}, {products_left} left")
+        return Output(DOCUMENTS["calibrate --ranks"], item, shown, run.notes)
 
 
 def _of_matrices(

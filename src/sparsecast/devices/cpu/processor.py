@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from sparsecast.measuring.energy import Meter
     from sparsecast.measuring.references import ReferenceMonitor
 
-#: Largest arrays that a processor reads, which it has to fill first, within its caches and beyond them: the
-#: latter exceeds what one virtual machine gets of the largest caches, though not always the caches.
+#: Greatest arrays of bandwidth measurements within the caches and beyond them: the latter exceeds the share
+#: of a virtual machine in the largest caches.
 _MOST_CACHED_BYTES, _MOST_BEYOND_BYTES = 32 << 20, 512 << 20
 
-#: Where the system does not tell of caches, beyond those of most processors.
+#: Size beyond the caches of most processors, for systems that do not report theirs.
 _BEYOND_MOST_CACHES_BYTES = 128 << 20
 
 
@@ -45,8 +45,8 @@ class Processor(Device):
     def describe(self, index: int | None = None) -> Machine:
         return detect()
 
-    def threads(self, machine: Machine, asked: int | None) -> int:
-        return machine.checked_threads(asked)
+    def threads(self, machine: Machine, requested: int | None) -> int:
+        return machine.checked_threads(requested)
 
     def threads_text(self, threads: int) -> str:
         return f"{threads} thread{'s' if threads > 1 else ''}"
@@ -55,7 +55,7 @@ class Processor(Device):
         return HostClock()
 
     def meter(self) -> Meter | None:
-        """Return the first of METERS that can be read, None where there is none."""
+        """Return the first readable meter of METERS, None if there is none."""
         from sparsecast.measuring.meters import processor_meter
 
         try:
@@ -78,7 +78,7 @@ class Processor(Device):
         return Frequencies().mean_hz()
 
     def references(self, machine: Machine, threads: int) -> ReferenceMonitor:
-        """Return what times reads and gathers in the second cache, the third, and memory."""
+        """Return the monitor of reads and gathers in the second cache, the third, and memory."""
         from sparsecast.measuring.references import ReferenceMonitor, reference_bytes, references
 
         sizes = reference_bytes(*machine.shared_cache_bytes(threads))
@@ -90,13 +90,13 @@ class Processor(Device):
         return core_speed(threads)
 
     def array_sizes(self, machine: Machine, threads: int) -> list[int]:
-        """Return half of each cache that so many threads have together, and twice the last.
+        """Return half of each cache of so many threads together, and twice the last.
 
         At most 32 MiB within the caches, and 512 MiB beyond them.
         """
         caches = [cache.bytes * -(-threads // cache.shared_by) for cache in machine.caches]
         beyond = 2 * caches[-1] if caches else _BEYOND_MOST_CACHES_BYTES
-        within = {min(each // 2, _MOST_CACHED_BYTES) for each in caches}
+        within = {min(size // 2, _MOST_CACHED_BYTES) for size in caches}
         return [*sorted(within), min(beyond, _MOST_BEYOND_BYTES)]
 
     def bandwidth_calls(self, size_bytes: int, threads: int) -> dict[str, Call]:
@@ -109,7 +109,7 @@ class Processor(Device):
         return bound, took_s if bound.matrix.is_converted else 0.0
 
     def warm_up(self, candidate: Candidate) -> None:
-        """Compile, or load from the cache, what `bind` and its product need: kernels when they are called."""
+        """Compile the kernels of a candidate by calling its product, or load them from the cache."""
         tiny = tiny_matrix(candidate)
         product = bind(tiny, candidate).product
         product(np.ones(tiny.shape[1], candidate.dtype), np.empty(tiny.shape[0], candidate.dtype))

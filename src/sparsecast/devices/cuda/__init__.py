@@ -1,4 +1,4 @@
-"""NVIDIA's GPUs: kernels of numba-cuda; the rules that choose among them need no GPU library."""
+"""NVIDIA's GPUs; the rules that choose kernels need no GPU library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The driver of NVIDIA's GPUs: its description of a GPU, and its errors in our words."""
+"""The driver of NVIDIA's GPUs: the description of a GPU, and errors in our words."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import Any
 from sparsecast.errors import DeviceError, InputError, MatrixSizeError
 from sparsecast.machines.gpu import GPU
 
-#: What CUDA 13, which the extra `gpu` installs, still compiles for.
+#: Least compute capability of CUDA 13, which the extra `gpu` installs.
 MIN_COMPUTE_CAPABILITY = (7, 5)
 
 _ELSE_CPU = "or name the device cpu"
 
-#: What numba-cuda and cuda.core raise where the driver says no, by name: nobody without a device has them.
+#: Errors of the driver in numba-cuda and cuda.core, by name, since their classes need a device.
 _DRIVER_ERRORS = {"CudaAPIError", "CUDAError"}
 
 #: Errors of the driver for a wrong kernel or call (our fault), and for a compiler newer than the driver.
@@ -30,58 +30,50 @@ _COMPILER_TOO_NEW = "UNSUPPORTED_PTX_VERSION", "NO_BINARY_FOR_GPU"
 
 @contextmanager
 def driver_errors() -> Iterator[None]:
-    """Have what the driver says in the middle of work said in one line; as a decorator, of a whole function.
-
-    What only a wrong kernel or call of ours makes it say is raised as it is.
+    """Turn errors of the driver into one line; those that only a fault of ours can cause are raised as is.
 
     Raises
     ------
     MatrixSizeError
-        If the device's memory did not suffice, although as much was free when it was asked for.
+        If the device's memory did not suffice, although it was free before.
     DeviceError
         If the device was lost, or is too old for the compiler.
     """
     try:
         yield
     except Exception as error:
-        said = re.search(r"CUDA_ERROR_(\w+)", str(error))
-        if type(error).__name__ not in _DRIVER_ERRORS or said is None or _OUR_FAULTS.fullmatch(said[1]):
+        code = re.search(r"CUDA_ERROR_(\w+)", str(error))
+        if type(error).__name__ not in _DRIVER_ERRORS or code is None or _OUR_FAULTS.fullmatch(code[1]):
             raise
-        raise _one_line(said[1]) from error
+        raise _one_line(code[1]) from error
 
 
 def _one_line(name: str) -> InputError:
-    said = f"CUDA_ERROR_{name}"
+    code = f"CUDA_ERROR_{name}"
     if name == "OUT_OF_MEMORY":
         return MatrixSizeError(
-            f"the device's memory is full ({said}): expected room for the matrix, x and y; free memory "
+            f"the device's memory is full ({code}): expected room for the matrix, x and y; free memory "
             f"that other programs hold, {_ELSE_CPU}"
         )
     if name in _COMPILER_TOO_NEW:
         return DeviceError(
-            f"device 'cuda' does not take what was compiled for it ({said}): expected a driver as new as the "
+            f"device 'cuda' does not take what was compiled for it ({code}): expected a driver as new as the "
             f"compiler; update the driver, {_ELSE_CPU}"
         )
     return DeviceError(
-        f"device 'cuda' was lost in the middle ({said}): expected it to answer until the end; what a "
+        f"device 'cuda' was lost in the middle ({code}): expected it to answer until the end; what a "
         f"calibration measured until then is kept; see that it works, then run the same again"
     )
 
 
 def device_uuid() -> str:
-    """Return what names the current CUDA device everywhere, whatever CUDA_VISIBLE_DEVICES makes its number.
-
-    Raises
-    ------
-    DeviceError
-        If the package, the driver or a device is missing.
-    """
+    """Return the UUID of the current CUDA device, which does not depend on CUDA_VISIBLE_DEVICES."""
     return str(numba_cuda().current_context().device.uuid)
 
 
 def numba_cuda() -> Any:
-    """Return the module ``numba.cuda`` of the package numba-cuda, after a driver and a device were found."""
-    # Numba has a module of that name of its own, which is no longer developed.
+    """Return the module ``numba.cuda`` of numba-cuda; refuse if it, a driver or a device is missing."""
+    # Numba itself has an older module of the same name.
     if importlib.util.find_spec("numba_cuda") is None:
         raise DeviceError(
             "device 'cuda' needs the Python package numba-cuda: expected it to be installed; "
@@ -98,12 +90,9 @@ def numba_cuda() -> Any:
 
 
 def detect_gpu(index: int | None = None) -> GPU:
-    """Describe a CUDA device of the machine this process runs on, and compute on it from now on.
+    """Describe a CUDA device of this machine, and compute on it from now on.
 
-    Parameters
-    ----------
-    index : int, optional
-        As the driver counts those that CUDA_VISIBLE_DEVICES leaves; by default the current one.
+    `index` counts the devices within CUDA_VISIBLE_DEVICES; by default the current one.
     """
     cuda = numba_cuda()
     if importlib.import_module("numba").config.ENABLE_CUDASIM:

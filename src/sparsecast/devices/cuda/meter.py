@@ -11,13 +11,8 @@ from sparsecast.errors import DeviceError
 class NvmlMeter:
     """The energy counter of an NVIDIA device, from NVML.
 
-    It is that of the device with this UUID, by default the current one of CUDA. Its number would not do: NVML
-    counts those as well that CUDA_VISIBLE_DEVICES hides, and in another order.
-
-    Raises
-    ------
-    DeviceError
-        If NVML or the device cannot be found, or the device does not count its energy.
+    The device is given by its UUID, by default that of CUDA's current device: NVML's numbers include devices
+    that CUDA_VISIBLE_DEVICES hides, in another order. A DeviceError says that there is no such counter.
     """
 
     source, run_s, step_s = "nvml", 2.0, 0.1
@@ -41,7 +36,7 @@ class NvmlMeter:
             ) from error
 
     def joules(self) -> float | None:
-        """Return the joules since the driver was loaded, None where the device does not answer any more."""
+        """Return the joules since the driver was loaded, None if the device no longer answers."""
         try:
             return float(self._nvml.nvmlDeviceGetTotalEnergyConsumption(self._device)) / 1e3
         except self._nvml.NVMLError:

@@ -1,1 +1,1 @@
-"""What all GPUs share: the device, kernels, their launch, the operator and the clock."""
+"""Shared parts of all GPUs: the device, kernels, their launch, the operator and the clock."""

@@ -1,7 +1,7 @@
-"""The clock of a GPU, and the copies and reads that tell how fast its memory is.
+"""The clock of a GPU, and the copies and reads that measure its memory bandwidth.
 
-Calls only queue work on the default stream; two events on it tell when the device began and ended. What lies
-before the first event is waited for, so that the host's head start does not count.
+Calls only queue work on the default stream; two events on it mark begin and end on the device. Earlier work
+is waited for, so that the host's head start does not count.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _THREADS, _BLOCKS = 256, 2048
 class EventClock:
     """The clock of the current GPU, for calls that queue their work on its default stream.
 
-    In the simulator of numba-cuda, which runs every call to its end and whose events know no time, it is the
+    In the simulator of numba-cuda, which runs every call to its end and has no times of events, it is the
     host's clock.
     """
 
-    #: The first call of a run waits for its way to the device, which the others do not.
+    #: Only the first call of a run includes the latency of a launch.
     least_calls = 1
 
     def seconds(self, call: Call, times: int) -> float:
@@ -42,14 +42,14 @@ class EventClock:
 
 
 def device_copy(size_bytes: int) -> Call:
-    """Return a callable that queues a copy of so many bytes: as many are read as are written."""
+    """Return a callable that queues a copy of `size_bytes`, which are read and written."""
     ones = _ones(size_bytes)
     source, target = cuda.to_device(ones), cuda.device_array(ones.size, np.float64)
     return lambda: target.copy_to_device(source)
 
 
 def device_read(size_bytes: int) -> Call:
-    """Return a callable that queues a read of an array, and returns the partial sums on the device."""
+    """Return a callable that queues a read of an array, and returns partial sums on the device."""
     ones = _ones(size_bytes)
     blocks = max(1, min(_BLOCKS, ones.size // _THREADS))
     kernel = cuda.jit(_sum_strided)[blocks, _THREADS]
@@ -63,7 +63,7 @@ def device_read(size_bytes: int) -> Call:
 
 
 def device_upload(size_bytes: int) -> Call:
-    """Return a callable that copies a NumPy array, pageable as users have it, to the device."""
+    """Return a callable that copies a pageable NumPy array to the device."""
     source = _ones(size_bytes)
     target = cuda.device_array(source.size, np.float64)
 
@@ -75,14 +75,14 @@ def device_upload(size_bytes: int) -> Call:
 
 
 def device_download(size_bytes: int) -> Call:
-    """Return a callable that copies an array on the device to a NumPy array, and returns that."""
+    """Return a callable that copies an array on the device to a NumPy array."""
     source = cuda.to_device(_ones(size_bytes))
     target = np.zeros(source.size)
     return lambda: source.copy_to_host(target)
 
 
 def _ones(size_bytes: int) -> NDArray[np.float64]:
-    """Return an array of so many bytes, rounded up to whole words of 8."""
+    """Return an array of at least `size_bytes` bytes, in words of 8."""
     return np.ones(max(1, -(-size_bytes // 8)))
 
 

@@ -1,4 +1,4 @@
-"""What all GPUs do alike as devices; a device for a GPU adds how it is found and what its driver says.
+"""Everything that GPUs have in common as devices; each adds its description and the errors of its driver.
 
 The other modules of this folder need the packages of a GPU. They are imported when a GPU is used.
 """
@@ -32,18 +32,17 @@ if TYPE_CHECKING:
     from sparsecast.devices.target import Target
     from sparsecast.matrices.suites import SuiteMatrix
 
-#: Arrays copied between host and device, from those whose latency counts alone to those where it does not; a
-#: larger one would take a second.
+#: Arrays copied between host and device, from pure latency to pure bandwidth. A larger one would take a
+#: second.
 _TRANSFER_BYTES = (1 << 12, 1 << 16, 1 << 20, 1 << 24, 1 << 26)
 MOST_TRANSFER_BYTES = 1 << 28
 
 
-#: Non-zeros up to which a benchmark matrix is among the first: larger ones take the host seconds to make, and
-#: come after all of these, as far as the time of a calibration lasts.
+#: Benchmark matrices with more non-zeros take seconds to make, and come last, as far as the budget lasts.
 SOON_ENTRIES = 30_000_000
 
-#: Bytes of the GPU that a non-zero takes while it is measured: all formats lie on it, each with values and
-#: indices. And of the host, which builds one format after the other.
+#: Bytes per non-zero during a measurement: on the GPU, which holds all formats with values and indices, and
+#: on the host, which builds one format at a time.
 _DEVICE_BYTES_AN_ENTRY, _HOST_BYTES_AN_ENTRY = 96, 60
 
 #: Share of the host's memory that a benchmark matrix may take.
@@ -54,14 +53,14 @@ _HOST_SHARE = 0.25
 class GPUDevice(Device):
     """The current GPU, for which Numba compiles kernels written for the module ``numba.cuda``.
 
-    A device derives from it and has a `name`, `describe` and `require_library`; most have a `meter` and
-    `errors` too. A toolkit of another maker than NVIDIA takes part if it stands in for ``numba.cuda``.
+    A subclass has a `name`, `describe` and `require_library`; most have a `meter` and `errors` too. The
+    toolkit of another vendor must replace ``numba.cuda``.
 
     Attributes
     ----------
     cold_bytes : int
-        With 0, products find in the caches what the one before has left there. Otherwise they go in turn
-        through copies of matrix and vectors that are together larger than this.
+        With 0, products find the data of the previous product in the caches. Otherwise, products alternate
+        between copies of matrix and vectors that together exceed this number.
     """
 
     kind: ClassVar[str] = "GPU"
@@ -77,11 +76,11 @@ class GPUDevice(Device):
     def regime(self) -> str:
         return "cold" if self.cold_bytes else "warm"
 
-    def threads(self, machine: Machine, asked: int | None) -> int:
-        """Return 1: all threads of a GPU take part, whatever a matrix looks like. Refuse other numbers."""
-        if asked not in (None, 1):
+    def threads(self, machine: Machine, requested: int | None) -> int:
+        """Return 1: all threads of a GPU take part. Refuse other numbers."""
+        if requested not in (None, 1):
             raise InputError(
-                f"threads {asked} on a GPU: expected none, for all of its threads take part; leave them out"
+                f"threads {requested} on a GPU: expected none, as all its threads take part; leave them out"
             )
         return 1
 
@@ -106,9 +105,9 @@ class GPUDevice(Device):
         return calls
 
     def suites(self, target: Target, machine: Machine) -> tuple[list[SuiteMatrix], list[SuiteMatrix]]:
-        """Return all suites in turn, all optional: their first part is a coarse profile.
+        """Return no required and all optional matrices, of all suites in turn.
 
-        Those beyond SOON_ENTRIES come last, the smallest of them first.
+        So the first ones make a coarse profile. Matrices beyond SOON_ENTRIES come last, in ascending order.
         """
         from sparsecast.matrices.suites import in_turn, usual_parts
 
@@ -120,7 +119,7 @@ class GPUDevice(Device):
     def most_entries(self, machine: Machine) -> float:
         """Return the non-zeros of the largest benchmark matrix: Guo's bound is the memory of the GPU (3.2.1).
 
-        The indices have 32 bits, and a share of the host's memory must hold the matrices that are built.
+        Indices have 32 bits, and a share of the host's memory must hold the matrices during construction.
         """
         assert machine.gpu is not None
         on_gpu = machine.gpu.memory_bytes // _DEVICE_BYTES_AN_ENTRY
@@ -154,13 +153,7 @@ class GPUDevice(Device):
         return np.asarray(array.copy_to_host())
 
     def call(self, candidate: Candidate, bound: Bound, x: Any, out: Any) -> Call:
-        """Return what queues the product, with its copies in turn if there are to be some.
-
-        Raises
-        ------
-        MatrixSizeError
-            If the copies together exceed the free memory of the GPU; none has been made then.
-        """
+        """Return the callable that queues the product, alternating between its copies if there are any."""
         from sparsecast.devices.gpu.launching import refuse_beyond_memory, scratch, upload
 
         product: Any = bound.product  # a DeviceProduct
@@ -180,7 +173,7 @@ class GPUDevice(Device):
 
 
 def _in_turn(used: list[tuple[Any, Any, Any]]) -> Call:
-    """Return what queues one product after the other; the addresses are looked up once."""
+    """Return a callable that queues one product after the other; addresses are looked up once."""
     from sparsecast.devices.gpu.launching import pointer
 
     queues = [partial(product.launch, pointer(x), pointer(out), 0) for product, x, out in used]

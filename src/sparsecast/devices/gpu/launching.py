@@ -1,11 +1,11 @@
 """Kernels on a device: their arguments and their launch.
 
-A kernel takes pointers where it would take arrays. An array would cost seven arguments and, at every launch,
-a conversion that lasts longer than the product of a small matrix; a pointer is one number, the same whichever
-library allocated the memory, and one into the middle of y is a sum. Only the simulator of numba-cuda, which
-knows no pointers, is given arrays, and indexes them alike.
+Kernels take pointers instead of arrays. An array would cost seven arguments and, at every launch, a
+conversion that takes longer than the product of a small matrix. A pointer is one number, whichever library
+allocated the memory, and an address within y is a sum. Only the simulator of numba-cuda, which has no
+pointers, gets arrays, with the same indices.
 
-Everything is queued on a stream and nothing waits.
+All work is queued on a stream, and nothing waits.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ from sparsecast.errors import MatrixSizeError
 #: Whether kernels run in the simulator of numba-cuda, one Python thread for each thread of a device.
 SIMULATED = bool(numba.config.ENABLE_CUDASIM)  # type: ignore[attr-defined]
 
-#: The module numba.cuda, of the package numba-cuda or of one that stands in for it; without one it is None,
-#: and matrices are forecast, never bound.
+#: The module numba.cuda, of numba-cuda or a replacement. It is None without one: matrices are then forecast,
+#: never bound.
 cuda: Any = None
 if importlib.util.find_spec("numba_cuda"):
     from numba import cuda
 
-#: Launches in a third of the time that a launch by Numba takes; toolkits of others than NVIDIA lack it.
+#: cuda.core launches in a third of Numba's time; only NVIDIA's toolkit has it.
 core: Any = None
 if cuda and not SIMULATED and importlib.util.find_spec("cuda") and importlib.util.find_spec("cuda.core"):
     core = importlib.import_module("cuda.core")
 
-#: Threads of a block, unless a kernel says otherwise: small enough that a block of long rows keeps few warps
-#: waiting, large enough that a multiprocessor's blocks hold all the threads it can.
+#: Default threads of a block: small enough that a block of long rows keeps few warps waiting, large enough to
+#: fill a multiprocessor.
 THREADS = 128
 
 WARP = 32
 
-#: Offsets up to here are 32 bits wide, with room for the steps that a loop takes beyond its end.
+#: Greatest offset of 32 bits, with room for the steps of a loop beyond its end.
 _LARGEST_NARROW_OFFSET = 2**31 - 2**16
 
 DeviceArray = Any
@@ -51,48 +51,42 @@ Factory = TypeVar("Factory", bound=Callable[..., Kernel])
 
 
 def device_function(function: Callable[..., Any]) -> Any:
-    """Have a function inlined into the kernels that call it; without numba-cuda there are none."""
+    """Inline a function into the kernels that call it; without numba-cuda there are none."""
     return cuda.jit(device=True, inline="always")(function) if cuda else function
 
 
 def made_once(factory: Factory) -> Factory:
-    """Have a function that makes kernels make each only once, so that it is compiled only once."""
+    """Cache the kernels that a function returns, so that each is compiled once."""
     return cast(Factory, functools.cache(factory))
 
 
 def offset_type(largest: int) -> Any:
-    """Return int32 or int64 for offsets into arrays, up to `largest`: 64 bits cost twice the instructions."""
+    """Return int32 or int64 for offsets up to `largest`: 64 bits cost twice the instructions."""
     return np.int32 if largest <= _LARGEST_NARROW_OFFSET else np.int64
 
 
 def blocks_of(units: int, size: int = THREADS) -> int:
-    """Return how many blocks of `size` threads cover this many units of work."""
+    """Return the number of blocks of `size` threads that cover `units` units of work."""
     return -(-units // size)
 
 
 def upload(name: str, *arrays: NDArray[Any]) -> list[DeviceArray]:
-    """Copy contiguous arrays to the current device; the message of a refusal has the name of their format.
-
-    Raises
-    ------
-    MatrixSizeError
-        If they exceed the memory of the device that is free; nothing has been allocated then.
-    """
+    """Copy contiguous arrays to the current device; a MatrixSizeError names their format."""
     refuse_beyond_memory(name.upper(), sum(array.nbytes for array in arrays))
     return [cuda.to_device(array) for array in arrays]
 
 
 def scratch(entries: int, dtype: Any) -> DeviceArray:
-    """Return a device array for kernels to leave something in; raises as `upload` does."""
+    """Return a device array for intermediate results of kernels; raises as `upload` does."""
     refuse_beyond_memory("a vector", entries * np.dtype(dtype).itemsize)
     return cuda.device_array(entries, dtype)
 
 
 def refuse_beyond_memory(what: str, size_bytes: int) -> None:
-    """Raise a MatrixSizeError if so many bytes for `what` exceed the free memory of the current device."""
+    """Raise a MatrixSizeError if `what` exceeds the free memory of the current device."""
     context = cuda.current_context()
     if size_bytes > context.get_memory_info().free:
-        context.deallocations.clear()  # numba-cuda frees arrays that are gone only by and by
+        context.deallocations.clear()  # numba-cuda defers the release of arrays
         free = context.get_memory_info().free
         if size_bytes > free:
             raise MatrixSizeError(
@@ -106,13 +100,13 @@ def is_device_array(array: Any) -> bool:
 
 
 def interface(array: DeviceArray) -> dict[str, Any]:
-    """Return where a device array lies, and of what shape and type, as the CUDA array interface says it."""
+    """Return the address, shape and type of a device array, by the CUDA array interface."""
     described: dict[str, Any] = array.__array_interface__ if SIMULATED else array.__cuda_array_interface__
     return described
 
 
 def pointer(array: DeviceArray, first: int = 0) -> Any:
-    """Return what a kernel takes for a one-dimensional device array from entry `first` on."""
+    """Return a kernel's argument for a one-dimensional device array from entry `first` on."""
     if SIMULATED:
         return array[first:]
     described = interface(array)
@@ -123,8 +117,8 @@ def pointer(array: DeviceArray, first: int = 0) -> Any:
 class Launch:
     """A kernel with all its arguments but x and y.
 
-    Numba compiles it, and cuda.core launches it where it is there: a launch by Numba looks up the types
-    again, and that takes longer than a small product.
+    Numba compiles it. Where cuda.core is installed, it launches the kernel: a launch by Numba looks up the
+    types again, which takes longer than a small product.
 
     Parameters
     ----------
@@ -143,19 +137,21 @@ class Launch:
     def __init__(
         self, kernel: Kernel, blocks: int, arguments: Sequence[Any], dtype: Any, threads: int = THREADS
     ) -> None:
-        self.arrays = [each for each in arguments if not isinstance(each, np.integer)]
-        self._arguments = [each if isinstance(each, np.integer) else pointer(each) for each in arguments]
+        self.arrays = [argument for argument in arguments if not isinstance(argument, np.integer)]
+        self._arguments = [
+            argument if isinstance(argument, np.integer) else pointer(argument) for argument in arguments
+        ]
         vector = _pointer_type(dtype)
         signature = numba.types.void(*map(_type_of, arguments), vector, vector)
         self._queue = _queue(_compiled(kernel, signature), blocks, threads)
 
     def __call__(self, x: Any, y: Any, stream: Any) -> None:
-        """Queue the kernel on `stream`; `x` and `y` as `pointer` gives them."""
+        """Queue the kernel on `stream`; `x` and `y` are results of `pointer`."""
         self._queue(stream, *self._arguments, x, y)
 
 
 class DeviceProduct:
-    """The product of a matrix that lies on the device.
+    """The product of a matrix on the device.
 
     Its scratch memory serves one product at a time: queue the products of one matrix on one stream, or wait
     between streams.
@@ -163,7 +159,7 @@ class DeviceProduct:
     Parameters
     ----------
     launches : sequence of Launch
-        What computes every entry of y, in this order.
+        The kernels that compute y, in order.
 
     Attributes
     ----------
@@ -182,8 +178,8 @@ class DeviceProduct:
         Parameters
         ----------
         x, out : device arrays of shape (cols,) and (rows,)
-            Contiguous, of the matrix's dtype, not overlapping: from numba.cuda, CuPy, torch or whatever has a
-            ``__cuda_array_interface__``. Nothing of this is checked here; a DeviceOperator checks it.
+            Contiguous, of the matrix's dtype, not overlapping: of numba.cuda, CuPy, torch or any library with
+            a ``__cuda_array_interface__``. Not checked here; a DeviceOperator checks them.
         stream : optional
             A stream of numba.cuda or cuda.core, any with a method ``__cuda_stream__``, or a graph builder of
             cuda.core; by default the default stream.
@@ -191,13 +187,13 @@ class DeviceProduct:
         self.launch(pointer(x), pointer(out), stream)
 
     def launch(self, x: Any, y: Any, stream: Any) -> None:
-        """Queue the kernels for `x` and `y` as `pointer` gives them."""
+        """Queue the kernels for `x` and `y`, results of `pointer`."""
         for launch in self._launches:
             launch(x, y, stream)
 
 
 def one_launch(kernel: Kernel, units: int, arguments: Sequence[Any], dtype: Any) -> DeviceProduct:
-    """Return the product of a kernel that has a thread for each unit of work; of no units, an empty one."""
+    """Return the product of a kernel with a thread for each unit of work; without units, an empty one."""
     return DeviceProduct([Launch(kernel, blocks_of(units), arguments, dtype)] if units else ())
 
 
@@ -217,7 +213,7 @@ def _compiled(kernel: Any, signature: Any) -> Any:
 
 
 def compiled_kernels() -> int:
-    """Return how many kernels this process has compiled or loaded; code that measures times asks for it."""
+    """Return the number of kernels that this process has compiled or loaded."""
     return _compiled.cache_info().currsize
 
 

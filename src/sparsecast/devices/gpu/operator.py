@@ -1,4 +1,4 @@
-"""An operator whose matrix lies on a device; x may lie on the device or on the host."""
+"""An operator whose matrix is on a device; x may be on the device or on the host."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from sparsecast.operators.block_operator import BlockOperator, LocalSpace, one_b
 
 @dataclass(frozen=True)
 class DeviceSpace(LocalSpace):
-    """Vectors that lie on the device, of any library whose arrays have a ``__cuda_array_interface__``.
+    """Vectors on the device, of any library whose arrays have a ``__cuda_array_interface__``.
 
-    Vectors of zeros are numba.cuda's, which cannot be added: a library that can wraps them without a copy.
-    `dot` and `norm` wait for the device and copy the vectors to the host, which takes longer than a product.
+    Vectors of zeros are of numba.cuda and have no addition; other libraries wrap them without a copy. `dot`
+    and `norm` wait for the device and copy the vectors to the host, which takes longer than a product.
     """
 
     def zeros(self) -> DeviceArray:
@@ -44,9 +44,9 @@ class DeviceSpace(LocalSpace):
 class DeviceOperator(BlockOperator):
     """A SciPy LinearOperator on a device, whose row blocks are all queued at once.
 
-    An x on the device stays on it, and so does y. Nothing is copied and nothing waits, so the caller waits
-    for the stream before reading y elsewhere. A NumPy x is copied to it and y back, which most often lasts
-    longer than the product.
+    If x is on the device, so is y: nothing is copied and nothing waits, so the caller waits for the stream
+    before reading y elsewhere. A NumPy x is copied to the device and y back, which mostly takes longer than
+    the product.
 
     Its parameters are those of a BlockOperator; the products of its blocks are DeviceProducts.
     """
@@ -79,11 +79,11 @@ class DeviceOperator(BlockOperator):
         Parameters
         ----------
         x : array or device array of shape (cols,)
-            A NumPy array as a BlockOperator takes it; or a contiguous one of the operator's dtype on the
-            device: from numba.cuda, CuPy, torch or whatever has a ``__cuda_array_interface__``.
+            A NumPy array as for a BlockOperator, or a contiguous device array of the operator's dtype: of
+            numba.cuda, CuPy, torch or any library with a ``__cuda_array_interface__``.
         out : array or device array of shape (rows,), optional
-            Where x lies, of the operator's dtype, contiguous and sharing no memory with `x`; overwritten and
-            returned. Without it, an array is allocated, which on a device may wait for all that it does.
+            On the same side as x, of the operator's dtype, contiguous, without overlap with `x`; overwritten
+            and returned. By default a new array, whose allocation may wait for the device.
         stream : optional
             For x on the device: as in a DeviceProduct.
         """
@@ -101,7 +101,7 @@ class DeviceOperator(BlockOperator):
         return out
 
     def rmatvec(self, x: Any, out: Any = None, stream: Any = 0) -> Any:
-        """Return y = A^H x, as ``op.H.matvec``: x has the entries of y there, and out those of x."""
+        """Return y = A^H x, as ``op.H.matvec``: x has the shape of y there, and out that of x."""
         return self._adjoint().matvec(x, out, stream)
 
     def _launch(self, x: DeviceArray, out: DeviceArray, stream: Any) -> None:
@@ -123,24 +123,24 @@ class DeviceOperator(BlockOperator):
 
 
 def _on_host(x: DeviceArray) -> NDArray[Any]:
-    """Return a copy of a vector that lies on the device."""
+    """Return a copy of a vector of the device."""
     # The simulator knows only arrays of its own.
     copy: NDArray[Any] = (x if SIMULATED else cuda.as_cuda_array(x)).copy_to_host()
     return copy
 
 
 def _checked_bytes(array: DeviceArray, name: str, entries: int, dtype: np.dtype[Any]) -> range:
-    """Return the addresses of a device array, refusing one that no kernel can take."""
+    """Return the addresses of a device array; refuse an array that no kernel can take."""
     described = interface(array)
-    shape, found = tuple(described["shape"]), np.dtype(described["typestr"])
+    shape, dtype_of_array = tuple(described["shape"]), np.dtype(described["typestr"])
     strides = described.get("strides")
     start, is_read_only = described["data"]
-    is_contiguous = strides is None or entries < 2 or tuple(strides) == (found.itemsize,)
+    is_contiguous = strides is None or entries < 2 or tuple(strides) == (dtype_of_array.itemsize,)
     is_usable = is_contiguous and not (name == "out" and is_read_only)
-    if shape != (entries,) or found != dtype or not is_usable:
+    if shape != (entries,) or dtype_of_array != dtype or not is_usable:
         flaw = "" if is_usable else ", strided or read-only"
         raise InputError(
-            f"{name} on the device is {found} of shape {shape}{flaw}: "
+            f"{name} on the device is {dtype_of_array} of shape {shape}{flaw}: "
             f"expected contiguous, writable {dtype} of shape ({entries},); allocate it so"
         )
     return range(start or 0, (start or 0) + entries * dtype.itemsize)

@@ -1,10 +1,10 @@
-"""Equal work for every block of threads, whatever the rows: tiles of entries, and sums of rows that they cut.
+"""Equal work for every block of threads, whatever the rows: tiles of entries, and sums of divided rows.
 
 A tile is what a block holds in shared memory at once: its threads multiply entries side by side, then each
-sums up ITEMS that follow each other. A row may begin in one thread, tile or block and end in another. Within
-a block, a scan hands the beginning on to the thread in which the row ends. Between blocks it becomes a carry,
-and a second launch adds the carries to y. No two threads ever add to one number at the same time, so the
-order of the additions, and with it every bit of the result, is the same each time.
+sums up ITEMS consecutive ones. A row may begin in one thread, tile or block and end in another. Within a
+block, a scan passes the partial sum on to the thread in which the row ends. Between blocks it becomes a
+carry, and a second launch adds the carries to y. No two threads ever add to one number at the same time, so
+the order of additions, and with it every bit of the result, is the same each time.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ TILE_AND_ONE, SCANNED = TILE + 1, 2 * THREADS
 U32 = np.uint32
 ONE, LAST_THREAD = U32(1), U32(THREADS - 1)
 
-#: Beyond this number, blocks are given several tiles each, so that there are few carries to add. It is many
-#: times the blocks that a device holds at once, so that the last of them leave it idle for a short time.
+#: Greatest number of parts; with more tiles, each block takes several, which keeps the carries few. It is
+#: many times the blocks that a device holds at once, so the last ones leave it idle for a short time only.
 MAX_PARTS = 1 << 14
 
 
@@ -50,9 +50,9 @@ class Parts:
     Attributes
     ----------
     tiles, tiles_each, count : int
-        Tiles in all and of a part, and parts; the last tile and the last part may be smaller.
+        Tiles in all, tiles of a part, and parts; the last tile and the last part may be smaller.
     ends : int64 array of shape (count,)
-        The tile after the last one of each part.
+        The end of the tiles of each part.
     offset : type
         Of the kernels' offsets.
     sizes : tuple of integers of that type
@@ -70,10 +70,10 @@ class Parts:
 
 @device_function
 def scan(total, ended, sums, ends):  # type: ignore[no-untyped-def]
-    """Sum up `total` over each thread of a block and those before it, back to where a row ended.
+    """Sum up `total` over each thread of a block and the threads before it, back to the last row end.
 
-    The last thread whose `ended` is not 0 is the first that counts. The sums come to lie in `sums`, at the
-    place returned plus the thread's number. Both shared arrays have SCANNED entries.
+    The last thread whose `ended` is not 0 is the first that counts. The sums are in `sums`, at the returned
+    place plus the thread's number. Both shared arrays have SCANNED entries.
     """
     thread, place, step = U32(cuda.threadIdx.x), U32(0), ONE
     while step < THREADS:
@@ -85,7 +85,7 @@ def scan(total, ended, sums, ends):  # type: ignore[no-untyped-def]
             if ended == 0:
                 total += sums[before]
             ended |= ends[before]
-        # Two places by turns: nobody overwrites what another still reads, with one barrier a step.
+        # Two alternating places: one barrier per step suffices.
         place = U32(THREADS - place)
         step = U32(step + step)
     sums[U32(place + thread)] = total
@@ -112,12 +112,12 @@ def _add_carries(value: type) -> Kernel:
 
 
 def carry_launches(carries: DeviceArray, left_open: NDArray[np.int64]) -> list[Launch]:
-    """Return the launch that adds the carries to y, or none where no part leaves a row open.
+    """Return the launch that adds the carries to y; none if no part leaves a row open.
 
     Parameters
     ----------
     carries : device array of shape (parts,)
-        What each part has of the row that it leaves open.
+        Partial sum of each part for the row that it leaves open.
     left_open : array of shape (parts,)
         That row, or -1 where the part ends with a row.
     """

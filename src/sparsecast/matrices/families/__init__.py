@@ -1,7 +1,7 @@
-"""Families of matrices that are made from a specification, such as ``varied?rows=1000&mean_length=4&...``.
+"""Families of matrices, built from a specification such as ``varied?rows=1000&mean_length=4&...``.
 
-The same specification gives the same matrix everywhere and always, so features that did not exist when a
-matrix was measured can be computed for it later. A family is one file, here or in the folder of a paper.
+The same specification always gives the same matrix, so new features can be computed for matrices that were
+measured earlier. A family is one file, here or in the folder of a paper.
 """
 
 from __future__ import annotations
@@ -22,17 +22,16 @@ Value = int | float | str
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """How the matrices of a family are made.
+    """How the matrices of a family are built.
 
     Attributes
     ----------
     build : callable
-        Returns the matrix of some parameters.
+        Returns the matrix of given parameters.
     entries : callable
-        Returns about its number of entries, from the same parameters.
+        Returns the approximate number of its entries, from the same parameters.
     for_some_formats : bool
-        Whether a calibration measures only those formats on its matrices that name the family in their
-        `benchmark_kinds`; otherwise it measures all formats.
+        If true, a calibration measures only formats that name the family in their `benchmark_kinds`.
     """
 
     build: Callable[..., csr_array[Any]]
@@ -49,7 +48,7 @@ FAMILIES: Registry[Family] = Registry("family of matrices", "sparsecast.matrices
 
 
 def specification(family: str, **parameters: Value) -> str:
-    """Return the specification of a matrix of a family, with its parameters in their order."""
+    """Return the specification of a matrix, with its parameters in order."""
     shown = (
         f"{key}={value:g}" if isinstance(value, float) else f"{key}={value}"
         for key, value in parameters.items()
@@ -58,13 +57,7 @@ def specification(family: str, **parameters: Value) -> str:
 
 
 def parse_specification(text: str) -> tuple[str, dict[str, Value]]:
-    """Return the family and the parameters of a specification.
-
-    Raises
-    ------
-    InputError
-        If it is not of the form ``NAME?key=value&key=value``.
-    """
+    """Return the family and the parameters of a specification."""
     family, texts = split_specification(text, "value", "strips?rows=1000&nnz_per_row=4")
     return family, {key: _value(unquote(value)) for key, value in texts.items()}
 
@@ -94,13 +87,13 @@ def _value(text: str) -> Value:
 
 
 def built(family: str, parameters: Mapping[str, Any]) -> csr_array[Any]:
-    """Return the matrix of a family; InputError if the family does not take such parameters."""
+    """Return the matrix of a family."""
     matrix: csr_array[Any] = _called(FAMILIES.get(family).build, family, parameters)
     return matrix
 
 
 def expected_entries(family: str, parameters: Mapping[str, Any]) -> int:
-    """Return about the number of entries of the matrix that `built` makes, without making it."""
+    """Return the approximate number of entries of the matrix that `built` returns."""
     return int(_called(FAMILIES.get(family).entries, family, parameters))
 
 

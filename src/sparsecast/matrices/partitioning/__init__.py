@@ -1,1 +1,1 @@
-"""Partitions of a matrix among ranks, and what they make of it: entries and messages a rank."""
+"""Partitions of a matrix among ranks, with the entries and messages of each rank."""

@@ -1,4 +1,4 @@
-"""Counts what a partition makes of a matrix: the entries and the messages of each rank."""
+"""Counts the entries and messages of each rank of a partition."""
 
 from __future__ import annotations
 
@@ -15,10 +15,7 @@ from sparsecast.system.jit import njit
 
 
 def distribute(A: csr_array[Any], partition: Partition) -> Distribution:
-    """Return what a partition makes of a matrix, counted entry by entry.
-
-    All entries that are stored count, zeros and duplicates as well: they are computed with.
-    """
+    """Return the Distribution of a partition, counted entry by entry; stored zeros and duplicates count."""
     if A.shape != partition.shape:
         raise InputError(
             f"partition of {partition.shape[0]:,} x {partition.shape[1]:,}: expected that of a matrix of "
@@ -82,13 +79,13 @@ def _owners(bounds: Integers, order: Integers | None) -> NDArray[np.int32]:
 def _counts(
     indptr: NDArray[Any], indices: NDArray[Any], order: Integers, bounds: Integers, owners: NDArray[np.int32]
 ) -> Integers:
-    """Return a line of numbers a rank: the counts of a Distribution, in its order."""
+    """Return the counts of a Distribution, in its order, one row of numbers each."""
     ranks = len(bounds) - 1
     counts = np.zeros((6, ranks), dtype=np.int64)
     local, remote, received, sent, came_from, went_to = counts
-    # The rank that asked last for an entry of x, and for any entry of a rank: each counts once for a pair.
-    asked_by = np.full(len(owners), -1, dtype=np.int32)
-    rank_asked_by = np.full(ranks, -1, dtype=np.int32)
+    # The last rank that needed an entry of x, and any entry of a rank: each counts once for a pair of ranks.
+    last_reader = np.full(len(owners), -1, dtype=np.int32)
+    last_reader_of_rank = np.full(ranks, -1, dtype=np.int32)
     for rank in range(ranks):
         for place in range(bounds[rank], bounds[rank + 1]):
             row = order[place]
@@ -99,13 +96,13 @@ def _counts(
                     local[rank] += 1
                     continue
                 remote[rank] += 1
-                if asked_by[col] == rank:
+                if last_reader[col] == rank:
                     continue
-                asked_by[col] = rank
+                last_reader[col] = rank
                 received[rank] += 1
                 sent[owner] += 1
-                if rank_asked_by[owner] != rank:
-                    rank_asked_by[owner] = rank
+                if last_reader_of_rank[owner] != rank:
+                    last_reader_of_rank[owner] = rank
                     came_from[rank] += 1
                     went_to[owner] += 1
     return counts
@@ -119,7 +116,6 @@ def _block_counts(
     column_parts: NDArray[np.int32],
     parts: int,
 ) -> Integers:
-    """Return the entries of each block."""
     counts = np.zeros((parts, parts), dtype=np.int64)
     for row in range(len(row_parts)):
         for entry in range(indptr[row], indptr[row + 1]):
@@ -141,9 +137,9 @@ def _edge_cut(A: csr_array[Any], owners: NDArray[np.int32]) -> int:
 
 @njit(cache=True, nogil=True)
 def _edges_between(indptr: NDArray[Any], indices: NDArray[Any], owners: NDArray[np.int32]) -> int:
-    """Count the places (i, j) between parts, but once where (j, i) has an entry too; rows are sorted."""
+    """Count the places (i, j) between parts, once where (j, i) has an entry too; rows are sorted."""
     edges = 0
-    # Where row j's columns reach the row at hand: that only grows, so every entry is passed once.
+    # How far row j's columns reach the current row: that only grows, so every entry is passed once.
     reached = indptr[:-1].copy()
     for row in range(len(owners)):
         for entry in range(indptr[row], indptr[row + 1]):

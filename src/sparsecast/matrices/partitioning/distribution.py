@@ -1,4 +1,4 @@
-"""Distribution: what a partition makes of a matrix, rank by rank."""
+"""Distribution: entries and messages of each rank of a partition."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _PER_RANK = (
 class Distribution:
     """Entries and messages of each rank: all that a model of a distributed product reads of a partition.
 
-    Arrays have an entry for each rank. In 2D the parts of vectors belong to the ranks of the diagonal. All
-    entries of a block count as local there, because its part of x is on the rank before the product.
+    Arrays have an entry for each rank. In 2D, the parts of vectors belong to the ranks of the diagonal, and
+    all entries of a block count as local, because its part of x is on the rank before the product.
 
     Attributes
     ----------
@@ -39,14 +39,14 @@ class Distribution:
     local_nnz, remote_nnz : array
         Entries whose x the rank owns, and those whose x comes from other ranks.
     received_words, sent_words : array
-        Entries of x that local 1D receives and sends in one product, each counted once for a pair of ranks.
+        Entries of x that local 1D receives and sends in one product, counted once for a pair of ranks.
     received_messages, sent_messages : array
-        Ranks from which and to which they go.
+        Number of ranks they come from and go to.
     edge_cut : int or None
         Edges of the graph of A + A^T, without its diagonal, between different parts; None for a rectangular
         matrix and in 2D.
     is_estimate : bool
-        Whether it follows from counts alone instead of the entries.
+        Whether it was estimated from counts alone, without the entries.
     """
 
     method: str
@@ -64,12 +64,10 @@ class Distribution:
 
     @property
     def ranks(self) -> int:
-        """Number of ranks."""
         return len(self.rows)
 
     @property
     def nnz(self) -> Integers:
-        """Entries of each rank."""
         return self.local_nnz + self.remote_nnz
 
     @property
@@ -80,14 +78,14 @@ class Distribution:
 
     @property
     def is_2d(self) -> bool:
-        """Whether ranks have blocks; not so of a single rank."""
+        """Whether ranks have blocks; false for a single rank."""
         return self.ranks > 1 and int(self.rows.sum()) != self.shape[0]
 
     @property
     def volume_words(self) -> int:
-        """Entries of vectors that all ranks together receive in one product, by the least that suffices.
+        """Entries of vectors that all ranks together receive in one product, at the least.
 
-        In 1D these are the words of local 1D. In 2D each of the p - 1 other ranks of a row contributes its
+        In 1D these are the words of local 1D. In 2D, each of the p - 1 other ranks of a row contributes its
         part of y to a Reduce, and those of a column receive its part of x in a Bcast.
         """
         if self.is_2d:
@@ -96,25 +94,18 @@ class Distribution:
 
     @property
     def halo_share(self) -> float | None:
-        """Entries of x that ranks receive over those that they own; None in 2D and without columns."""
+        """Received entries of x over owned ones; None in 2D and without columns."""
         if self.is_2d or not self.shape[1]:
             return None
         return int(self.received_words.sum()) / self.shape[1]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields as plain data."""
         stored = {field.name: getattr(self, field.name) for field in fields(self)}
         return stored | {name: stored[name].tolist() for name in _PER_RANK} | {"shape": list(self.shape)}
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Self:
-        """Return what `to_dict` stored.
-
-        Raises
-        ------
-        InputError
-            If a field is missing or damaged, or the numbers contradict each other.
-        """
+        """Return the stored Distribution; refuse missing fields and numbers that contradict each other."""
         try:
             checked = msgspec.to_builtins(msgspec.convert(stored, _Stored))
         except msgspec.ValidationError as error:
@@ -127,7 +118,7 @@ class Distribution:
         return distribution
 
     def _contradiction(self) -> str | None:
-        """Return in words what no partition of a matrix comes to; None if nothing is wrong."""
+        """Return in words the first contradiction between the numbers; None if there is none."""
         if len({len(getattr(self, name)) for name in _PER_RANK}) > 1 or not self.ranks:
             return "has not as many numbers of each kind as ranks"
         # Every row is on one rank, or in 2D on each of a row of p ranks.
@@ -154,7 +145,7 @@ class Distribution:
         return None
 
 
-#: A number that JSON holds exactly.
+#: A whole number that JSON represents exactly.
 _Count = Annotated[int, msgspec.Meta(ge=0, lt=2**53)]
 
 #: The fields as plain data.

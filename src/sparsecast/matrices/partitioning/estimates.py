@@ -1,4 +1,4 @@
-"""Distributions that follow from counts alone: what can be said of a matrix that nobody has."""
+"""Distributions estimated from counts alone, for matrices that are not at hand."""
 
 from __future__ import annotations
 
@@ -13,26 +13,25 @@ from sparsecast.matrices.partitioning.methods.graph import require_square
 from sparsecast.matrices.partitioning.methods.uniform_2d import square_root
 from sparsecast.matrices.partitioning.partition import Integers
 
-#: Others that an inner part of METIS meets, by the dimension of the mesh: six in the plane, as the cells of
-#: any map on average; in space fourteen, as the cells that fill it with the least surface.
+#: Neighbours of an inner part of METIS, by the dimension of the mesh: six in the plane, the average of any
+#: map; fourteen in space, those of the cells that fill it with the least surface.
 _INNER_NEIGHBOURS = {2: 6, 3: 14}
 
 
 def estimated_distribution(
     rows: int, cols: int, nnz: int, ranks: int, method: str, dimension: int | None = None
 ) -> Distribution:
-    """Return what a partition makes of a matrix of which counts are all that is known.
+    """Return the Distribution that is estimated from counts alone.
 
-    Rows, columns and entries are in equal numbers, and so are words and messages: a mean of all ranks. What
-    local 1D communicates depends on the pattern.
+    Rows, columns, entries, words and messages are equal on all ranks: means. Without `dimension`, words and
+    messages are upper bounds: each entry needs another entry of x, of another rank.
 
-    - Without `dimension` the numbers are upper bounds: each entry needs an entry of x of another rank, and no
-    two the same, as far as there are so many. - With it the matrix is that of a mesh: N^d points, that depend
-    on their neighbours one step along each axis. Parts of METIS are cubes of v = n/P points, which have 2 d
-    faces of v^((d-1)/d) points, but on the boundary of the mesh. Other methods cut a mesh that is numbered
-    along its axes into strips. More entries a row than 2 d + 1 are taken for neighbours across corners: more
-    entries are remote then, and words are too few. `python benchmarks/run.py partitions` compares with the
-    count: METIS has 1.01 to 1.14 times the words in theory for 5 and 7 points, and 1.4 to 2.1 times for 27.
+    With `dimension`, the matrix is that of a mesh of N^d points, which depend on their neighbours one step
+    along each axis. Parts of METIS are cubes of v = n/P points with 2 d faces of v^((d-1)/d) points, except
+    on the boundary of the mesh. Other methods cut a mesh that is numbered along its axes into strips. More
+    entries per row than 2 d + 1 count as neighbours across corners: more entries are remote then, and words
+    are underestimated. `python benchmarks/run.py partitions` compares with counted words: METIS has 1.01 to
+    1.14 times the words in theory for 5 and 7 points, and 1.4 to 2.1 times for 27.
 
     Parameters
     ----------
@@ -48,26 +47,26 @@ def estimated_distribution(
     _check(rows, cols, method, dimension)
     if method == GRID:
         return _blocks(rows, nnz, ranks)
-    own_rows = _shares(rows, ranks)
-    own_columns = own_rows if rows == cols else _shares(cols, ranks)
-    entries = _entries(nnz, own_rows > 0)
+    rank_rows = _shares(rows, ranks)
+    rank_columns = rank_rows if rows == cols else _shares(cols, ranks)
+    entries = _entries(nnz, rank_rows > 0)
     if dimension is None:
-        words = np.minimum(entries, cols - own_columns)
+        words = np.minimum(entries, cols - rank_columns)
         remote = entries * (words > 0)
         messages = np.minimum(words, ranks - 1)
     else:
         # Ranks without rows take no part.
         sharing = min(ranks, max(rows, 1))
         halo, others = _mesh_halo(rows, sharing, method, dimension)
-        words = np.minimum(np.minimum(entries, cols - own_columns), halo)
+        words = np.minimum(np.minimum(entries, cols - rank_columns), halo)
         messages = np.minimum(words, min(others, sharing - 1))
         crossing = _crossing(nnz / max(1, rows), dimension)
         remote = np.minimum(entries, np.rint(words * crossing).astype(np.int64))
     return Distribution(
         method=method,
         shape=(rows, cols),
-        rows=own_rows,
-        columns=own_columns,
+        rows=rank_rows,
+        columns=rank_columns,
         local_nnz=entries - remote,
         remote_nnz=remote,
         received_words=words,
@@ -92,12 +91,12 @@ def _check(rows: int, cols: int, method: str, dimension: int | None) -> None:
 
 
 def _shares(total: int, parts: int) -> Integers:
-    """Return whole shares of a total, the first ones with one more: no product overflows here."""
+    """Return whole shares of a total, the first ones larger by one; no product overflows here."""
     return total // parts + (np.arange(parts) < total % parts)
 
 
 def _entries(nnz: int, has_rows: np.ndarray[Any, np.dtype[np.bool_]]) -> Integers:
-    """Return the entries of each rank: equally many of those that have rows."""
+    """Return the entries of each rank: equal for all ranks with rows."""
     entries = np.zeros(len(has_rows), dtype=np.int64)
     if nnz:
         entries[has_rows] = _shares(nnz, int(has_rows.sum()))
@@ -106,8 +105,8 @@ def _entries(nnz: int, has_rows: np.ndarray[Any, np.dtype[np.bool_]]) -> Integer
 
 def _blocks(rows: int, nnz: int, ranks: int) -> Distribution:
     parts = square_root(ranks)
-    own = np.diff(np.minimum(np.arange(parts + 1) * -(-rows // parts), rows))
-    block_rows, block_columns = np.repeat(own, parts), np.tile(own, parts)
+    sizes = np.diff(np.minimum(np.arange(parts + 1) * -(-rows // parts), rows))
+    block_rows, block_columns = np.repeat(sizes, parts), np.tile(sizes, parts)
     nothing = np.zeros(ranks, dtype=np.int64)
     return Distribution(
         method=GRID,
@@ -125,16 +124,16 @@ def _blocks(rows: int, nnz: int, ranks: int) -> Distribution:
 
 
 def _crossing(nnz_per_row: float, dimension: int) -> float:
-    """Return the remote entries for each entry of x that is received, on a plane face.
+    """Return the remote entries per received entry of x, on a plane face.
 
-    One in a star of 2 d + 1 points, 3^(d-1) in a box of 3^d points, and in between in proportion.
+    One for a star of 2 d + 1 points, 3^(d-1) for a box of 3^d points, linear in between.
     """
     star, box, of_box = 2 * dimension + 1, 3.0**dimension, 3.0 ** (dimension - 1)
     return max(1.0, 1 + (nnz_per_row - star) * (of_box - 1) / (box - star))
 
 
 def _mesh_halo(rows: int, ranks: int, method: str, dimension: int) -> tuple[int, int]:
-    """Return the entries of x that a rank receives, and the ranks that they come from, on average."""
+    """Return the mean number of entries of x that a rank receives, and of ranks that they come from."""
     if method == "metis":
         points = rows / ranks
         inner = 1 - ranks ** (-1 / dimension)  # the share of the faces that is not on the boundary

@@ -1,4 +1,4 @@
-"""Partition: which rank has which rows of a matrix, and which entries of x."""
+"""Partition: the rows of a matrix and the entries of x that each rank has."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Partition:
-    """Contiguous parts of the rows and the columns of a matrix that was renumbered.
+    """Contiguous parts of the rows and the columns of a renumbered matrix.
 
     A 1D partition has a part of the rows, with all their columns, for each rank. A 2D partition has P = p x p
     ranks and p parts of the rows and of the columns: rank i p + j has block (i, j).
@@ -28,8 +28,8 @@ class Partition:
         Part k has the renumbered rows row_bounds[k] to row_bounds[k + 1] - 1, and owns those entries of x;
         the same arrays where the matrix is square. Parts may be empty.
     order : int64 array or None
-        Renumbered row i is row order[i] of the matrix, and so with its columns: only square matrices are
-        renumbered. None where nothing moves.
+        Renumbered row (and column) i is row order[i] of the matrix. Only square matrices are renumbered; None
+        where nothing moves.
     """
 
     method: str
@@ -40,21 +40,19 @@ class Partition:
 
     @property
     def parts(self) -> int:
-        """Parts of the rows: as many as ranks in 1D, their square root in 2D."""
+        """Parts of the rows: the ranks in 1D, their square root in 2D."""
         return len(self.row_bounds) - 1
 
     @property
     def is_2d(self) -> bool:
-        """Whether columns are partitioned too."""
         return self.parts != self.ranks
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and columns of the matrix."""
         return int(self.row_bounds[-1]), int(self.column_bounds[-1])
 
     def renumbered(self, A: csr_array[Any]) -> csr_array[Any]:
-        """Return the matrix in the order of the partition: `A` itself where nothing moves."""
+        """Return the matrix in the order of the partition, or `A` itself where nothing moves."""
         if self.order is None:
             return A
         renumbered = csr_array(A[self.order][:, self.order])

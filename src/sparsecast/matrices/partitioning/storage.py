@@ -1,4 +1,4 @@
-"""A partition that is kept: one file, with a checksum of the pattern of its matrix."""
+"""A partition in a file, with a checksum of the pattern of its matrix."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sparsecast.errors import InputError
 from sparsecast.matrices.partitioning.partition import Partition
 from sparsecast.system.files import replacement
 
-#: Of the file; raised when it holds something else than before.
+#: Version of the file, raised with its content.
 _VERSION = 1
 
 # What zipfile and NumPy raise where a file is damaged; they do not promise less.
@@ -27,7 +27,7 @@ _DAMAGE = (
 
 
 def pattern_checksum(A: csr_array[Any]) -> str:
-    """Return a checksum of the shape of a matrix and of the places of its entries, without their values."""
+    """Return a checksum of the shape of a matrix and of the places of its entries, without the values."""
     if not A.has_sorted_indices:
         A = A.sorted_indices()
     digest = hashlib.sha256(repr(A.shape).encode())
@@ -90,7 +90,7 @@ def load(path: Path, A: csr_array[Any]) -> Partition:
 
 
 def _is_sound(partition: Partition) -> bool:
-    """Tell whether the arrays are those of some partition."""
+    """Tell whether the arrays are those of a partition."""
     for bounds in (partition.row_bounds, partition.column_bounds):
         if bounds.dtype != np.int64 or bounds.ndim != 1 or bounds[0] != 0 or (np.diff(bounds) < 0).any():
             return False

@@ -1,7 +1,7 @@
-"""Suites of benchmark matrices: what a calibration measures, and what it measures on request.
+"""Suites of benchmark matrices that a calibration measures, always or on request.
 
-A suite is one file, here or in the folder of a paper. Those of a usual calibration are taken in the order of
-their parts; a suite that is asked for by name is measured whole.
+A suite is one file, here or in the folder of a paper. A usual calibration takes the parts of all suites by
+their order; a suite that is named is measured whole.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ OPTIONAL = 10
 
 @dataclass(frozen=True, slots=True)
 class SuiteMatrix:
-    """A matrix of a suite, and which formats are measured on it.
+    """A matrix of a suite, and the formats to measure on it.
 
     Attributes
     ----------
     suite : str
         Name of the suite in Records.
     formats : tuple of str
-        Formats that the suite asks for.
+        Formats that the suite names.
     kind : str or None
-        Where it asks for none: only formats with this one of their `benchmark_kinds`, or all.
+        If the suite names no format: only formats with this kind among their `benchmark_kinds`, or all.
     """
 
     problem: Problem
@@ -49,7 +49,7 @@ class SuiteMatrix:
         return self.problem.expected_nnz
 
     def takes(self, format_name: str, benchmark_kinds: Container[str]) -> bool:
-        """Tell whether a format that names these kinds of benchmark matrices is measured on it."""
+        """Tell whether a format with these kinds of benchmark matrices is measured on it."""
         if self.formats:
             return format_name in self.formats
         return self.kind is None or self.kind in benchmark_kinds
@@ -68,11 +68,11 @@ class Suite(ABC):
     name: ClassVar[str]
 
     def usual(self, machine: Machine, threads: int) -> list[Part]:
-        """Return what a usual calibration of a machine with so many threads measures of it."""
+        """Return what a usual calibration of a machine measures of it."""
         return []
 
     def whole(self, machine: Machine, threads: int) -> list[SuiteMatrix]:
-        """Return all its matrices, the most wanted first: for a calibration that asks for this suite."""
+        """Return all its matrices, the most important first, for a calibration that names this suite."""
         return list(chain.from_iterable(part.matrices for part in in_order(self.usual(machine, threads))))
 
 
@@ -91,12 +91,12 @@ def usual_parts(machine: Machine, threads: int) -> list[Part]:
 
 
 def in_turn(suites: Iterable[Iterable[SuiteMatrix]]) -> list[SuiteMatrix]:
-    """Return the first matrix of each of these lists, then the second ones: a short budget sees each."""
+    """Return the first matrix of each list, then the second ones: a short budget covers each list."""
     return [matrix for turn in zip_longest(*suites) for matrix in turn if matrix is not None]
 
 
 def ends_first(values: Sequence[int]) -> list[int]:
-    """Return the first, the last and the middle of some values, then the others."""
+    """Return the first, the last and the middle value, then the others."""
     ends = [values[0], values[-1], values[len(values) // 2]]
     return ends + [value for value in values if value not in ends]
 
@@ -104,7 +104,7 @@ def ends_first(values: Sequence[int]) -> list[int]:
 def suite_matrix(
     name: str, *shape: float | str, suite: str | None = None, formats: tuple[str, ...] = ()
 ) -> SuiteMatrix:
-    """Return a matrix of FAMILIES, by its parameters in their order; its suite is by default its family."""
+    """Return a matrix of FAMILIES by its parameters, in order; its suite is by default its family."""
     family = FAMILIES.get(name)
     problem = Problem.named(specification(name, **dict(zip(family.parameters, shape, strict=True))))
     return SuiteMatrix(problem, suite or name, formats, name if family.for_some_formats else None)
@@ -115,7 +115,7 @@ def varied_benchmark(rows: int, mean_length: int, lengths: str, reach: float) ->
 
 
 def gallery_benchmark(specification: str, entries: int = 1_000_000) -> SuiteMatrix:
-    """Return the matrix of a gallery specification, held out of the fit, with about so many entries."""
+    """Return a gallery matrix with about `entries` entries. No model is fitted to it."""
     problem = Problem.named(f"gallery:{specification}")
     problem.expected_nnz = entries
     return SuiteMatrix(problem, "gallery")

@@ -1,7 +1,6 @@
-"""The matrices that any model learns from: varied rows, blocks, diagonals, mirrored ones, twins, gallery.
+"""The matrices that all models learn from: varied rows, blocks, diagonals, mirrored ones, twins, gallery.
 
-No model is fitted to those of the gallery, from which the models learn how far off they are on matrices of
-other kinds.
+No model is fitted to those of the gallery: on them the models learn their errors on other kinds of matrices.
 """
 
 from __future__ import annotations
@@ -23,9 +22,8 @@ from sparsecast.matrices.suites import (
     varied_benchmark,
 )
 
-#: Rows, mean row length, distribution of the row lengths and reach of the columns of matrices with rows of
-#: varied length: small and large, short and long rows, near and far columns, each with each other at least
-#: once. The first half is required.
+#: Rows, mean row length, distribution of the row lengths and reach of the columns: small and large, short and
+#: long rows, near and far columns, in all pairs. The first half is required.
 VARIED = (
     (20_000, 4, "power", 0.01),
     (100_000, 6, "mixed", 0.001),
@@ -119,7 +117,7 @@ GALLERY = (
     "poisson3d?n=90&points=7",
 )
 
-#: So many of them are required: two for each format at least, or its forecasts have no interval.
+#: How many of them are required: at least two for each format, or its forecasts have no interval.
 _REQUIRED_GALLERY = 5
 
 #: As VARIED, BLOCKS and DIAGONALS of a processor's calibration, and gallery matrices held out of the fit,
@@ -181,14 +179,14 @@ def _large() -> list[SuiteMatrix]:
 
 
 def atlas_benchmarks() -> list[SuiteMatrix]:
-    """Return the twins of the atlas, in an order that covers the space of features at every length.
+    """Return the twins of the atlas, ordered so that any number of them covers the space of features.
 
-    Symmetric ones are measured in what only symmetric matrices can be stored in, beside plain CSR.
+    Symmetric ones are also measured in CSR and the formats for symmetric matrices.
     """
-    found = []
+    benchmarks = []
     for name, size in atlas().order:
-        found.append(suite_matrix("atlas", quote(name, safe=""), size))
+        benchmarks.append(suite_matrix("atlas", quote(name, safe=""), size))
         if size == "whole" and atlas().entries[name].structure.symmetry.triangle_nnz:
             mirrored = suite_matrix("atlas", quote(name, safe=""), MIRRORED)
-            found.append(replace(mirrored, kind=MIRRORED))
-    return found
+            benchmarks.append(replace(mirrored, kind=MIRRORED))
+    return benchmarks

@@ -11,13 +11,7 @@ METERS: Registry[type[ProcessorMeter]] = Registry("meter", "sparsecast.measuring
 
 
 def processor_meter() -> ProcessorMeter | None:
-    """Return the first meter in their order that can be read, None where this machine has none.
-
-    Raises
-    ------
-    MeterError
-        If there are meters and none of them can be read: the error of the first.
-    """
+    """Return the first readable meter in their order, None without any; a MeterError if none is readable."""
     refusal: MeterError | None = None
     for meter in sorted(map(METERS.get, METERS.names()), key=lambda meter: meter.order):
         if not meter.is_modelled and meter.is_present():

@@ -9,7 +9,7 @@ from sparsecast.errors import MeterError
 from sparsecast.measuring.energy import ProcessorMeter
 from sparsecast.measuring.meters import METERS
 
-#: How the label of a counter of a whole socket begins; others are of single cores.
+#: Prefix of the label of a whole socket; others are single cores.
 _SOCKET = "Esocket"
 
 

@@ -1,4 +1,4 @@
-"""RAPL counters of processors by Linux' performance events, which may be open where powercap's files are not.
+"""RAPL counters of processors by Linux' performance events, which may be readable without powercap's files.
 
 The kernel's unit ``power`` has an event for each domain (energy-pkg, energy-ram), the joules of one count,
 and the processors to count on: one in each socket. Such an event counts the whole socket, not a process.
@@ -18,16 +18,21 @@ from sparsecast.errors import MeterError
 from sparsecast.measuring.energy import DRAM, PACKAGE, ProcessorMeter
 from sparsecast.measuring.meters import METERS
 
+<<<<<<< HEAD
 #: Events whose joules are those of a product: the packages, and memory where it is counted.
 _EVENTS = {"energy-pkg": PACKAGE, "energy-ram": DRAM}
+=======
+#: Events that count for a product: the packages, and memory where it is counted.
+_EVENTS = ("energy-pkg", "energy-ram")
+>>>>>>> main
 
 #: Numbers of the system call perf_event_open.
 SYSTEM_CALLS = {"x86_64": 298, "aarch64": 241}
 
-#: The first version of perf_event_attr has so many bytes.
+#: Size of the first version of perf_event_attr.
 _ATTRIBUTES = struct.Struct("=IIQ48x")
 
-#: Flag: the file is closed in programs that are started.
+#: Flag: child programs do not inherit the file.
 _CLOSE_ON_EXEC = 8
 
 
@@ -41,8 +46,13 @@ class PerfMeter(ProcessorMeter):
 
     @classmethod
     def is_present(cls) -> bool:
+<<<<<<< HEAD
         """Tell whether the kernel has events of packages: virtual machines may have the folder without."""
         return (cls.root / "events" / next(iter(_EVENTS))).exists()
+=======
+        """Tell whether the kernel has events of packages: virtual machines may have an empty folder."""
+        return (cls.root / "events" / _EVENTS[0]).exists()
+>>>>>>> main
 
     def __init__(self) -> None:
         self._counters: list[tuple[str, int, float]] = []
@@ -94,7 +104,7 @@ def _processors(text: str) -> list[int]:
 
 
 def _open_event(kind: int, config: int, processor: int) -> int:
-    """Return the file of an event that is counted on a processor, whatever runs there."""
+    """Return the file of an event that is counted on a processor, for all processes."""
     number = SYSTEM_CALLS.get(platform.machine())
     if number is None:
         raise OSError(f"perf_event_open has no known number on {platform.machine()}")

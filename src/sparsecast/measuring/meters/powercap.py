@@ -1,8 +1,8 @@
-"""RAPL counters of processors, as Linux shows them below ``/sys/class/powercap``.
+"""RAPL counters of processors in Linux' ``/sys/class/powercap``.
 
 A zone has a name (package-0, core, uncore, dram, psys), a counter of microjoules, and the range after which
-the counter begins at 0 again. Zones lie within each other: core and dram within the package of a socket,
-where `package` does not count `dram`. psys is of the whole platform and counts the others again.
+the counter restarts at 0. Zones are nested: core and dram are within the package of a socket, whose counter
+leaves `dram` out. psys covers the whole platform, with the others.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from sparsecast.errors import MeterError
 from sparsecast.measuring.energy import DRAM, PACKAGE, ProcessorMeter
 from sparsecast.measuring.meters import METERS
 
-#: Names of the folders of a processor's zones; AMD's are called so as well.
+#: Names of the folders of a processor's zones, of Intel and of AMD.
 _ZONES = "intel-rapl:*"
 
-#: Zones whose joules are those of a product, summed over the sockets.
+#: Zones that count for a product, summed over the sockets.
 _COUNTED = (PACKAGE, DRAM)
 
 
 class _Counter:
-    """The joules of a zone since its first reading; its counter begins at 0 again after its range."""
+    """The joules of a zone since its first reading; its counter restarts at 0 after its range."""
 
     def __init__(self, zone: Path) -> None:
         self.path = zone / "energy_uj"
@@ -32,7 +32,7 @@ class _Counter:
 
     def joules(self) -> float:
         now_uj = _number(self.path)
-        # Once around at most: a range lasts a minute, a run much less.
+        # At most one restart: a range lasts a minute, a run much less.
         self.used_uj += now_uj - self.last_uj + (self.range_uj if now_uj < self.last_uj else 0)
         self.last_uj = now_uj
         return self.used_uj / 1e6
@@ -48,7 +48,7 @@ class PowercapMeter(ProcessorMeter):
 
     @classmethod
     def is_present(cls) -> bool:
-        """Tell whether a zone is a package: virtual machines may have the folder, and nothing in it."""
+        """Tell whether a zone is a package: virtual machines may have an empty folder."""
         return any(_domain(zone) == "package" for zone in cls.root.glob(_ZONES))
 
     def __init__(self) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from sparsecast.distributed.products import PRODUCTS
 from sparsecast.errors import ProfileError
@@ -78,6 +79,8 @@ class Question:
         Of the row lengths; None where it is not known.
     rank : int or None
         The slowest rank, as far as the node model was asked; None is the one with the most entries.
+    block : callable or None
+        Returns the rows of a rank, in 2D its block, columns renumbered; None where the matrix is not at hand.
     """
 
     distribution: Distribution
@@ -86,6 +89,7 @@ class Question:
     mispredicted_share: float | None = None
     deviation: float | None = None
     rank: int | None = None
+    block: Callable[[int], csr_array[Any]] | None = None
 
     def on_node(self, configuration: Configuration) -> list[LocalTime]:
         """Return what the node model forecasts of the local part and, where it knows one, the remote part."""
@@ -143,11 +147,19 @@ class ClusterModel(ABC):
     name : str
     algorithms, covers : tuple of str or None
         Algorithms and formats that its paper models; None is all.
+    compared : tuple of mappings
+        The settings that `evaluate --ranks` scores.
     """
 
     name: ClassVar[str]
     algorithms: ClassVar[tuple[str, ...] | None] = None
     covers: ClassVar[tuple[str, ...] | None] = None
+    compared: ClassVar[tuple[Mapping[str, Any], ...]] = ({},)
+
+    @property
+    def title(self) -> str:
+        """Its name, and whether it is as printed."""
+        return f"{self.name} (as printed)" if getattr(self, "as_printed", False) else self.name
 
     @abstractmethod
     def fit(self, training: ClusterTraining) -> Self:
@@ -194,7 +206,8 @@ class ClusterModel(ABC):
         """Give the records that it may learn from, each with its Distribution."""
         for record in training.records:
             if not record.is_oversubscribed and not any(self._not_covering(record.configuration)):
-                yield record, Question(Distribution.from_dict(record.distribution))
+                distribution = Distribution.from_dict(record.distribution)
+                yield record, Question(distribution, deviation=record.deviation)
 
     def insufficient(self, expected: str) -> ProfileError:
         """Return what is raised where measurements do not suffice."""

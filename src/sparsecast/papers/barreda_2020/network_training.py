@@ -116,16 +116,12 @@ def label_set(
             f"no {quantity} labels of blocks of {dtype} values{at} on {machine.name}: expected some, GHz "
             f"with labels: {known}; run sparsecast label{where}"
         )
+    sources = (
+        ", ".join(sorted(filter(None, names))) or None for names in (frequency_sources, energy_sources)
+    )
+    frequency_source, energy_source = sources
     return LabelSet(
-        joined(parts),
-        quantity,
-        machine.name,
-        dtype,
-        frequency_ghz,
-        *(
-            ", ".join(sorted(filter(None, sources))) or None
-            for sources in (frequency_sources, energy_sources)
-        ),
+        joined(parts), quantity, machine.name, dtype, frequency_ghz, frequency_source, energy_source
     )
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import shlex
 from typing import Any
 
 from sparsecast.models.intervals import INTERVAL_SHARE
+from sparsecast.planning.plan import break_even
 from sparsecast.records import Forecast, Record
 from sparsecast.reports.charts import intervals, patterns, plans, rooflines
 from sparsecast.reports.charts.chart import Chart
@@ -107,17 +107,17 @@ _FORECAST: Columns = (
 )
 
 
-def _pays_from(each: Forecast, prediction: Prediction) -> str:
+def _pays_from(forecast: Forecast, prediction: Prediction) -> str:
     """Return the number of products from which a conversion takes less time than it saves against CSR."""
     csr = next((other for other in prediction if other.candidate.format == "csr"), None)
-    if csr is None or each.convert_s is None or csr.convert_s is None:
+    if csr is None or forecast.convert_s is None or csr.convert_s is None:
         return "unknown"
-    if each is csr:
+    if forecast is csr:
         return "-"
-    if each.time_s >= csr.time_s:
+    if forecast.time_s >= csr.time_s:
         return "never"
-    products = math.ceil((each.convert_s - csr.convert_s) / (csr.time_s - each.time_s))
-    return f"{max(products, 1):,} products"
+    products = break_even(forecast.convert_s - csr.convert_s, csr.time_s - forecast.time_s)
+    return texts.counted(products or 1, "product")
 
 
 def machine_rows(report: MatrixReport) -> list[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""Kernels of GPUs, one file a format, written for Numba's module ``numba.cuda``."""
+"""Kernels of GPUs, one file per format, written for Numba's module ``numba.cuda``."""
 
 from __future__ import annotations
 

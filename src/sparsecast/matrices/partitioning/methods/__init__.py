@@ -1,4 +1,4 @@
-"""Methods of partitioning: one file a method, found by its file's name; and the function that uses them."""
+"""Methods of partitioning, one file each, registered by the name of the file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ METHODS: Registry[Method] = Registry(
 #: The method of blocks; every other one is of rows.
 GRID = "uniform-2d"
 
-#: More ranks than any program has had; the arrays of a Distribution then take 130 MB.
+#: Greatest number of ranks; the arrays of a Distribution then take 130 MB.
 MOST_RANKS = 2**21
 
 _NO_METIS = (
@@ -40,22 +40,21 @@ def partition(A: csr_array[Any], ranks: int, method: str | None = None, seed: in
     ----------
     A : csr_array
     ranks : int
-        More than the matrix has rows are allowed: some have none then.
+        May exceed the rows: some ranks have no rows then.
     method : str, optional
-        One of METHODS; by default that of `default_method`. A warning says where another one is used.
+        One of METHODS; by default that of `default_method`. A warning says if another one is used.
     seed : int
-        Of what is random: the permutation of ``"uniform-2d"``, and METIS. The same seed gives the same
-        partition.
+        Of the permutation of ``"uniform-2d"``, and of METIS. The same seed gives the same partition.
     """
     ranks = checked_ranks(ranks)
-    wanted, notes = default_method(A.shape) if method is None else usable_method(method)
+    method_name, notes = default_method(A.shape) if method is None else usable_method(method)
     for note in notes:
         warnings.warn(note, stacklevel=2)
-    return METHODS.get(wanted)(A, ranks, seed)
+    return METHODS.get(method_name)(A, ranks, seed)
 
 
 def default_method(shape: tuple[int, int]) -> tuple[str, tuple[str, ...]]:
-    """Return the method for a matrix whose owner named none, and what to say about it.
+    """Return the default method for a matrix, and notes about it.
 
     METIS where it is installed and the matrix is square, rows by non-zeros otherwise.
     """
@@ -63,7 +62,7 @@ def default_method(shape: tuple[int, int]) -> tuple[str, tuple[str, ...]]:
 
 
 def usable_method(method: str) -> tuple[str, tuple[str, ...]]:
-    """Return the method that serves for `method` here, and what to say where it is another one."""
+    """Return `method`, or the method that replaces it here with a note that says so."""
     if method == "metis" and importlib.util.find_spec("pymetis") is None:
         return "nonzeros", (_NO_METIS,)
     METHODS.get(method)
@@ -71,7 +70,7 @@ def usable_method(method: str) -> tuple[str, tuple[str, ...]]:
 
 
 def checked_ranks(ranks: int) -> int:
-    """Return a number of ranks as an int; refuse what is no such number."""
+    """Return a number of ranks as an int; refuse anything else."""
     try:
         count = operator.index(ranks)
     except TypeError:
@@ -82,6 +81,6 @@ def checked_ranks(ranks: int) -> int:
 
 
 def idle_ranks_note(ranks: Iterable[int], rows: int) -> str:
-    """Return in words that these numbers of ranks are more than the matrix has rows."""
+    """Return a sentence: these numbers of ranks exceed the rows of the matrix."""
     counts = ", ".join(f"{count:,}" for count in ranks)
     return f"On {counts} ranks some have no row, because there are {rows:,}: they only wait; take fewer"

@@ -1,4 +1,4 @@
-"""The graph of a matrix, and what methods share that renumber the rows and the columns alike."""
+"""The graph of a matrix, for methods that renumber rows and columns alike."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def require_square(shape: tuple[int, int], method: str) -> None:
 
 
 def adjacency(A: csr_array[Any]) -> tuple[Integers, NDArray[Any]]:
-    """Return the neighbours of each vertex of A + A^T without its diagonal: where they begin, and all."""
+    """Return the neighbours of each vertex of A + A^T without its diagonal: first places, and neighbours."""
     # Of bool, where the sum of entries at one place, and of A and A^T, cannot come to zero.
     stored = int(A.indptr[-1])
     pattern = csr_array((np.ones(stored, dtype=bool), A.indices[:stored], A.indptr), shape=A.shape)

@@ -1,7 +1,7 @@
 """METIS k-way: a partition of the graph of the matrix with few edges between parts.
 
-The graph is the pattern of A + A^T without its diagonal, all vertices weigh the same, and what METIS makes
-small is the number of edges that are cut (Karypis and Kumar 1995, as Hossain and Saule use it).
+The graph is the pattern of A + A^T without its diagonal, with equal weights of all vertices. METIS minimises
+the number of cut edges (Karypis and Kumar 1995, as Hossain and Saule use it).
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _BYTES = 110
 
 @METHODS.register("metis")
 def by_metis(A: csr_array[Any], ranks: int, seed: int) -> Partition:
-    """Renumber the rows, and the columns, so that METIS' parts are contiguous; a part keeps its order."""
+    """Renumber rows and columns so that METIS' parts are contiguous; rows of a part keep their order."""
     require_square(A.shape, "metis")
     rows = A.shape[0]
-    if ranks == 1 or ranks >= rows:  # nothing to choose, where METIS complains or leaves parts empty
+    if ranks == 1 or ranks >= rows:  # METIS would complain or leave parts empty
         bounds = np.minimum(np.arange(ranks + 1), rows) if ranks > 1 else np.array([0, rows])
         return Partition("metis", ranks, bounds, bounds)
     _require_memory(rows + 2 * int(A.nnz))
@@ -40,7 +40,7 @@ def by_metis(A: csr_array[Any], ranks: int, seed: int) -> Partition:
 
 
 def _require_memory(vertices_and_ends: int) -> None:
-    """Refuse a graph that METIS has no room for: the system ends a process that takes too much."""
+    """Refuse a graph that is too large for METIS: the system ends a process that takes too much memory."""
     needed, free = _BYTES * vertices_and_ends, free_bytes()
     if needed > free:
         raise MatrixSizeError(
@@ -50,27 +50,26 @@ def _require_memory(vertices_and_ends: int) -> None:
 
 
 def _parts(first_edges: Integers, neighbours: Integers, parts: int, seed: int) -> Integers:
-    """Return the part of each vertex."""
     from pymetis import CSRAdjacency, Options, part_graph, zero_copy_dtype
 
     width = zero_copy_dtype()
     graph = CSRAdjacency(first_edges.astype(width), neighbours.astype(width))
 
-    def found(is_recursive: bool) -> Integers:
+    def partitioned(is_recursive: bool) -> Integers:
         with _standard_output_to_error():
-            made = part_graph(parts, graph, options=Options(seed=seed), recursive=is_recursive)
-        return np.array(made.vertex_part, dtype=np.int64)
+            result = part_graph(parts, graph, options=Options(seed=seed), recursive=is_recursive)
+        return np.array(result.vertex_part, dtype=np.int64)
 
-    part_of = found(is_recursive=False)
+    part_of = partitioned(is_recursive=False)
     # Where parts have two or three vertices, and a dense graph, k-way can put all of them into one.
     if np.bincount(part_of).max() > 2 * -(-len(part_of) // parts):
-        part_of = found(is_recursive=True)
+        part_of = partitioned(is_recursive=True)
     return part_of
 
 
 @contextmanager
 def _standard_output_to_error() -> Iterator[None]:
-    """Have what METIS prints go to standard error: a JSON document may be on standard output."""
+    """Send METIS' output to standard error: a JSON document may be on standard output."""
     c_library = ctypes.CDLL(None)
     kept = os.dup(1)
     try:

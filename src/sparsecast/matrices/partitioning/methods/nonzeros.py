@@ -1,8 +1,8 @@
 """Rows by non-zeros: the largest part is as small as cuts between rows allow.
 
-What is minimised is the part that all others wait for, by a bisection over its size with a greedy probe
-(Pinar and Aykanat, Fast optimal load balancing algorithms for 1D partitioning, 2004). Of the cuts that keep
-to that size, those nearest to equal shares are taken.
+The largest part is minimised by a bisection over its size with a greedy probe (Pinar and Aykanat, Fast
+optimal load balancing algorithms for 1D partitioning, 2004). Of the cuts with that size, those nearest to
+equal shares are taken.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def by_nonzeros(A: csr_array[Any], ranks: int, seed: int) -> Partition:
 
 @njit(cache=True, nogil=True)
 def _cuts(before: Integers, parts: int) -> Integers:
-    """Return the bounds of parts, from the work before each row and the total."""
+    """Return the bounds of parts, from the cumulative work of the rows."""
     most = _smallest_limit(before, parts)
     rows = len(before) - 1
     # The first row at which the parts from here on can still begin.
@@ -52,7 +52,7 @@ def _cuts(before: Integers, parts: int) -> Integers:
 
 @njit(cache=True, nogil=True)
 def _smallest_limit(before: Integers, parts: int) -> int:
-    """Return the least work that the largest part can have."""
+    """Return the least possible work of the largest part."""
     longest = np.int64(0)
     for row in range(len(before) - 1):
         longest = max(longest, before[row + 1] - before[row])

@@ -1,4 +1,4 @@
-"""Rows in equal numbers: no part has more than one row more than another."""
+"""Rows in equal numbers, up to one row."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ from sparsecast.system.parallel import equal_parts
 
 @METHODS.register("rows")
 def by_rows(A: csr_array[Any], ranks: int, seed: int) -> Partition:
-    """Cut the rows, and the columns, into equal numbers in their order."""
+    """Cut the rows, and the columns, into parts of equal size, in order."""
     rows, cols = A.shape
     return Partition("rows", ranks, equal_parts(rows, ranks), equal_parts(cols, ranks))

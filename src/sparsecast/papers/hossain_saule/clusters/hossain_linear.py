@@ -5,15 +5,16 @@ for random matrices of so many rows, a line of time over non-zeros a row; a fore
 of the next smaller and the next larger number of rows, linearly in the rows.
 
 What the paper leaves open, and what is done here: r is n / p, the rows of a process's block; x is the
-non-zeros a row of the whole matrix. Lines are of each number of ranks and format, and wherever matrices with
-the same r and two values of x were measured. Outside the lines it extrapolates, and the term `extrapolated`
-says by how much.
+non-zeros a row of the whole matrix. Lines are of each number of ranks and format, through the random matrices
+of the paper's suite alone. They are fitted to relative residuals and never fall; `as_printed` fits ordinary
+least squares. Outside the lines it extrapolates, and the term `extrapolated` says by how much.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import isqrt
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -26,16 +27,26 @@ from sparsecast.models.clusters.cluster_model import (
     Question,
     memory_bytes,
 )
+from sparsecast.models.fitting import Line
 from sparsecast.papers.hossain_saule.row_lines import RowLines
 from sparsecast.papers.hossain_saule.table_one import FORMATS_OF_THE_PAPER
 from sparsecast.records import Configuration
 
 _Key = tuple[int, str]
 
+#: The suite of random matrices, and what measures it on ranks.
+SUITE = "hossain"
+MEASURE = "`mpirun -n N sparsecast calibrate --ranks --suites hossain`"
+
 
 @CLUSTER_MODELS.register("hossain-linear")
 class HossainLinearCluster(ClusterModel):
     """Lines of time over non-zeros a row, between which forecasts are linear in the rows.
+
+    Parameters
+    ----------
+    as_printed : bool
+        Whether the lines are ordinary least squares.
 
     Attributes
     ----------
@@ -46,19 +57,30 @@ class HossainLinearCluster(ClusterModel):
     name: ClassVar[str] = "hossain-linear"
     algorithms: ClassVar[tuple[str, ...] | None] = ("2d",)
     covers: ClassVar[tuple[str, ...] | None] = FORMATS_OF_THE_PAPER
+    compared: ClassVar[tuple[Mapping[str, Any], ...]] = ({}, {"as_printed": True})
+
+    def __init__(self, as_printed: bool = False) -> None:
+        self.as_printed = as_printed
 
     def fit(self, training: ClusterTraining) -> Self:
-        """Learn from DistributedRecords of 2D alone."""
+        """Learn from DistributedRecords of 2D on random matrices alone."""
+        fit = Line.ordinary if self.as_printed else Line.through
         points: dict[_Key, list[tuple[float, float, float]]] = {}
         for record, question in self._learnable(training):
+            if record.suite != SUITE:
+                continue
             place = _place(question.distribution)
             points.setdefault(_key(record.configuration), []).append((*place, record.time_s))
-        fitted = {key: RowLines.fitted(*np.array(measured).T) for key, measured in points.items()}
-        self.lines_ = {key: lines for key, lines in fitted.items() if lines is not None}
+        self.lines_ = {}
+        for key, measured in points.items():
+            rows, lengths, time_s = np.array(measured).T
+            lines = RowLines.fitted(rows, lengths, time_s, fit)
+            if lines is not None:
+                self.lines_[key] = lines
         if not self.lines_:
             raise self.insufficient(
                 "2d products of random matrices of two numbers of rows, each with two numbers of non-zeros a "
-                "row; measure them by `mpirun -n N sparsecast measure MATRIX --algorithm 2d`"
+                f"row; measure them by {MEASURE}"
             )
         return self
 
@@ -69,7 +91,7 @@ class HossainLinearCluster(ClusterModel):
             return outside
         return (
             f"the {self.name} model expected random matrices measured in {configuration.format} on "
-            f"{configuration.ranks} ranks; measure them"
+            f"{configuration.ranks} ranks; measure them by {MEASURE}"
         )
 
     def _forecast(self, configuration: Configuration, question: Question) -> ClusterForecast:

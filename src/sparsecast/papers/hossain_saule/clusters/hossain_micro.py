@@ -2,25 +2,28 @@
 
 Source: M. M. Hossain, E. Saule, "Performance Model of Iterated SpMV for Distributed System", section III.C:
 T = L_FMA nnz + memory + communication, for the mean rank. Memory is Table I's bytes at the bandwidth of
-STREAM for their size, and a line for each miss of a cache with LRU that a rank has to itself. Communication
-is a polynomial in nodes, ranks and bytes for each kind.
+STREAM for their size. Accesses of x, and of y in COO, that miss a cache with LRU that a rank has to itself
+move a line instead of a value. Communication is a polynomial in nodes, ranks and bytes for each kind.
 
 What the paper leaves open, and what is done here:
 
 - The polynomials are of degree 2, of logarithms. A quantity that no measurement varies has no part in them.
 - Reduce and Bcast have 8 ceil(n/p) bytes among p ranks, Allgatherv 8 n/P of each rank. Point to point takes
-  the mean number of calls times the ping-pong of their mean bytes.
-- Misses follow from counts instead of a run through the matrix: accesses at random in 2D, whose matrices are
-  permuted at random; one for each line of x in 1D.
-- As printed, caches are cold. COO sets y to zero first, which Table I leaves out; `as_printed` does so too.
+  the mean number of calls times the ping-pong of their mean bytes. A row of ranks has p neighbours in the
+  order of the ranks, a column every p-th: each spans the nodes that this comes to.
+- The cache is simulated on a rank's entries where the matrix is at hand (`lru`). Where only counts are known,
+  misses are those of accesses at random in 2D, whose matrices are permuted at random (`CacheShare`), and one
+  for each line of x in 1D, in the order of the graph. COO misses each line of y that has an entry.
+- As printed, caches are cold: one product from an empty cache. COO sets y to zero first, which Table I leaves
+  out; `as_printed` does so too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations_with_replacement
 from math import isqrt
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -42,6 +45,7 @@ from sparsecast.models.clusters.local_work import (
 )
 from sparsecast.models.clusters.network import Placement
 from sparsecast.models.clusters.speeds import Memory
+from sparsecast.papers.hossain_saule.lru import lru_misses
 from sparsecast.papers.hossain_saule.table_one import (
     ALGORITHMS_OF_THE_PAPER,
     FORMATS_OF_THE_PAPER,
@@ -105,6 +109,7 @@ class HossainMicroCluster(ClusterModel):
     name: ClassVar[str] = "hossain-micro"
     algorithms: ClassVar[tuple[str, ...] | None] = ALGORITHMS_OF_THE_PAPER
     covers: ClassVar[tuple[str, ...] | None] = FORMATS_OF_THE_PAPER
+    compared: ClassVar[tuple[Mapping[str, Any], ...]] = ({}, {"as_printed": True})
 
     def __init__(self, as_printed: bool = False) -> None:
         self.as_printed = as_printed
@@ -151,10 +156,12 @@ class HossainMicroCluster(ClusterModel):
             zeroes_y=not self.as_printed,
         )
         share = self.memory_.share(on.ranks_per_node, accessed)
+        misses = self._misses(configuration, question)
+        hits = accessed - misses * VALUE_BYTES[configuration.dtype]
         terms = {
             "FMA": self.fma_s_ * float(distribution.nnz.mean()),
-            "sequential": float((accessed / share).mean()),
-            "misses": float((self._misses(configuration, question) * CACHE_LINE_BYTES / share).mean()),
+            "sequential": float((hits / share).mean()),
+            "misses": float((misses * CACHE_LINE_BYTES / share).mean()),
         }
         messages = self._messages(configuration, question)
         computation_s, communication_s = sum(terms.values()), sum(messages.values())
@@ -168,12 +175,21 @@ class HossainMicroCluster(ClusterModel):
         )
 
     def _misses(self, configuration: Configuration, question: Question) -> Floats:
+        """Return the irregular accesses of each rank that miss its cache: of x, and of y in COO."""
         distribution = question.distribution
+        if question.block is not None:
+            blocks = map(question.block, range(distribution.ranks))
+            return np.array([lru_misses(block, configuration, self.cache_.lines) for block in blocks])
+        nnz = distribution.nnz.astype(float)
         if is_random(configuration):
-            return self.cache_.cold_misses(
-                distribution.nnz.astype(float), x_lines(configuration, distribution)
-            )
-        return ordered_misses(configuration, distribution, CacheShare(0.0))
+            misses = self.cache_.cold_misses(nnz, x_lines(configuration, distribution))
+        else:
+            misses = ordered_misses(configuration, distribution, CacheShare(0.0))
+        if configuration.format == "coo":
+            y_lines = distribution.rows * (VALUE_BYTES[configuration.dtype] / CACHE_LINE_BYTES)
+            misses = misses - y_lines * np.expm1(-nnz / np.maximum(y_lines, 1.0))
+        # Lines are counted in fractions, and x of other ranks beside accesses: no access misses twice.
+        return np.asarray(np.minimum(misses, nnz * (2 if configuration.format == "coo" else 1)))
 
     def _messages(self, configuration: Configuration, question: Question) -> dict[str, float]:
         distribution, ranks, nodes = question.distribution, configuration.ranks, configuration.nodes
@@ -189,10 +205,26 @@ class HossainMicroCluster(ClusterModel):
         if configuration.algorithm == "2d":
             vector = float(value * distribution.rows.max(initial=0))
             side = isqrt(ranks)
-            on = min(nodes, side)
-            return {kind: self.polynomials_[kind](on, side, vector) for kind in KINDS["2d"]}
+            along_row, along_column = spanned_nodes(Placement(ranks, nodes))
+            return {
+                "reduce": self.polynomials_["reduce"](along_row, side, vector),
+                "bcast": self.polynomials_["bcast"](along_column, side, vector),
+            }
         calls = float(distribution.received_messages.mean())
         a_call = value * float(distribution.received_words.mean()) / max(calls, 1e-300)
         return (
             {"ping-pong": calls * self.polynomials_["ping-pong"](min(nodes, 2), 2, a_call)} if calls else {}
         )
+
+
+def spanned_nodes(on: Placement) -> tuple[int, int]:
+    """Return the most nodes that a row of the grid of ranks spans, and a column.
+
+    Ranks fill nodes in order.
+    """
+    side = isqrt(on.ranks)
+    node = np.arange(side * side).reshape(side, side) // on.ranks_per_node
+    return (
+        max(len(set(along)) for along in node.tolist()),
+        max(len(set(along)) for along in node.T.tolist()),
+    )

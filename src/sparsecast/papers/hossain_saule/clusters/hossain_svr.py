@@ -5,17 +5,17 @@ regression with a polynomial kernel for each number of ranks, algorithm and form
 search with 5-fold cross-validation chooses.
 
 What the paper leaves open is at the head of `papers/hossain_saule/regression.py`. Features and time are
-logarithms. Of the paper's features the deviation of the row lengths is left out: a DistributedRecord does not
-hold it.
+logarithms; `as_printed` takes them as they are. A record without the deviation of the row lengths, the fifth
+feature, is not learned from.
 """
 
 from __future__ import annotations
 
-from typing import ClassVar, Self
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from sparsecast.matrices.partitioning.distribution import Distribution
 from sparsecast.models.clusters import CLUSTER_MODELS
 from sparsecast.models.clusters.cluster_model import (
     ClusterForecast,
@@ -36,6 +36,11 @@ _Key = tuple[int, str, str]
 class HossainSVRCluster(ClusterModel):
     """A support vector regression for each number of ranks, algorithm and format.
 
+    Parameters
+    ----------
+    as_printed : bool
+        Whether features and times are taken as they are, without logarithms.
+
     Attributes
     ----------
     fits_ : dict of (int, str, str) to Regression
@@ -44,15 +49,23 @@ class HossainSVRCluster(ClusterModel):
     name: ClassVar[str] = "hossain-svr"
     algorithms: ClassVar[tuple[str, ...] | None] = ALGORITHMS_OF_THE_PAPER
     covers: ClassVar[tuple[str, ...] | None] = FORMATS_OF_THE_PAPER
+    compared: ClassVar[tuple[Mapping[str, Any], ...]] = ({}, {"as_printed": True})
+
+    def __init__(self, as_printed: bool = False) -> None:
+        self.as_printed = as_printed
 
     def fit(self, training: ClusterTraining) -> Self:
         """Learn from DistributedRecords alone."""
         points: dict[_Key, list[tuple[Floats, float]]] = {}
         for record, question in self._learnable(training):
-            features = _features(record.configuration, question.distribution)
+            if question.deviation is None:
+                continue
+            features = self._features(record.configuration, question)
             points.setdefault(_key(record.configuration), []).append((features, record.time_s))
         self.fits_ = {
-            key: Regression.fitted(*map(np.array, zip(*measured, strict=True)))
+            key: Regression.fitted(
+                *map(np.array, zip(*measured, strict=True)), is_of_logarithms=not self.as_printed
+            )
             for key, measured in points.items()
             if len(measured) >= LEAST_RECORDS
         }
@@ -67,8 +80,12 @@ class HossainSVRCluster(ClusterModel):
     def lacking(self, configuration: Configuration, question: Question) -> str | None:
         """Return that too few products were measured on that number of ranks."""
         outside = super().lacking(configuration, question)
-        if outside is not None or _key(configuration) in self.fits_:
+        if outside is not None:
             return outside
+        if question.deviation is None:
+            return f"the {self.name} model expected the deviation of the row lengths; name the matrix itself"
+        if _key(configuration) in self.fits_:
+            return None
         return (
             f"the {self.name} model expected {LEAST_RECORDS} measured products of {configuration.algorithm} "
             f"in {configuration.format} on {configuration.ranks} ranks; measure them"
@@ -76,28 +93,31 @@ class HossainSVRCluster(ClusterModel):
 
     def _forecast(self, configuration: Configuration, question: Question) -> ClusterForecast:
         """Return a forecast that does not tell communication from computation."""
-        features = _features(configuration, question.distribution)
+        features = self._features(configuration, question)
         terms = self.fits_[_key(configuration)].terms(features[None, :])
         shown = (("features_beyond", float(terms["features_beyond"][0])),)
         memory = memory_bytes(configuration, question)
         return ClusterForecast(configuration, float(terms["time_s"][0]), memory, shown)
 
-
-def _features(configuration: Configuration, distribution: Distribution) -> Floats:
-    """Return section III.B.2's features, in logarithms: five of local 1D concern communication."""
-    rows, nnz = float(distribution.rows.mean()), float(distribution.nnz.mean())
-    density = nnz / max(rows * distribution.shape[1], 1.0)
-    features = [rows + 1, nnz + 1, nnz / max(rows, 1.0) + 1e-3, density + 1e-15]
-    if configuration.algorithm == "local-1d":
-        value = VALUE_BYTES[configuration.dtype]
-        communicated = (
-            distribution.local_nnz,
-            distribution.remote_nnz,
-            distribution.received_messages,
-            value * distribution.received_words,
-        )
-        features += [float(counts.mean()) + 1 for counts in communicated]
-    return np.asarray(np.log(features))
+    def _features(self, configuration: Configuration, question: Question) -> Floats:
+        """Return section III.B.2's features: five, and four of local 1D that concern communication."""
+        distribution = question.distribution
+        rows, nnz = float(distribution.rows.mean()), float(distribution.nnz.mean())
+        density = nnz / max(rows * distribution.shape[1], 1.0)
+        features = [rows, nnz, nnz / max(rows, 1.0), density, question.deviation or 0.0]
+        # Counts may be 0, and a density is far below 1.
+        offsets = [1.0, 1.0, 1e-3, 1e-15, 1.0]
+        if configuration.algorithm == "local-1d":
+            value = VALUE_BYTES[configuration.dtype]
+            communicated = (
+                distribution.local_nnz,
+                distribution.remote_nnz,
+                distribution.received_messages,
+                value * distribution.received_words,
+            )
+            features += [float(counts.mean()) for counts in communicated]
+            offsets += [1.0] * len(communicated)
+        return np.array(features) if self.as_printed else np.log(np.add(features, offsets))
 
 
 def _key(configuration: Configuration) -> _Key:

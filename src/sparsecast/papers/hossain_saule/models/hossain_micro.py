@@ -3,8 +3,8 @@
 Source: M. M. Hossain, E. Saule, "Performance Model of Iterated SpMV for Distributed System", section III.C:
 T = L_FMA nnz + memory, and nothing for communication. Table I counts the accesses (`table_one`).
 
-Irregular accesses that hit a cache count as sequential; each miss moves a line. Bytes move at the bandwidth
-of their size: the mean of the next smaller and the next larger measured array.
+Irregular accesses that hit a cache count as sequential; one that misses moves a line in place of a value.
+Bytes move at the bandwidth of their size: the mean of the next smaller and the next larger measured array.
 
 What the paper leaves open, and what is done here:
 
@@ -58,6 +58,7 @@ class HossainMicro(Model):
     """
 
     name: ClassVar[str] = "hossain-micro"
+    version: ClassVar[int] = 2
     devices: ClassVar[tuple[str, ...] | None] = (PROCESSOR,)
     covers: ClassVar[tuple[str, ...] | None] = FORMATS_OF_THE_PAPER
     groups: ClassVar[tuple[str, ...]] = ("row_lengths", "locality")
@@ -113,12 +114,12 @@ class HossainMicro(Model):
             candidate.index_bytes,
             zeroes_y=not self.as_printed,
         )
-        speed = self._bandwidth(accessed)
+        speed, misses = self._bandwidth(accessed), self._misses(candidate, blocks)
         assert self.fma_s_ is not None
         terms = {
             "FMA": self.fma_s_ * nnz,  # L_FMA x NNZ
-            "sequential": accessed / speed,
-            "misses": self._misses(candidate, blocks) * CACHE_LINE_BYTES / speed,
+            "sequential": (accessed - misses * candidate.value_bytes) / speed,
+            "misses": misses * CACHE_LINE_BYTES / speed,
         }
         # A matrix without rows accesses nothing.
         return {**terms, "time_s": np.maximum(sum(terms.values()), np.finfo(float).tiny)}
@@ -138,9 +139,9 @@ class HossainMicro(Model):
         beyond = np.clip(np.arange(len(reuse) - 1) + 1 - np.log2(lines), 0.0, 1.0)
         again = locality.line_changes * float(reuse[:-1] @ beyond)
         first = locality.line_changes * float(reuse[-1])
-        lines_of_y = np.ceil(blocks.rows * candidate.value_bytes / CACHE_LINE_BYTES) * (
-            candidate.format == "coo"
-        )
+        lines_of_y = np.minimum(
+            np.ceil(blocks.rows * candidate.value_bytes / CACHE_LINE_BYTES), blocks.nnz
+        ) * (candidate.format == "coo")
         fits = first + matrix.rows * candidate.value_bytes / CACHE_LINE_BYTES <= lines
         is_cold = self.as_printed or not fits
         return np.asarray(share * (again + first * is_cold) + lines_of_y * is_cold)

@@ -1,0 +1,122 @@
+"""Tables II to XI of the paper: each time with its matrix, Configuration and the paper's forecast."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+
+from sparsecast.matrices.partitioning.distribution import Distribution
+from sparsecast.matrices.partitioning.estimates import estimated_distribution
+from sparsecast.models.clusters.cluster_model import Question
+from sparsecast.papers import published
+from sparsecast.records import Configuration, DistributedRecord
+
+#: Our names of the paper's algorithms, with the partition of each.
+ALGORITHMS = {
+    "uniform-2d": ("2d", "uniform-2d"),
+    "global-1d": ("global-1d", "metis"),
+    "local-1d": ("local-1d", "metis"),
+}
+
+#: Dimension of the mesh that the graphs of tables II to X are taken for, where they are not at hand.
+MESH_DIMENSION = 2
+
+
+@dataclass(frozen=True)
+class PublishedTime:
+    """A row of a table.
+
+    Attributes
+    ----------
+    table : str
+        ``"II"`` to ``"XI"``.
+    matrix : str
+    rows, nnz : int
+    configuration : Configuration
+    actual_s, predicted_s : float or None
+        Measured and forecast by the paper; table X prints neither.
+    error : float or None
+        Of the forecast, as printed; table XI prints none.
+    """
+
+    table: str
+    matrix: str
+    rows: int
+    nnz: int
+    configuration: Configuration
+    actual_s: float | None
+    predicted_s: float | None
+    error: float | None
+
+    @property
+    def distribution(self) -> Distribution:
+        """The estimated Distribution: graphs are meshes, R-MAT matrices have no such order."""
+        way = self.configuration
+        is_mesh = way.algorithm != "2d" and self.table != "XI"
+        dimension = MESH_DIMENSION if is_mesh else None
+        return estimated_distribution(self.rows, self.rows, self.nnz, way.ranks, way.partition, dimension)
+
+    @property
+    def measured_s(self) -> float:
+        """The measured time of a table that prints it."""
+        assert self.actual_s is not None
+        return self.actual_s
+
+    @property
+    def question(self) -> Question:
+        """What models ask for."""
+        return Question(self.distribution)
+
+    def record(self, distribution: Distribution) -> DistributedRecord:
+        """Return the measured time as models learn from it."""
+        return DistributedRecord(
+            configuration=self.configuration,
+            matrix=f"published:hossain-saule/{self.matrix}",
+            nnz=self.nnz,
+            distribution=distribution.to_dict(),
+            samples_s=(self.measured_s,),
+            time_s=self.measured_s,
+            spread=None,
+            noise=None,
+            error=None,
+            is_oversubscribed=False,
+            measured_at=f"published, table {self.table}",
+            version="published",
+            suite="published",
+        )
+
+
+@cache
+def published_times() -> Sequence[PublishedTime]:
+    """Return the rows of tables II to XI, in their order."""
+    numbers = published("hossain_saule")
+    counts = numbers["matrices"] | numbers["rmat"]
+    text = resources.files("sparsecast.papers").joinpath("hossain_saule", "published.csv").read_text()
+    return tuple(_time(row, counts[row["matrix"]]) for row in csv.DictReader(text.splitlines()))
+
+
+def of_table(table: str) -> list[PublishedTime]:
+    """Return the rows of one table."""
+    return [time for time in published_times() if time.table == table]
+
+
+def _time(row: dict[str, str], counts: dict[str, int]) -> PublishedTime:
+    algorithm, partition = ALGORITHMS[row["algorithm"]]
+    name = row["format"]
+    actual, predicted, percent = (
+        float(row[key]) if row[key] else None
+        for key in ("actual_s", "paper_predicted_s", "paper_error_percent")
+    )
+    return PublishedTime(
+        row["table"],
+        row["matrix"],
+        counts["rows"],
+        counts["nnz"],
+        Configuration(algorithm, name, name, partition, int(row["processes"]), int(row["nodes"])),
+        actual,
+        predicted,
+        None if percent is None else percent / 100,
+    )

@@ -1,0 +1,106 @@
+"""The tables of the paper with our columns, and its times over ranks as a chart."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+from sparsecast.papers.hossain_saule.comparison import ComparedTime, summaries
+from sparsecast.reports.charts.chart import Chart, axis, counts_axis, format_look, panels
+from sparsecast.system.tabular import Column, Columns, Table
+from sparsecast.system.texts import percent
+
+#: The paper's model of each table.
+PAPER_MODELS = dict.fromkeys(("II", "III", "IV", "V", "VI", "VII"), "micro-benchmarks") | {
+    "VIII": "lines",
+    "IX": "lines",
+    "X": "regression",
+    "XI": "regression",
+}
+
+SUMMARY: Columns = (
+    Column("table", "table"),
+    Column("algorithm", "algorithm"),
+    Column("format", "format", text=str.upper),
+    Column("paper_model", "paper's model", lambda row: PAPER_MODELS[row.table]),
+    Column("paper_error", "paper", text=percent),
+    Column("micro_error", "hossain-micro", text=percent),
+    Column("micro_distance", "from the paper's forecasts", text=percent),
+    Column(
+        "fitted",
+        "an input fitted to it",
+        lambda row: row.is_fitted if row.micro_distance is not None else None,
+    ),
+    Column("ours_error", "sparsecast, other matrices known", text=percent),
+    Column("plain_error", "sparsecast, nothing known", text=percent),
+)
+
+TIMES: Columns = (
+    Column("matrix", "matrix", "published.matrix"),
+    Column("algorithm", "algorithm", "published.configuration.algorithm"),
+    Column("format", "format", "published.configuration.format", str.upper),
+    Column("ranks", "ranks", "published.configuration.ranks"),
+    Column("actual_s", "measured"),
+    Column("paper_s", "paper", "published.predicted_s"),
+    Column("micro_s", "hossain-micro"),
+    Column("ours_s", "sparsecast"),
+    Column("paper_error", "paper, error", text=percent),
+    Column("micro_error", "hossain-micro, error", lambda row: row.error(row.micro_s), percent),
+    Column("ours_error", "sparsecast, error", lambda row: row.error(row.ours_s), percent),
+)
+
+#: What a chart shows of each format: line, dashed line and points.
+_SHOWN = ("sparsecast", "the paper's", "measured")
+
+
+def tables(rows: Sequence[ComparedTime]) -> list[Table]:
+    """Return the mean errors of all tables, then each table row by row."""
+    by_table: dict[str, list[ComparedTime]] = defaultdict(list)
+    for row in rows:
+        by_table[row.published.table].append(row)
+    shown = [Table("Tables II to XI: mean errors", SUMMARY, summaries(rows))]
+    for name, own in by_table.items():
+        shown.append(Table(f"Table {name}: {PAPER_MODELS[name]}", TIMES, own))
+    return shown
+
+
+def chart(rows: Sequence[ComparedTime]) -> Chart:
+    """Return times over ranks, a panel for each algorithm and graph."""
+    cases: dict[tuple[str, str], list[ComparedTime]] = defaultdict(list)
+    for row in rows:
+        if PAPER_MODELS[row.published.table] == "micro-benchmarks":
+            cases[row.published.configuration.algorithm, row.published.matrix].append(row)
+    drawn = [_case(f"{algorithm}, {matrix}", own) for (algorithm, matrix), own in sorted(cases.items())]
+    return panels("hossain-saule", "", drawn, len({matrix for _, matrix in cases}))
+
+
+def _case(caption: str, rows: Sequence[ComparedTime]) -> Chart:
+    formats = sorted({row.published.configuration.format.upper() for row in rows})
+    points: list[dict[str, Any]] = [
+        {
+            "ranks": row.published.configuration.ranks,
+            "time_s": seconds,
+            "what": f"{row.published.configuration.format.upper()}: {what}",
+        }
+        for row in rows
+        for what, seconds in zip(_SHOWN, (row.ours_s, row.published.predicted_s, row.actual_s), strict=True)
+    ]
+    names = [f"{name}: {what}" for name in formats for what in _SHOWN]
+    colours = [colour for colour in format_look(formats)["color"]["scale"]["range"] for _ in _SHOWN]
+    dashes = [dash for _ in formats for dash in ([1, 0], [2, 3], [1, 0])]
+    what = {"field": "what", "type": "nominal", "title": None}
+    encoding = {
+        "x": counts_axis("ranks", "ranks", [row.published.configuration.ranks for row in rows]),
+        "y": axis("time_s", "one product", [point["time_s"] for point in points], "s"),
+        "color": {**what, "scale": {"domain": names, "range": colours}},
+    }
+    is_measured = f"indexof(datum.what, ': {_SHOWN[-1]}') > 0"
+    lines = {
+        "transform": [{"filter": f"!({is_measured})"}],
+        "mark": "line",
+        "encoding": {**encoding, "strokeDash": {**what, "scale": {"domain": names, "range": dashes}}},
+    }
+    measured = {"transform": [{"filter": is_measured}], "mark": "point", "encoding": encoding}
+    spec = {"data": {"values": points}, "layer": [lines, measured], "width": 200, "height": 180}
+    return Chart("times", caption, spec)
