@@ -23,7 +23,7 @@ def test_labels_are_kept_and_blocks_shows_where_a_matrix_is_slow(run, exact, cal
     assert (
         first["blocks"] > 20
         and first["blocks_per_s"] > 0
-        and set(first["repeat_noise"]) == {"streaming", "hot", "energy"}
+        and set(first["repeat_noise"]) == {"time", "streaming", "total", "package", "dram"}
     )
     again = json.loads(run("label", *MATRICES, "--json").out)
     assert (again["matrices"], again["known"], again["blocks_per_s"]) == (0, 3, None)
@@ -85,7 +85,7 @@ def test_what_cannot_be_is_one_line(run, calibrated, tmp_path):
         assert len(outcome.err.splitlines()) == 1 and wrong in outcome.err, outcome.err
 
 
-@pytest.mark.parametrize("package", ["torch", "safetensors", "optuna"])
+@pytest.mark.parametrize("package", ["torch", "safetensors", "optuna", "h5py"])
 def test_a_missing_package_says_what_to_install(package, monkeypatch):
     monkeypatch.setitem(sys.modules, package, None)  # as if it were not installed
     with pytest.raises(InputError, match="pip install"):

@@ -101,14 +101,8 @@ def test_hossain_and_saule_without_their_table(tmp_path):
     assert "expected the tables II to IX" in done.stderr
 
 
-@pytest.mark.parametrize("script", ["guo_2014.py", "wang_2017.py", "barreda.py"])
+@pytest.mark.parametrize("script", ["guo_2014.py", "wang_2017.py"])
 def test_a_figure_of_an_unknown_kind_is_refused_first(script, data_folder, tmp_path):
     done = run(script, "--figure", tmp_path / "a.bmp")
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert "expected a name that ends in .png, .svg, .pdf" in done.stderr
-
-
-def test_barreda_without_a_profile_says_what_makes_one(data_folder):
-    done = run("barreda.py")
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert "run sparsecast calibrate" in done.stderr

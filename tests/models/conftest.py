@@ -88,6 +88,8 @@ def labels_of(record: Record, profile: Profile) -> BlockLabels:
         measured_at="2026-01-01T00:00:00+00:00",
         version="0",
         energy_source=None,
+        frequency_ghz=None,
+        frequency_source=None,
         features=features,
         streaming_ns=ns,
         streaming_again_ns=ns,
@@ -95,8 +97,8 @@ def labels_of(record: Record, profile: Profile) -> BlockLabels:
         hot_ns=ns[:0],
         hot_again_ns=ns[:0],
         energy_blocks=np.zeros(0, dtype=np.int64),
-        energy_nj=ns[:0],
-        energy_again_nj=ns[:0],
+        energy_nj=np.zeros((3, 0), dtype=np.float32),
+        energy_again_nj=np.zeros((3, 0), dtype=np.float32),
     )
 
 

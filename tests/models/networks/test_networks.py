@@ -34,7 +34,8 @@ pytest.importorskip("safetensors", reason="weights need the extra cnn")
 
 SMALL = Architecture((4, 4), (3, 3), (7, 7), (8,), (0.1,))
 ERRORS, CURVES = {"network": {"block_mean": 0.1}}, ((2.0, 1.0), (3.0, 2.5))
-CARD = ModelCard("hot time", "here", "float64", 2, 300, "groups", ERRORS, "2026", "0", ("a",), *CURVES)
+LABELS = ("time", "here", "float64", 2.4, "set", None)
+CARD = ModelCard(*LABELS, 2, 300, "groups", ERRORS, "2026", "0", "abc", 1.5, ("a",), *CURVES)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -189,15 +190,25 @@ def test_an_interrupted_search_goes_on_with_the_trials_that_it_has(tmp_path):
 
 def test_no_group_stands_on_both_sides_of_a_split():
     blocks = joined([made_up(40), dataclasses.replace(made_up(30, seed=1), groups=("c", "d"))])
-    training, validation = blocks.split_by_group(share=0.25)
-    of = [
-        {blocks.groups[number] for number in set(part.matrices.tolist())} for part in (training, validation)
+    groups = [
+        {blocks.groups[number] for number in set(part.matrices.tolist())} for part in blocks.parts("groups")
     ]
-    assert (
-        not of[0] & of[1] and of[0] | of[1] == {"a", "b", "c", "d"} and len(training) + len(validation) == 70
-    )
-    training, validation = blocks.split_first(0.2)
-    assert len(validation) == 14 and np.array_equal(validation.labels, blocks.labels[:14])
+    assert sorted(group for part in groups for group in part) == ["a", "b", "c", "d"]
+    assert sum(map(len, blocks.parts("groups"))) == 70
+
+
+def test_the_paper_s_split_tests_on_other_matrices_and_validates_on_blocks_of_all_that_are_learned():
+    blocks = joined([dataclasses.replace(made_up(100, seed=k), groups=("a", "a")) for k in range(5)])
+    learned, validation, test = blocks.parts("paper")
+    assert len(set(test.matrices.tolist())) == 2 and not set(test.matrices) & set(learned.matrices)
+    assert set(validation.matrices) == set(learned.matrices) and len(learned) == 4 * len(validation)
+
+
+def test_every_group_is_left_out_once_in_a_cross_validation():
+    blocks = joined([dataclasses.replace(made_up(30, seed=k), groups=(f"{k}", f"{k}")) for k in range(6)])
+    folds = list(blocks.folds(5))
+    assert len(folds) == 5 and all(not set(one.matrices) & set(other.matrices) for one, other in folds)
+    assert sorted(number for _, other in folds for number in set(other.matrices.tolist())) == list(range(12))
 
 
 def test_conditions_say_the_width_of_values_and_the_frequency():

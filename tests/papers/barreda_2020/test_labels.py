@@ -11,15 +11,24 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from sparsecast.errors import InputError, StorageError
+from sparsecast.api import named_meter
+from sparsecast.errors import DeviceError, InputError, ProfileError, StorageError
 from sparsecast.machines.machine import detect
 from sparsecast.matrices.gallery import gallery
 from sparsecast.matrices.problem import Problem
+from sparsecast.measuring.frequency import Frequencies
+from sparsecast.papers import published
 from sparsecast.papers.barreda_2020.block_times import clock_s, hot_times, run_times
-from sparsecast.papers.barreda_2020.label_files import keep_labels, kept_labels, labels_path, read_labels
+from sparsecast.papers.barreda_2020.label_files import (
+    keep_labels,
+    kept_labels,
+    labelled_frequencies,
+    labels_path,
+    read_labels,
+)
 from sparsecast.papers.barreda_2020.labelling import label
 from sparsecast.papers.barreda_2020.labels import LabelEffort, label_blocks, run_starts, shared_by_entries
-from sparsecast.papers.barreda_2020.network_training import block_dataset
+from sparsecast.papers.barreda_2020.network_training import label_set
 
 BRIEF = LabelEffort(sweeps=5, most_s=0.01, hot_blocks=4, hot_repeats=5, hot_trials=2)
 
@@ -54,7 +63,7 @@ def test_streaming_labels_add_up_to_the_product(labels):
 def test_labels_are_of_every_block_and_measured_twice(labels):
     assert labels.blocks == labels.nnz // 250 == len(labels.features) == len(labels.streaming_again_ns)
     assert (labels.streaming_ns > 0).all() and (labels.hot_ns > 0).all() and len(labels.hot_blocks) == 4
-    assert labels.energy_source is None and len(labels.energy_nj) == 0  # no meter read it
+    assert labels.energy_source is None and labels.energy_nj.shape == (3, 0)  # no meter read it
 
 
 def test_a_sweep_with_clocks_computes_the_product_of_every_kernel():
@@ -117,17 +126,18 @@ def test_joules_of_blocks_are_what_the_meter_counts_over_the_repetitions():
     effort = dataclasses.replace(BRIEF, energy_s=4 * Counter.run_s)
     found = label_blocks(problem, detect(), effort=effort, meter=Counter())
     assert found.energy_source == "replay" and set(found.energy_blocks) <= set(found.hot_blocks)
-    assert len(found.energy_blocks) == 2 == len(found.energy_nj)
+    assert len(found.energy_blocks) == 2 and found.energy_nj.shape == (3, 2)
+    assert np.isnan(found.energy_nj[1:]).all(), "package and memory are not counted apart"
     # As many repetitions as take run_s: a joule, shared by them, is 1 / run_s joules a second.
     ns = found.hot_ns[np.isin(found.hot_blocks, found.energy_blocks)]
-    assert found.energy_nj == pytest.approx(ns / Counter.run_s, rel=0.05)
-    assert (found.energy_nj == found.energy_again_nj).all()
+    assert found.energy_nj[0] == pytest.approx(ns / Counter.run_s, rel=0.05)
+    assert (found.energy_nj[0] == found.energy_again_nj[0]).all()
 
 
 def test_a_counter_that_stands_still_gives_no_joules():
     problem = Problem.of(gallery("poisson2d", n=40), "poisson")
     found = label_blocks(problem, detect(), effort=BRIEF, meter=Counter(step_j=0.0))
-    assert found.energy_source is None and len(found.energy_nj) == 0 and len(found.hot_ns) > 0
+    assert found.energy_source is None and found.energy_nj.shape == (3, 0) and len(found.hot_ns) > 0
 
 
 def test_labels_are_measured_again_for_their_joules_alone(tmp_path, monkeypatch):
@@ -137,6 +147,40 @@ def test_labels_are_measured_again_for_their_joules_alone(tmp_path, monkeypatch)
     metered = label(["gallery:poisson2d?n=40"], meter=Counter(), **asked)
     assert [each.energy_source for each in metered.labelled] == ["replay"]
     assert label(["gallery:poisson2d?n=40"], meter=Counter(), **asked).known == 1
-    blocks = block_dataset("energy")
+    blocks = label_set("total").blocks
     assert len(blocks) == len(metered.labelled[0].energy_blocks) and blocks.noise == 0
-    assert (blocks.labels == metered.labelled[0].energy_nj).all()
+    assert (blocks.labels == metered.labelled[0].energy_nj[0]).all()
+
+
+def test_three_energies_at_named_frequencies_are_modelled_where_nothing_can_be_set(tmp_path, monkeypatch):
+    monkeypatch.setenv("SPARSECAST_HOME", str(tmp_path))
+    asked = {"effort": BRIEF, "dtype": "float64", "frequencies_ghz": (1.2, 2.4)}
+    if not Frequencies().mean_hz():  # a machine whose cores cannot be set
+        with pytest.raises(DeviceError):
+            label(["gallery:poisson2d?n=40"], meter=Counter(), **asked)
+    done = label(["gallery:poisson2d?n=40"], meter=named_meter("modelled"), **asked)
+    assert [each.frequency_ghz for each in done.labelled] == [1.2, 2.4]
+    for each in done.labelled:
+        total, package, dram = each.energy_nj
+        assert each.energy_source == "modelled" and len(each.energy_blocks) == 4
+        assert (
+            total == pytest.approx(package + dram, rel=1e-5) and (package > dram).all() and (dram > 0).all()
+        )
+    assert label(["gallery:poisson2d?n=40"], meter=named_meter("modelled"), **asked).known == 2
+    names = {each.frequency_ghz for each in kept_labels(detect().name, "float64", 1.2)}
+    assert names == {1.2} and not list(kept_labels(detect().name, "float64")), "kept apart"
+    assert labelled_frequencies(detect().name, "float64") == [1.2, 2.4]
+    found = label_set("dram", frequency_ghz=2.4)
+    assert (found.energy_source, found.frequency_ghz) == ("modelled", 2.4) and len(found.blocks) == 4
+    with pytest.raises(ProfileError):
+        label_set("dram", frequency_ghz=2.0)
+
+
+def test_the_modelled_meter_gives_back_the_means_of_table_1():
+    table = published("barreda_2020")["table_1"]
+    meter = named_meter("modelled")
+    for k, ghz in enumerate(table["frequency_ghz"]):
+        seconds = 1e-9 * table["time"]["mean"][k] * ghz / 2.4
+        for name in ("package", "dram"):
+            watts, joules = meter.costs[name]
+            assert 1e9 * (watts * seconds + joules) == pytest.approx(table[name]["mean"][k], rel=0.03)

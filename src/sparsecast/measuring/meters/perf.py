@@ -18,13 +18,8 @@ from sparsecast.errors import MeterError
 from sparsecast.measuring.energy import DRAM, PACKAGE, ProcessorMeter
 from sparsecast.measuring.meters import METERS
 
-<<<<<<< HEAD
 #: Events whose joules are those of a product: the packages, and memory where it is counted.
 _EVENTS = {"energy-pkg": PACKAGE, "energy-ram": DRAM}
-=======
-#: Events that count for a product: the packages, and memory where it is counted.
-_EVENTS = ("energy-pkg", "energy-ram")
->>>>>>> main
 
 #: Numbers of the system call perf_event_open.
 SYSTEM_CALLS = {"x86_64": 298, "aarch64": 241}
@@ -46,13 +41,8 @@ class PerfMeter(ProcessorMeter):
 
     @classmethod
     def is_present(cls) -> bool:
-<<<<<<< HEAD
         """Tell whether the kernel has events of packages: virtual machines may have the folder without."""
         return (cls.root / "events" / next(iter(_EVENTS))).exists()
-=======
-        """Tell whether the kernel has events of packages: virtual machines may have an empty folder."""
-        return (cls.root / "events" / _EVENTS[0]).exists()
->>>>>>> main
 
     def __init__(self) -> None:
         self._counters: list[tuple[str, int, float]] = []

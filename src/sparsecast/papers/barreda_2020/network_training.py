@@ -184,8 +184,9 @@ def train_network(
     errors = {
         "network": score(forecasts(network, test), test),
         "always the mean": always_the_mean(learned, test),
-        "measured again": score(test.again, test),
     }
+    if np.isfinite(test.again).all():
+        errors["measured again"] = score(test.again, test)
     steered = {*learned.matrices.tolist(), *validation.matrices.tolist()}
     card = ModelCard(
         **{field: getattr(labels, field) for field in _OF_LABELS},

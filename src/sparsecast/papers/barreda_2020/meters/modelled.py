@@ -21,6 +21,8 @@ class ModelledMeter(ProcessorMeter):
     ----------
     slowdown : float
         What the seconds of this machine are multiplied by, where a lower frequency is modelled, too.
+    costs : dict of str to (float, float)
+        Watts, and joules of an entry, of each domain.
     """
 
     order = 100
@@ -32,7 +34,7 @@ class ModelledMeter(ProcessorMeter):
         return True
 
     def __init__(self) -> None:
-        self.slowdown = 1.0
+        self.slowdown, self.costs = 1.0, _costs()
         self._start, self._entries = time.perf_counter(), 0
 
     def work(self, entries: int) -> None:
@@ -43,7 +45,9 @@ class ModelledMeter(ProcessorMeter):
 
     def domains(self) -> dict[str, float]:
         seconds = self.slowdown * (time.perf_counter() - self._start)
-        return {name: watts * seconds + joules * self._entries for name, (watts, joules) in _costs().items()}
+        return {
+            name: watts * seconds + joules * self._entries for name, (watts, joules) in self.costs.items()
+        }
 
 
 @cache

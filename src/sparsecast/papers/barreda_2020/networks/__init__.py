@@ -12,7 +12,12 @@ from typing import Any
 from sparsecast.errors import InputError
 
 #: What the extra `cnn` installs, by what it is for.
-_PACKAGES = {"torch": "networks", "safetensors": "files of weights", "optuna": "the search"}
+_PACKAGES = {
+    "torch": "networks",
+    "safetensors": "files of weights",
+    "optuna": "the search",
+    "h5py": "published labels",
+}
 
 
 def required(package: str) -> Any:

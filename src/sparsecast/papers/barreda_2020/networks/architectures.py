@@ -97,7 +97,7 @@ class BlockNetwork:
 
 
 def built(architecture: Architecture, seed: int = 0) -> BlockNetwork:
-    """Return a network with weights as drawn from a seed, as Keras draws them: Glorot's, biases 0.
+    """Return a network with weights as drawn from a seed, the paper's as Keras draws them.
 
     Raises
     ------
@@ -125,8 +125,9 @@ def built(architecture: Architecture, seed: int = 0) -> BlockNetwork:
             "blocks": nn.Sequential(*layers, nn.Flatten()),
             "dense": nn.Sequential(*dense, nn.Linear(width, 1)),
         }
-        for layer in (*parts["blocks"], *parts["dense"]):
-            if hasattr(layer, "weight"):
-                nn.init.xavier_uniform_(layer.weight)
-                nn.init.zeros_(layer.bias)
+        if architecture.channels == 1:  # the paper's: Glorot's weights, biases of 0
+            for layer in (*parts["blocks"], *parts["dense"]):
+                if hasattr(layer, "weight"):
+                    nn.init.xavier_uniform_(layer.weight)
+                    nn.init.zeros_(layer.bias)
         return BlockNetwork(architecture, nn.ModuleDict(parts))

@@ -1,0 +1,58 @@
+"""sparsecast train."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sparsecast.cli import options
+from sparsecast.cli.commands import Panel, command
+from sparsecast.cli.output import Output
+
+
+@command("train", Panel.MEASUREMENTS, csv=True)
+def train(
+    quantity: Annotated[
+        str | None,
+        typer.Option(metavar="NAME[,NAME]", help="time, total, package, dram, streaming; what labels have."),
+    ] = None,
+    frequencies: Annotated[
+        str | None, typer.Option(metavar="GHZ", help="Of the labels; all of label --frequencies by default.")
+    ] = None,
+    network: Annotated[
+        str, typer.Option(metavar="paper|ours", help="The paper's sees distances of columns, ours rows, too.")
+    ] = "paper",
+    split: Annotated[
+        str, typer.Option(metavar="groups|paper", help="What is set aside for validation and test.")
+    ] = "groups",
+    published: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Learn from the authors' labels, HDF5 files.")
+    ] = None,
+    epochs: Annotated[int, typer.Option(min=1, help="At most.")] = 100,
+    blocks: Annotated[int, typer.Option(min=1, help="Of one matrix at most.")] = 1024,
+    search: Annotated[
+        int, typer.Option(min=0, metavar="TRIALS", help="First search the hyper-parameters.")
+    ] = 0,
+    folds: Annotated[int, typer.Option(min=0, help="Cross-validate in so many parts; the paper: 5.")] = 0,
+) -> Output:
+    """Train networks of blocks on labels, and score them on matrices that they have not seen."""
+    from sparsecast.papers.barreda_2020.training_run import DOCUMENTS, TrainingRequest, training_run
+    from sparsecast.reports.progress import parts_bar
+
+    names = options.names(quantity)
+    request = TrainingRequest(
+        None if names is None else tuple(names),
+        tuple(options.frequencies_ghz(frequencies)),
+        network,
+        split,
+        published,
+        epochs,
+        blocks,
+        search,
+        folds,
+    )
+    with parts_bar(options.screen()) as on_part:
+        done = training_run(request, on_part)
+    return Output(DOCUMENTS["train"], done, [done.table(), *done.sentences()])

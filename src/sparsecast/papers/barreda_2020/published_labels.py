@@ -1,0 +1,95 @@
+"""The authors' labels: HDF5, one file for each matrix and frequency (Zenodo record 3956057).
+
+Their driver writes MB, the column of each entry; B_250, E_250, EPKG_250 and EDRAM_250, nanoseconds and
+nanojoules of an entry of each block, the shorter last one too; FREC, kilohertz; HEAD, columns, rows and
+entries. Labels are taken as they are: times are counts of a clock of constant rate, divided by FREC.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sparsecast.errors import InputError
+from sparsecast.papers.barreda_2020.features.entry_blocks import BLOCK_ENTRIES, evenly_spread
+from sparsecast.papers.barreda_2020.network_training import LabelSet, refuse_quantity
+from sparsecast.papers.barreda_2020.networks import required
+from sparsecast.papers.barreda_2020.networks.architectures import INPUTS
+from sparsecast.papers.barreda_2020.networks.dataset import BlockDataset, joined
+
+#: Arrays of the files by quantity.
+_ARRAYS = {"time": "B", "total": "E", "package": "EPKG", "dram": "EDRAM"}
+
+#: Whose they are.
+MACHINE = "xeon-e5-2630-barreda"
+
+
+def published_labels(folder: Path, quantity: str, most: int = 1024) -> LabelSet:
+    """Return the labels of all files of a folder, which are of one frequency.
+
+    Parameters
+    ----------
+    folder : Path
+        With files called `output_MATRIX_KILOHERTZ.h5`.
+    quantity : str
+        ``"time"``, ``"total"``, ``"package"`` or ``"dram"``.
+    most : int
+        Blocks of one matrix, evenly spread.
+
+    Raises
+    ------
+    InputError
+        If h5py is missing, there are no files or of several frequencies, or a file is something else.
+    """
+    refuse_quantity(quantity)
+    if quantity not in _ARRAYS:
+        raise InputError(f"published labels '{quantity}': expected {', '.join(_ARRAYS)}; name one")
+    paths = sorted(folder.glob("*.h5"))
+    if not paths:
+        raise InputError(f"{folder}: expected files MATRIX.h5 of published labels, found none; name another")
+    parts, frequencies = [], set()
+    for path in paths:
+        blocks, kilohertz = _read(path, _ARRAYS[quantity], most)
+        parts.append(blocks)
+        frequencies.add(kilohertz)
+    if len(frequencies) > 1:
+        raise InputError(
+            f"{folder} has labels at {len(frequencies)} frequencies: expected one; name a folder of one"
+        )
+    ghz = frequencies.pop() / 1e6
+    source = None if quantity == "time" else "rapl"
+    return LabelSet(joined(parts), quantity, MACHINE, "float64", ghz, "set", source, sees_rows=False)
+
+
+def _read(path: Path, name: str, most: int) -> tuple[BlockDataset, int]:
+    """Return blocks of one file, and its frequency."""
+    h5py: Any = required("h5py")
+    try:
+        with h5py.File(path) as file:
+            columns, frequency = np.asarray(file["MB"]), int(np.ravel(file["FREC"])[0])
+            labels = np.asarray(file[f"{name}_{BLOCK_ENTRIES}"], dtype=np.float32)
+    except (OSError, KeyError, ValueError, TypeError, IndexError) as error:
+        raise InputError(
+            f"{path} cannot be read as published labels ({' '.join(str(error).split())}): expected HDF5 with "
+            f"MB, FREC and {name}_{BLOCK_ENTRIES}; name others"
+        ) from error
+    whole = len(columns) // BLOCK_ENTRIES if columns.ndim == 1 else 0
+    if columns.dtype.kind not in "iu" or labels.ndim != 1 or not 0 < whole <= len(labels):
+        raise InputError(
+            f"{path} has {columns.shape} {columns.dtype} columns and {labels.shape} labels: expected "
+            f"integers, and a label for each {BLOCK_ENTRIES}; name others"
+        )
+    if not (np.isfinite(labels[:whole]).all() and (labels[:whole] > 0).all()):
+        raise InputError(f"{path} has a label that is not above 0: expected one for each block; leave it out")
+    chosen = evenly_spread(whole, most)
+    cut = columns[: whole * BLOCK_ENTRIES].reshape(whole, BLOCK_ENTRIES)[chosen].astype(np.int64)
+    inputs = np.zeros((len(chosen), 2, INPUTS), dtype=np.float32)
+    inputs[:, 0] = np.log(np.abs(np.diff(cut, axis=1)) + 1)
+    matrix = path.stem.removeprefix("output_").removesuffix(f"_{frequency}")
+    unseen = np.zeros((len(chosen), 0), dtype=np.float32)
+    first = labels[chosen]
+    unrepeated = np.full(len(chosen), np.nan, dtype=np.float32)
+    numbers = np.zeros(len(chosen), dtype=np.int64)
+    return BlockDataset(inputs, unseen, first, unrepeated, numbers, (matrix,), (matrix,)), frequency
