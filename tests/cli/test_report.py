@@ -15,7 +15,7 @@ from sparsecast.api.targets import target_of, training_for
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.problem import Problem
 from sparsecast.models.linear import LinearModel
-from sparsecast.reports.pages.rendering import _code_within_script, file_names
+from sparsecast.reports.pages.rendering import code_within_script, file_names
 
 pytest.importorskip("jinja2")
 vl_convert = pytest.importorskip("vl_convert")
@@ -156,7 +156,7 @@ def test_a_page_is_replaced_where_that_is_asked_for(run, recorded_path, tmp_path
 
 def test_what_keeps_scripts_within_their_element_leaves_them_as_they_are():
     code = 'x.replace(/</g, "&lt;"); y = "</SCRIPT>"; z = a </b/.exec(c)'
-    assert _code_within_script(code) == code.replace("</SCRIPT>", "<\\/SCRIPT>")
+    assert code_within_script(code) == code.replace("</SCRIPT>", "<\\/SCRIPT>")
 
 
 def test_no_two_pages_have_one_name():

@@ -1,6 +1,6 @@
 """Operators, y = op @ x, and the vector spaces of x and y.
 
-Solvers see these protocols and nothing of formats, devices or processes.
+Solvers see these protocols, and no formats, devices or processes.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from scipy.sparse.linalg import LinearOperator
 
 from sparsecast.errors import InputError
 
-#: Computes one product: reads x, overwrites out. Shapes and types were checked before.
+#: One product: reads x, overwrites out. Shapes and types are already checked.
 Product = Callable[[NDArray[Any], NDArray[Any]], None]
 
 
 class VectorSpace(Protocol):
-    """The vectors that an operator takes or returns, wherever they lie.
+    """The vectors that an operator takes or returns.
 
-    Its vectors can be added, and multiplied by numbers. Where they lie in parts on several processes, `dot`
-    and `norm` are those of the whole vectors, the same on every process.
+    Its vectors can be added, and multiplied by numbers. If they are divided among processes, `dot` and `norm`
+    are those of the whole vectors, the same on every process.
     """
 
     @property
     def size(self) -> int:
-        """Entries of a vector, or of the part of it that this process has."""
+        """Entries of a vector, or of the part on this process."""
         ...
 
     def zeros(self) -> Any:
@@ -37,11 +37,11 @@ class VectorSpace(Protocol):
         ...
 
     def host_zeros(self) -> Any:
-        """Return a new vector of zeros that the operator takes too, and whose entries the host can read."""
+        """Return a new vector of zeros for the operator whose entries the host can read."""
         ...
 
     def arrays(self, x: Any) -> Sequence[NDArray[Any]]:
-        """Return the NumPy arrays in this process that hold a vector of `host_zeros`; nothing is copied."""
+        """Return the NumPy arrays of a vector of `host_zeros` in this process; nothing is copied."""
         ...
 
     def dot(self, x: Any, y: Any) -> Any:
@@ -53,13 +53,13 @@ class VectorSpace(Protocol):
         ...
 
     def total(self, own: float) -> float:
-        """Return the sum over all processes of what each has summed over its part of a vector."""
+        """Return the sum of `own` over all processes."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class LocalSpace:
-    """NumPy vectors of so many entries in the memory of this process; zeros are of `dtype`."""
+    """NumPy vectors of `size` entries in the memory of this process; zeros are of `dtype`."""
 
     size: int
     dtype: np.dtype[Any]
@@ -84,7 +84,7 @@ class LocalSpace:
 
 
 class Operator(Protocol):
-    """What an iterative solver may ask of a matrix; `shape` is that of the whole matrix."""
+    """The interface of a matrix for iterative solvers; `shape` is that of the whole matrix."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -342,7 +342,7 @@ def _refuse_transpose() -> Transposed:
 
 
 def one_by_one(product: Product, X: NDArray[Any], out: NDArray[Any]) -> None:
-    """Multiply several vectors by a product for one, one after the other."""
+    """Multiply several vectors, one after the other."""
     y = np.empty(len(out), dtype=out.dtype)
     for vector, column in enumerate(X.T):
         product(np.ascontiguousarray(column), y)

@@ -59,7 +59,7 @@ def page(template: str, charts: Sequence[Chart], **shown: Any) -> str:
         **shown,
         charts=by_name,
         style=Markup(own.joinpath("page.css").read_text(encoding="utf-8")),
-        script=Markup(_code_within_script(script)),
+        script=Markup(code_within_script(script)),
         version=VERSION,
         written_at=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
     )
@@ -71,7 +71,7 @@ def _json_within_script(spec: Any) -> str:
     return json.dumps(spec).replace("<", "\\u003c")
 
 
-def _code_within_script(code: str) -> str:
+def code_within_script(code: str) -> str:
     """Return JavaScript that cannot end the element that it stands in.
 
     Only the end tag itself is changed, which can stand in texts and regular expressions alone: a ``<`` before
