@@ -235,14 +235,14 @@ class BlockOperator(LinearOperator):
     def rmatvec(  # type: ignore[override]
         self, x: NDArray[Any], out: NDArray[Any] | None = None
     ) -> NDArray[Any]:
-        """Return y = A^H x, as ``op.H.matvec``; an operator without its transpose raises an InputError."""
+        """Return y = A^H x, as ``op.H.matvec``; without a transpose it raises an InputError."""
         return self._adjoint().matvec(x, out)
 
     def rmatmat(self, X: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:  # type: ignore[override]
         """Return Y = A^H X for several vectors at once: the same as ``op.H.matmat``."""
         return self._adjoint().matmat(X, out)
 
-    # What SciPy asks of a LinearOperator; whatever else it calls is public.
+    # Methods that SciPy calls on a LinearOperator; its other calls are public.
 
     def _matvec(self, x: NDArray[Any]) -> NDArray[Any]:
         return self.matvec(x)
@@ -254,21 +254,21 @@ class BlockOperator(LinearOperator):
         return self._view(True, False)
 
     def _view(self, transposes: bool, conjugates: bool) -> Self:
-        """Return the operator of the transpose, the conjugate or both, made once."""
+        """Return the operator of the transpose, the conjugate or both, built once."""
         key = transposes, conjugates and self.dtype.kind == "c"
         if key not in self._views:
             self._views[key] = self._new_view(*key)
         return self._views[key] or self
 
     def _new_view(self, transposes: bool, conjugates: bool) -> Self | None:
-        """Return such an operator, None where it would be this one."""
-        # A view holds blocks and never the operator that it was made of: in a cycle of references, a matrix
-        # would stay in memory after its last use.
+        """Return such an operator, None for this one."""
+        # A view holds blocks and never the original operator: in a cycle of references, a matrix would stay
+        # in memory after its last use.
         shape, blocks, transposed = self.shape, self.blocks, self._transposed
         if transposes:
-            found, own = transposed(), blocks
-            shape, blocks, conjugates = shape[::-1], found.blocks, conjugates ^ found.conjugated
-            transposed = _Once(lambda: Transposed(own, found.conjugated))
+            there, here = transposed(), blocks
+            shape, blocks, conjugates = shape[::-1], there.blocks, conjugates ^ there.conjugated
+            transposed = _Once(lambda: Transposed(here, there.conjugated))
         if blocks is self.blocks and not conjugates:
             return None
         view = type(self)(shape, self.dtype, blocks, transposed)
@@ -321,7 +321,7 @@ class BlockOperator(LinearOperator):
 
 
 class _Once:
-    """A callable that computes its result at the first call, and forgets how when it has it."""
+    """A callable that computes its result at the first call and then drops its function."""
 
     def __init__(self, make: Callable[[], Transposed]) -> None:
         self._make: Callable[[], Transposed] | None = make

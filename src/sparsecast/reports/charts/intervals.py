@@ -173,10 +173,13 @@ def intervals(
     labels = dict.fromkeys(row["label"] for row in rows)
     values = [number for row in rows for number in (row["value"], row["low"], row["high"])]
     groups = [row["format"] for row in rows]
-    known = {group.lower() for group in groups} <= set(FORMATS.names())
+    are_formats = {group.lower() for group in groups} <= set(FORMATS.names())
     encoding = {
         "y": y,
-        "color": {**(format_look(groups) if known else look("format", groups))["color"], "legend": None},
+        "color": {
+            **(format_look(groups) if are_formats else look("format", groups))["color"],
+            "legend": None,
+        },
         "tooltip": tooltip(
             {"label": "name", "what": "kind", **(texts or {})},
             value=f"{title}, {unit}" if unit else title,
