@@ -11,7 +11,8 @@ import pytest
 from scipy.io import mmwrite
 
 import sparsecast as sc
-from sparsecast.api.targets import target_of, training_for
+from sparsecast.api.targets import training_for
+from sparsecast.devices.target import Target
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.problem import Problem
 from sparsecast.models.linear import LinearModel
@@ -189,7 +190,7 @@ def _held_out_errors(folder, profile):
     found = []
     for path in (folder / "even.mtx", folder / "<b>&amp.mtx"):
         problem = Problem.named(path)
-        training = training_for(profile, target_of(problem, profile.machine, 1, None))
+        training = training_for(profile, Target.of(problem, profile.machine, 1, None))
         own = [record for record in training.records if record.matrix == problem.specification]
         model = LinearModel().fit(training.where(lambda r, own=own: r not in own))
         estimates = model.estimates(problem.structure, [record.candidate for record in own])

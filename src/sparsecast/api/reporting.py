@@ -10,7 +10,7 @@ import numpy as np
 from sparsecast.api.forecasting import plan as plan_of
 from sparsecast.api.forecasting import predict
 from sparsecast.api.matrices import structure
-from sparsecast.api.targets import age_days, target_of
+from sparsecast.api.targets import age_days
 from sparsecast.benchmark.journal import AGAIN_SUITE, kept
 from sparsecast.devices import DEVICES
 from sparsecast.devices.target import Target
@@ -48,7 +48,7 @@ def matrix_report(
 
 def _report(problem: Problem, profile: Profile, iterations: int, asked: dict[str, Any]) -> MatrixReport:
     prediction = predict(problem, profile, **asked)
-    target = target_of(problem, profile.machine, asked["threads"], asked["dtype"])
+    target = Target.of(problem, profile.machine, asked["threads"], asked["dtype"])
     made, unplanned = None, ""
     try:
         made = plan_of(problem, profile, iterations=iterations, **asked)
