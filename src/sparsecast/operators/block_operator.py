@@ -128,7 +128,7 @@ class RowProduct:
 class Transposed(NamedTuple):
     """The RowProducts of the transpose of a matrix; for a symmetric matrix, its own.
 
-    They are `conjugated` if they compute the conjugate transpose instead, as those of a Hermitian matrix do.
+    They are `conjugated` if they compute the conjugate transpose instead, like those of a Hermitian matrix.
     """
 
     blocks: Sequence[Any]
@@ -136,11 +136,10 @@ class Transposed(NamedTuple):
 
 
 class BlockOperator(LinearOperator):
-    """A SciPy LinearOperator whose row blocks are computed by one product each.
+    """A SciPy LinearOperator with one product per row block.
 
-    ``op.T`` and ``op.H`` share the blocks with `op` and cost no extra memory. If a matrix equals its
-    transpose or its conjugate transpose, they are `op` itself where nothing differs. A subclass takes the
-    same four arguments.
+    ``op.T`` and ``op.H`` share the blocks with `op` and need no extra memory. If a matrix equals its
+    transpose or its conjugate transpose, they are `op` itself. A subclass takes the same four arguments.
 
     Parameters
     ----------
@@ -148,10 +147,9 @@ class BlockOperator(LinearOperator):
     dtype : dtype
         Type of the values, of x and of y: real or complex.
     blocks : sequence of RowProduct
-        Together all rows in order.
+        All rows in order.
     transposed : callable, optional
-        Returns the Transposed. It is called once, when a product with the transpose or the adjoint is first
-        asked for.
+        Returns the Transposed. It is called once, at the first product with the transpose or the adjoint.
     """
 
     def __init__(
@@ -178,7 +176,7 @@ class BlockOperator(LinearOperator):
         return LocalSpace(self.shape[0], self.dtype)
 
     def conjugate(self) -> Self:
-        """Return the operator of the conjugate values, itself where they are real."""
+        """Return the operator of the conjugate values, itself for real values."""
         return self._view(False, True)
 
     def matvec(  # type: ignore[override]
@@ -189,17 +187,16 @@ class BlockOperator(LinearOperator):
         Parameters
         ----------
         x : array of shape (cols,) or (cols, 1)
-            Converted to the operator's dtype and to contiguous memory where it is not: a real x becomes
-            complex for a complex matrix, double precision becomes single for a matrix in it. A complex x
-            with a real matrix costs two products, of its real and of its imaginary part.
+            Converted to the operator's dtype and to contiguous memory if necessary: a real x becomes complex
+            for a complex matrix, double precision becomes single for a matrix in single. A complex x with a
+            real matrix costs two products, of its real and of its imaginary part.
         out : array of shape (rows,), optional
-            Contiguous, writable, of the operator's dtype, sharing no memory with `x`; overwritten and
-            returned.
+            Contiguous, writable, of the operator's dtype, without overlap with `x`; overwritten and returned.
 
         Returns
         -------
         array of shape (rows,) or (rows, 1)
-            Of the operator's dtype; of the complex type of its precision where x is complex.
+            Of the operator's dtype; complex in its precision for a complex x.
         """
         x = _numbers(x, "x")
         rows, cols = self.shape
