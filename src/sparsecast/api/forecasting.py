@@ -209,7 +209,7 @@ def plan(
         return places.best.plan
     profile, target = question(matrix, profile, threads, dtype, device)
     machine = profile.machine
-    if machine.published_as is not None:
+    if target.is_published:
         raise ProfileError(
             f"a plan for the published results {profile.name}: expected a profile that calibrate wrote, with "
             f"kernels of ours and times of conversions; name another one, or ask predict"

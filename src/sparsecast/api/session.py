@@ -47,6 +47,14 @@ from sparsecast.results.prediction import Prediction, Probe
 class Session:
     """What questions about matrices are answered from, of which the same is known.
 
+    A forecast is corrected in this order, and each step is left out where there is no reason for it:
+
+    1. `Withheld`: the model is fitted without features that the question, or the published results, lack.
+    2. `Transfer`: times of another setting of the profile are carried over, with wider intervals.
+    3. `probed`: products measured here correct the model. They are of the target, so nothing is transferred.
+    4. `with_energy`: a model of energy adds joules, for the machine as it was calibrated.
+    5. `Drift`: times are scaled to the machine as it is now. After a probe, which tells that, they are not.
+
     Attributes
     ----------
     profile : Profile
@@ -106,9 +114,9 @@ class Session:
     ) -> Session:
         training = training_for(profile, source)
         withheld, unused = Withheld(), Withheld()
-        if isinstance(A, Structure) or profile.machine.published_as is not None:
+        if isinstance(A, Structure) or target.is_published:
             groups = MODELS.get(model).groups
-            structure = A if isinstance(A, Structure) else _read(A, profile, groups)
+            structure = A if isinstance(A, Structure) else _read(A, profile, target, groups)
             unused = Withheld.of_question(structure, training)
             withheld = Withheld.of(structure, training) if isinstance(A, Structure) else withheld
             for group in groups:
@@ -130,12 +138,12 @@ class Session:
 
     def structure(self, A: Problem | Structure) -> Structure:
         """Return what the forecasts read of a matrix; a Structure as it is."""
-        return A if isinstance(A, Structure) else _read(A, self.profile, self.model.groups)
+        return A if isinstance(A, Structure) else _read(A, self.profile, self.target, self.model.groups)
 
     def choice(self, structure: Structure) -> Choice:
         """Return the candidates of a matrix, with kernels that the model knows; all of published results."""
         structure, machine = self.unused.structure(structure), self.profile.machine
-        if machine.published_as is None:
+        if not self.target.is_published:
             return whole_matrix(structure, self.target, machine, self.model.kernels)
         published = dict.fromkeys(record.candidate for record in self.training.records)
         return published_choice(structure, tuple(published), machine)
@@ -270,14 +278,14 @@ def question(
     return profile_for(machine_of(here), target, here), target
 
 
-def _read(problem: Problem, profile: Profile, groups: Sequence[str]) -> Structure:
+def _read(problem: Problem, profile: Profile, target: Target, groups: Sequence[str]) -> Structure:
     """Return what a forecast reads of a matrix: a sample, `groups`, and what only published results have."""
     structure = problem.sampled_structure
     if wanted := structure.lacks(groups):
         structure = structure.having(
             *structure_of(problem.matrix, groups=wanted, is_sampled=True).groups.values()
         )
-    if profile.machine.published_as is None:
+    if not target.is_published:
         return structure
     wanted = structure.lacks(unusual_groups(entry.structure for entry in profile.matrices.values()))
     return (
@@ -297,8 +305,7 @@ def sources(profile: Profile, target: Target) -> list[Target]:
     ProfileError
         If there is none.
     """
-    is_published = profile.machine.published_as is not None
-    settings = [target] if is_published else _settings(target, profile)
+    settings = [target] if target.is_published else _settings(target, profile)
     with_records = [source for source in settings if model_records(profile, source)]
     if not with_records:
         records_for(profile, target)  # raises
