@@ -25,10 +25,11 @@ from scipy.sparse import csr_array, diags_array
 import sparsecast as sc
 from experiment import Matrices, ProfileName, Rows, Threads, experiment, geometric_mean, named, percent
 from sparsecast import api
-from sparsecast.api.targets import model_records, stored_target, training_for
+from sparsecast.api.targets import model_records, training_for
 from sparsecast.benchmark.journal import USER_SUITE
 from sparsecast.benchmark.replay import FOLDS, replay
 from sparsecast.devices.naming import machine_of
+from sparsecast.devices.target import Target
 from sparsecast.errors import InputError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
@@ -126,7 +127,7 @@ def parts(profile: ProfileName = None, threads: Threads = 1) -> Rows:
         WithSlowRecords,
     )
     chosen = sc.profile(profile)
-    evaluation = replay(training_for(chosen, stored_target(chosen.machine, "float64", threads)), variants)
+    evaluation = replay(training_for(chosen, Target.on(chosen.machine, "float64", threads)), variants)
     for name, score in evaluation.models.items():
         yield {
             "model": name,
@@ -185,7 +186,7 @@ def probed(profile: ProfileName = None, threads: Threads = 1, model: str = DEFAU
     matrices, and tried on the other one.
     """
     chosen = sc.profile(profile)
-    training = training_for(chosen, stored_target(chosen.machine, "float64", threads))
+    training = training_for(chosen, Target.on(chosen.machine, "float64", threads))
     matrices = list(probed_matrices(training, model))
     if not matrices:
         raise InputError("0 matrices: expected some that were measured here; run sparsecast evaluate FILE...")

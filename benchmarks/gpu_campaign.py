@@ -50,7 +50,7 @@ from sparsecast.devices.gpu.clock import EventClock
 from sparsecast.devices.gpu.launching import SIMULATED
 from sparsecast.devices.product_timer import right_hand_side
 from sparsecast.devices.reference import ReferenceProduct
-from sparsecast.devices.target import Target
+from sparsecast.devices.target import Target, whole_matrix
 from sparsecast.errors import DeviceError, InputError, ProfileError
 from sparsecast.machines import storage
 from sparsecast.machines.machine import Machine, detect
@@ -60,7 +60,6 @@ from sparsecast.matrices.suites import SuiteMatrix, gallery_benchmark
 from sparsecast.measuring.energy import idle_power_w
 from sparsecast.models import MODELS
 from sparsecast.models.training import TrainingSet
-from sparsecast.planning.candidates import whole_matrix
 from sparsecast.records import Bandwidth, Candidate, Record
 
 PACKAGES = (

@@ -13,7 +13,7 @@ from sparsecast.devices.binding import Bound
 from sparsecast.devices.cpu.processor import Processor
 from sparsecast.devices.cuda.driver import driver_errors
 from sparsecast.devices.product_timer import right_hand_side
-from sparsecast.devices.target import Target
+from sparsecast.devices.target import Target, whole_matrix
 from sparsecast.errors import DeviceError, MatrixSizeError, WrongResultError
 from sparsecast.features.analysis import structure
 from sparsecast.formats import FORMATS
@@ -21,7 +21,6 @@ from sparsecast.machines.machine import detect
 from sparsecast.matrices.gallery import gallery
 from sparsecast.matrices.problem import Problem
 from sparsecast.measuring.timing import Effort
-from sparsecast.planning.candidates import whole_matrix
 from sparsecast.system.version import VERSION
 
 SETTING = Target("cpu", "float64", 32, 1)

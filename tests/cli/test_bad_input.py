@@ -84,6 +84,7 @@ OPTIONS = [
     (("measure", "{tmp}/complex.mtx", "--dtype", "float32"), "float32.*imaginary parts"),
     (("plan", SMALL, "--iterations", "0"), "--iterations"),
     (("calibrate", "--budget", "nan"), "budget nan s: expected at least"),
+    (("calibrate", "--budget=x"), "--budget x: "),
     (("calibrate", "--suites", "wong"), "suite 'wong': expected gahvari, general, guo, hossain, wang"),
     (("frobnicate",), "No such command 'frobnicate'"),
     (("predict", SMALL, "--nope"), "No such option: --nope"),

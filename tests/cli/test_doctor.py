@@ -38,7 +38,7 @@ def test_a_machine_that_was_never_calibrated_is_told_how(run, data_folder):
     assert here <= set(found)
     assert found["calibration"]["remedy"] == "sparsecast calibrate"
     assert found["processor"]["remedy"] is None
-    assert str(data_folder) in found["data folder"]["found"]
+    assert str(data_folder) in found["data folder"]["state"]
     alone = run()
     assert alone.status == 0 and len(alone.out.splitlines()) <= 10
     assert "has not been calibrated yet" in alone.out and "sparsecast calibrate" in alone.out
@@ -46,7 +46,7 @@ def test_a_machine_that_was_never_calibrated_is_told_how(run, data_folder):
 
 def test_an_old_calibration_is_said_to_be_old(run, old):
     found = findings(run)["calibration"]
-    assert "200 days old" in found["found"] and "it is old" in found["remedy"]
+    assert "200 days old" in found["state"] and "it is old" in found["remedy"]
     assert "was calibrated 200 days ago: calibrate again" in run().out
     assert "sparsecast calibrate, it is old" in " ".join(run("doctor").out.split())
 
@@ -58,9 +58,9 @@ def test_a_slow_rule_of_frequency_and_a_busy_machine_have_a_remedy(monkeypatch, 
     for name, remedy in (("powersave", "cpupower frequency-set -g performance"), ("performance", "")):
         rule.write_text(f"{name}\n")
         found = {each.what: each for each in checkup.checkup()}
-        assert found["frequency"].found == name and found["frequency"].remedy.startswith(remedy)
+        assert found["frequency"].state == name and found["frequency"].remedy.startswith(remedy)
         assert (
-            "2.4 threads" in found["other programs"].found and "end other" in found["other programs"].remedy
+            "2.4 threads" in found["other programs"].state and "end other" in found["other programs"].remedy
         )
 
 
@@ -68,7 +68,7 @@ def test_a_damaged_profile_and_a_folder_that_cannot_be_written_are_told(run, old
     (path,) = (data_folder / "profiles").glob("*.parquet")
     path.write_bytes(b"nothing")
     found = findings(run)["calibration"]
-    assert found["found"] == "cannot be used" and path.name in found["remedy"]
+    assert found["state"] == "cannot be used" and path.name in found["remedy"]
     assert path.name in run().out
     blocked = data_folder / "file"
     blocked.write_text("")
@@ -79,7 +79,7 @@ def test_a_damaged_profile_and_a_folder_that_cannot_be_written_are_told(run, old
 
 def test_whatever_is_not_there_has_a_remedy(run):
     for what, each in findings(run).items():
-        if any(word in each["found"] for word in ("none", "nothing", "not ", "no ")):
+        if any(word in each["state"] for word in ("none", "nothing", "not ", "no ")):
             assert each["remedy"], what
 
 
@@ -88,7 +88,7 @@ def test_fewer_threads_and_kernels_that_are_lost_have_a_remedy(run, monkeypatch)
     monkeypatch.setattr(jit, "_lost", ["cannot be kept in x: set NUMBA_CACHE_DIR"])
     found = findings(run)
     assert "0 at most, by NUMBA_NUM_THREADS: unset it" in found["threads"]["remedy"]
-    assert found["compiled kernels"]["found"] == "each process compiles anew"
+    assert found["compiled kernels"]["state"] == "each process compiles anew"
     assert "set NUMBA_CACHE_DIR" in found["compiled kernels"]["remedy"]
 
 
@@ -97,12 +97,12 @@ def test_programs_that_compute_now_are_named(monkeypatch):
 
     def programs(names):
         for pid in used_s:
-            used_s[pid] += {7: 500.0, 8: 0.0, 9: 1000.0}.get(pid, 0.0) * checkup._LOOK_S
+            used_s[pid] += {7: 500.0, 8: 0.0, 9: 1000.0}.get(pid, 0.0)
             times = None if pid == 10 else SimpleNamespace(user=used_s[pid], system=0.0)
             yield SimpleNamespace(pid=pid, info={"name": f"program-{pid}", "cpu_times": times})
 
     monkeypatch.setattr(checkup.psutil, "process_iter", programs)
     monkeypatch.setattr(checkup.os, "getloadavg", lambda: (0.0, 0.0, 0.0))
-    (found,) = checkup._busy(detect())
-    assert "now program-9 (process 9) takes" in found.found and "program-7 (process 7)" in found.found
-    assert "program-8" not in found.found and found.remedy.startswith("end other programs")
+    [found] = [finding for finding in checkup.checkup() if finding.what == "other programs"]
+    assert "now program-9 (process 9) takes" in found.state and "program-7 (process 7)" in found.state
+    assert "program-8" not in found.state and found.remedy.startswith("end other programs")

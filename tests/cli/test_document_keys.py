@@ -7,7 +7,7 @@ import csv
 import pytest
 
 SMALL = "gallery:poisson2d?n=30"
-MACHINES = ("--machines", "nvidia-v100,nvidia-a100")
+MACHINES = ("--machines", "{foreign},nvidia-a100")
 
 #: Commands that measure nothing, by the name of their document.
 COMMANDS = {

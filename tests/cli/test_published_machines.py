@@ -53,10 +53,10 @@ def there(imported, data_folder):
     return "--profile", "elbrus", "--json"
 
 
-def test_a_machine_is_listed_and_forecast_in_all_that_was_published(there, run, process, tmp_path):
+def test_a_machine_is_listed_and_forecast_in_all_that_was_published(there, run, tmp_path):
     listed = json.loads(run("machines", "--json").out)["profiles"]
     assert listed["elbrus"] == "e2k float64 (360 records)"
-    done = process("predict", "gallery:poisson2d?n=100", *there)
+    done = run("predict", "gallery:poisson2d?n=100", *there)
     assert done.status == 0 and "published results do not have them" in done.err
     found = json.loads(done.out)
     assert (found["profile"], len(found["forecasts"])) == ("elbrus", len(FORMATS))

@@ -11,11 +11,12 @@ import pytest
 from scipy.io import mmwrite
 
 import sparsecast as sc
-from sparsecast.api.targets import target_of, training_for
+from sparsecast.api.targets import training_for
+from sparsecast.devices.target import Target
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.problem import Problem
 from sparsecast.models.linear import LinearModel
-from sparsecast.reports.pages.rendering import _code_within_script, file_names
+from sparsecast.reports.pages.rendering import code_within_script, file_names
 
 pytest.importorskip("jinja2")
 vl_convert = pytest.importorskip("vl_convert")
@@ -156,7 +157,7 @@ def test_a_page_is_replaced_where_that_is_asked_for(run, recorded_path, tmp_path
 
 def test_what_keeps_scripts_within_their_element_leaves_them_as_they_are():
     code = 'x.replace(/</g, "&lt;"); y = "</SCRIPT>"; z = a </b/.exec(c)'
-    assert _code_within_script(code) == code.replace("</SCRIPT>", "<\\/SCRIPT>")
+    assert code_within_script(code) == code.replace("</SCRIPT>", "<\\/SCRIPT>")
 
 
 def test_no_two_pages_have_one_name():
@@ -189,7 +190,7 @@ def _held_out_errors(folder, profile):
     found = []
     for path in (folder / "even.mtx", folder / "<b>&amp.mtx"):
         problem = Problem.named(path)
-        training = training_for(profile, target_of(problem, profile.machine, 1, None))
+        training = training_for(profile, Target.of(problem, profile.machine, 1, None))
         own = [record for record in training.records if record.matrix == problem.specification]
         model = LinearModel().fit(training.where(lambda r, own=own: r not in own))
         estimates = model.estimates(problem.structure, [record.candidate for record in own])

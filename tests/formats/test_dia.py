@@ -9,7 +9,7 @@ import psutil
 import pytest
 from scipy.sparse import csr_array
 
-from sparsecast.devices.target import Target
+from sparsecast.devices.target import Target, whole_matrix
 from sparsecast.errors import InputError, MatrixSizeError, PaddingError
 from sparsecast.features.analysis import structure
 from sparsecast.features.row_blocks import StripStatistics
@@ -17,7 +17,6 @@ from sparsecast.formats.dia import CHUNKS, DIA
 from sparsecast.formats.storage_format import MAX_PADDING_FACTOR
 from sparsecast.machines.machine import detect
 from sparsecast.matrices.gallery import gallery
-from sparsecast.planning.candidates import whole_matrix
 
 
 def dense(values):

@@ -115,12 +115,3 @@ def test_what_the_system_does_not_tell_is_none(proc, stat):
     watch = proc.watch(SimpleNamespace(pooled=lambda: {"L2": Pooled(1.0, None)}))
     proc.now += 10
     assert watch.since(100.0) == watch.conditions() == Conditions(None, None, None, {"L2": 1.0})
-
-
-def test_readings_of_long_ago_are_forgotten(proc):
-    proc.write()
-    watch = proc.watch()
-    for _ in range(30):
-        proc.now += 100.0
-        watch.read()
-    assert len(watch._readings) == 7

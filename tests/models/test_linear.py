@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from sparsecast.devices.target import Target
+from sparsecast.devices.target import Target, whole_matrix
 from sparsecast.errors import ProfileError
 from sparsecast.features.analysis import structure
 from sparsecast.features.row_blocks import RowBlocks, StripStatistics
@@ -18,7 +18,6 @@ from sparsecast.models import MODELS
 from sparsecast.models.linear import LEAST_RECORDS, LinearModel, WorkCosts
 from sparsecast.models.training import TrainingSet
 from sparsecast.models.work import CountedWork, ProductWork
-from sparsecast.planning.candidates import whole_matrix
 
 CACHES = (Cache(1, 1 << 15, 1), Cache(2, 1 << 18, 1), Cache(3, 1 << 22, 1))
 MACHINE = Machine("a processor", "x86_64", 4, 4, CACHES, (), 1 << 34, "Linux")

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from sparsecast.devices.target import Target
+from sparsecast.devices.target import Target, whole_matrix
 from sparsecast.features.analysis import structure
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.machines.machine import Cache
@@ -19,7 +19,6 @@ from sparsecast.models.linear import LinearModel
 from sparsecast.models.model import HELD_OUT_SUITE
 from sparsecast.models.training import TrainingSet
 from sparsecast.models.transfer import Setting, Transfer, TransferredForecaster, transfer_errors, widening
-from sparsecast.planning.candidates import whole_matrix
 from sparsecast.records import Bandwidth
 
 DOUBLE, COMPLEX = Setting("float64", 1), Setting("complex128", 1)

@@ -36,7 +36,7 @@ from sparsecast.devices import DEVICES
 from sparsecast.devices.target import Target
 from sparsecast.matrices.problem import Problem
 from sparsecast.measuring.timing import Effort
-from sparsecast.planning.candidates import whole_matrix
+from sparsecast.devices.target import whole_matrix
 
 matrix = Problem.named({MATRIX!r})
 machine = DEVICES.get("simulated").describe()

@@ -16,9 +16,6 @@ from .cluster_evaluating import cluster_fits as cluster_fits
 from .cluster_evaluating import replay_ranks as replay_ranks
 from .clustering import PROCESSOR as PROCESSOR
 from .clustering import cluster as cluster
-from .collecting import collection_report as collection_report
-from .collecting import first_readable as first_readable
-from .collecting import matrix_reports as matrix_reports
 from .comparing import compare as compare
 from .comparing import prices_of as prices_of
 from .comparing import profiles_to_compare as profiles_to_compare
@@ -74,7 +71,10 @@ from .ranks import measure_suites_on_ranks as measure_suites_on_ranks
 from .ranks import on_ranks as on_ranks
 from .ranks import rank_calibration as rank_calibration
 from .ranks import started_ranks as started_ranks
+from .reporting import collection_report as collection_report
+from .reporting import first_readable as first_readable
 from .reporting import matrix_report as matrix_report
+from .reporting import matrix_reports as matrix_reports
 from .targets import contents as contents
 from .targets import disturbances as disturbances
 from .targets import gallery_matrices as gallery_matrices

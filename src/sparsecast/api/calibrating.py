@@ -13,7 +13,6 @@ from sparsecast.api.targets import (
     disturbances,
     model_records,
     origin,
-    target_of,
 )
 from sparsecast.benchmark.run import Calibration, Progress, RatingSuite, no_progress, rating_suites
 from sparsecast.devices import DEVICES
@@ -167,7 +166,13 @@ def own_profile(
         As in `calibrate`.
     """
     machine = machine_of(device)
-    target = target_of(A, machine, threads, dtype)
+    return profile_for(machine, Target.of(A, machine, threads, dtype), device, on_progress)
+
+
+def profile_for(
+    machine: Machine, target: Target, device: str, on_progress: Progress = no_progress
+) -> Profile:
+    """Return this machine's profile with Records of a target: what `own_profile` does, without the matrix."""
     profile = calibrated_profile(machine)
     if model_records(profile, target):
         return profile

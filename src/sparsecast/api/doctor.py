@@ -1,4 +1,4 @@
-"""What `sparsecast doctor` looks at, and what `sparsecast` alone says to do next."""
+"""Checks of `sparsecast doctor`, and the next steps of `sparsecast` alone."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from sparsecast.results.machines import Finding
 from sparsecast.system.jit import lost_kernels
 from sparsecast.system.memory import free_bytes
 
-#: Below /sys: the rule by which Linux chooses the frequency of the first core.
+#: File with the rule by which Linux chooses the frequency of the first core.
 GOVERNOR = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
 
-#: A profile is old after so many days: kernels, compilers and the machine's firmware change.
+#: Age in days of an old profile: kernels, compilers and the machine's firmware change.
 OLD_DAYS = 90
 
-#: Running threads besides this one, averaged over a minute, from which on times are disturbed.
+#: Least mean number of other running threads over a minute that disturbs times.
 _BUSY = 0.5
 
-#: Seconds in which a program is looked at, and the part of a thread from which on it is named.
+#: Seconds of observation of programs, and the least part of a thread of a program that is named.
 _LOOK_S, _NAMED = 0.3, 0.2
 
 
 def checkup() -> list[Finding]:
-    """Look at everything that times, forecasts and devices depend on here; nothing is measured or changed."""
+    """Check everything that times, forecasts and devices depend on here; nothing is measured or changed."""
     machine = detect()
     checks: list[Callable[[Machine], Iterator[Finding]]] = [
         _processor,
@@ -56,23 +56,23 @@ def checkup() -> list[Finding]:
 
 def _processor(machine: Machine) -> Iterator[Finding]:
     yield Finding("processor", f"{machine.processor}, {machine.cores} cores")
-    known = psutil.cpu_count() or machine.threads
-    less = machine.threads < known
+    cores = psutil.cpu_count() or machine.threads
+    less = machine.threads < cores
     remedy = (
         "forecasts are for these: start without taskset, or outside of the container, for all" if less else ""
     )
     limit = int(numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
     if limit < machine.threads:
         remedy = f"products take {limit} at most, by NUMBA_NUM_THREADS: unset it, or name --threads {limit}"
-    yield Finding("threads", f"{machine.threads} of {known} may be used", remedy)
+    yield Finding("threads", f"{machine.threads} of {cores} may be used", remedy)
 
 
 def _governor(machine: Machine) -> Iterator[Finding]:
     try:
         rule = GOVERNOR.read_text().strip()
     except OSError:
-        told = "the system does not tell its rule, as on most virtual machines"
-        yield Finding("frequency", told, "if times vary: ask who runs the host for a fixed frequency")
+        state = "the system does not tell its rule, as on most virtual machines"
+        yield Finding("frequency", state, "if times vary: ask who runs the host for a fixed frequency")
         return
     slow = rule not in ("performance", "schedutil")
     yield Finding("frequency", rule, "cpupower frequency-set -g performance, as root" if slow else "")
@@ -80,7 +80,7 @@ def _governor(machine: Machine) -> Iterator[Finding]:
 
 def _busy(machine: Machine) -> Iterator[Finding]:
     if not hasattr(os, "getloadavg"):
-        yield Finding("other programs", "the system does not tell")
+        yield Finding("other programs", "unknown to this system")
         return
     load = os.getloadavg()[0]
     now = _busy_programs()
@@ -93,15 +93,17 @@ def _busy_programs() -> list[str]:
     """Return other programs that compute now, the busiest first: name, process and threads."""
 
     def used_s() -> dict[tuple[str, int], float]:
-        found = ((each.pid, each.info) for each in psutil.process_iter(["name", "cpu_times"]))
-        times = {(own["name"], pid): own["cpu_times"] for pid, own in found if pid != os.getpid()}
-        return {program: each.user + each.system for program, each in times.items() if each is not None}
+        processes = ((process.pid, process.info) for process in psutil.process_iter(["name", "cpu_times"]))
+        times = {(info["name"], pid): info["cpu_times"] for pid, info in processes if pid != os.getpid()}
+        return {program: used.user + used.system for program, used in times.items() if used is not None}
 
     before, start = used_s(), time.perf_counter()
     time.sleep(_LOOK_S)
     after, seconds = used_s(), time.perf_counter() - start
-    threads = {each: (after[each] - before[each]) / seconds for each in after if each in before}
-    busy = sorted((each for each, own in threads.items() if own > _NAMED), key=lambda each: -threads[each])
+    threads = {
+        program: (after[program] - before[program]) / seconds for program in after if program in before
+    }
+    busy = sorted((program for program in threads if threads[program] > _NAMED), key=lambda p: -threads[p])
     return [f"{name} (process {pid}) takes {threads[name, pid]:.1f}" for name, pid in busy[:3]]
 
 
@@ -115,7 +117,7 @@ def _folder(machine: Machine) -> Iterator[Finding]:
     folder = storage.home()
     try:
         storage.ensure_writable(folder)
-        existing = next(each for each in (folder, *folder.parents) if each.exists())
+        existing = next(place for place in (folder, *folder.parents) if place.exists())
         free = shutil.disk_usage(existing).free
         yield Finding("data folder", f"{folder}, {free / 2**30:.1f} GiB free")
     except InputError as error:
@@ -124,8 +126,8 @@ def _folder(machine: Machine) -> Iterator[Finding]:
 
 def _kernels(machine: Machine) -> Iterator[Finding]:
     lost = lost_kernels()
-    found = "each process compiles anew" if lost else "kept for the next process"
-    yield Finding("compiled kernels", found, lost)
+    state = "each process compiles anew" if lost else "kept for the next process"
+    yield Finding("compiled kernels", state, lost)
 
 
 def _calibration(machine: Machine) -> Iterator[Finding]:
@@ -138,10 +140,10 @@ def _calibration(machine: Machine) -> Iterator[Finding]:
     if age is None:
         yield Finding("calibration", "none yet", "sparsecast calibrate")
         return
-    found = f"{contents(profile)}; {age:.0f} days old"
-    disturbed = "; ".join(f"{what} was {each.sentence()}" for what, each in disturbances(profile).items())
+    state = f"{contents(profile)}; {age:.0f} days old"
+    disturbed = "; ".join(f"{what} was {how.sentence()}" for what, how in disturbances(profile).items())
     remedy = disturbed or ("sparsecast calibrate, it is old" if age > OLD_DAYS else "")
-    yield Finding("calibration", found, remedy)
+    yield Finding("calibration", state, remedy)
 
 
 def _gpu(machine: Machine) -> Iterator[Finding]:
@@ -188,7 +190,7 @@ def _packages(machine: Machine) -> Iterator[Finding]:
 
 
 def next_steps() -> list[str]:
-    """Return in at most ten lines what to do next, given what is here."""
+    """Return at most ten lines with the next steps for this machine."""
     machine = detect()
     try:
         age = age_days(calibrated_profile(machine).records)

@@ -13,7 +13,7 @@ from typing import Any
 from sparsecast.api.executing import measure_here
 from sparsecast.api.matrices import named_problems
 from sparsecast.api.session import Session, question
-from sparsecast.api.targets import asked_machine, require_own, stored_target, training_for
+from sparsecast.api.targets import asked_machine, require_own, training_for
 from sparsecast.benchmark.evaluation import Scoring
 from sparsecast.benchmark.journal import AGAIN_SUITE, USER_SUITE, keep, kept, refuse_to_lose
 from sparsecast.benchmark.replay import FOLDS
@@ -21,7 +21,7 @@ from sparsecast.benchmark.replay import replay as replay_records
 from sparsecast.benchmark.run import Progress, no_progress
 from sparsecast.devices import DEVICES
 from sparsecast.devices.naming import machine_of
-from sparsecast.devices.target import Target
+from sparsecast.devices.target import Target, whole_matrix
 from sparsecast.errors import FormatError, InputError, MatrixSizeError, StorageError
 from sparsecast.features.analysis import structure
 from sparsecast.machines.machine import PROCESSOR, Machine
@@ -31,7 +31,6 @@ from sparsecast.models import MODELS
 from sparsecast.models.model import Model
 from sparsecast.models.store import fitted
 from sparsecast.models.training import TrainingSet
-from sparsecast.planning.candidates import whole_matrix
 from sparsecast.records import Candidate, Estimate, Record
 from sparsecast.results.evaluation import Evaluation
 from sparsecast.system.version import VERSION
@@ -326,7 +325,7 @@ def replay(
     """
     profile = profile or find_profile(here=machine_of(device or PROCESSOR))
     machine = asked_machine(profile, device)
-    target = stored_target(machine, dtype, threads)
+    target = Target.on(machine, dtype, threads)
     makers = [partial(kind, **settings) for kind in chosen_models(models) for settings in kind.compared]
     again = [
         record

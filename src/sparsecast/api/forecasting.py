@@ -14,10 +14,10 @@ from scipy.sparse import csr_array
 from sparsecast.api.calibrating import own_profile
 from sparsecast.api.matrices import structure as structure_of
 from sparsecast.api.session import Session, question, session_for, sources
-from sparsecast.api.targets import calibrated_profile, model_records, require_own, target_of
+from sparsecast.api.targets import calibrated_profile, model_records, require_own
 from sparsecast.devices import DEVICES
 from sparsecast.devices.naming import machine_of, parse_device, parse_devices
-from sparsecast.devices.target import Target
+from sparsecast.devices.target import Choice, Target, whole_matrix
 from sparsecast.errors import InputError, MatrixSizeError, ProfileError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
@@ -25,9 +25,7 @@ from sparsecast.machines.profile import Profile, find_profile
 from sparsecast.machines.strips import strip_rows
 from sparsecast.matrices.problem import Problem
 from sparsecast.models import model_for
-from sparsecast.models.forecaster import Forecaster
 from sparsecast.models.power_files import PowerFile as PowerFile
-from sparsecast.planning.candidates import Choice, whole_matrix
 from sparsecast.planning.drift import Drift
 from sparsecast.planning.dynamic_programme import strip_statistics
 from sparsecast.planning.placement import compare, transfer_s
@@ -104,35 +102,13 @@ def predict(
     profile, target = question(A, profile, threads, dtype, device)
     start = perf_counter()
     session, probe = session_for(A, profile, target, name, probe_s)
-    structure = A if isinstance(A, Structure) else session.structure(A)
+    structure = session.structure(A)
     energy = session.energy(power_model, energy_model)
-    prediction = _prediction(session, structure, session.trust(drift_correction and probe is None), energy)
+    trust = session.trust(drift_correction and probe is None)
+    prediction = session.prediction(structure, trust, energy)
     took = perf_counter() - start - (probe.used_s if probe else 0.0)
     notes = (*prediction.notes, probe.sentence()) if probe else prediction.notes
     return replace(prediction, predict_s=took, notes=notes, probe=probe)
-
-
-def _prediction(
-    session: Session,
-    structure: Structure,
-    trust: tuple[Drift, tuple[str, ...]],
-    energy: Forecaster | None,
-) -> Prediction:
-    """Return what a session forecasts for a matrix; the seconds it took are left to the caller."""
-    forecasts, refused = session.forecasts(structure)
-    forecasts = session.with_energy(structure, forecasts, energy)
-    drift, notes = trust
-    drifted = (drift.forecast(forecast, session.profile.machine) for forecast in forecasts)
-    return Prediction(
-        forecasts=tuple(sorted(drifted, key=lambda forecast: forecast.time_s)),
-        refused=refused,
-        structure=structure,
-        profile=session.profile.name,
-        model=session.model.name,
-        predict_s=0.0,
-        notes=(*session.notes, *notes),
-        transferred_from=session.transferred_from,
-    )
 
 
 def predict_table(
@@ -171,7 +147,7 @@ def predict_table(
         if session.source not in trust:
             trust[session.source] = session.trust(drift_correction)
         energy = session.energy(power_model, energy_model)
-        prediction = _prediction(session, structure, trust[session.source], energy)
+        prediction = session.prediction(structure, trust[session.source], energy)
         yield matrix, replace(prediction, predict_s=perf_counter() - start)
 
 
@@ -233,7 +209,7 @@ def plan(
         return places.best.plan
     profile, target = question(matrix, profile, threads, dtype, device)
     machine = profile.machine
-    if machine.published_as is not None:
+    if target.is_published:
         raise ProfileError(
             f"a plan for the published results {profile.name}: expected a profile that calibrate wrote, with "
             f"kernels of ours and times of conversions; name another one, or ask predict"
@@ -360,7 +336,7 @@ def uncalibrated_devices(
     unmet = []
     for name, kind in parse_devices(devices).items():
         machine = given[kind].machine if kind in given else machine_of(name)
-        target = target_of(A, machine, threads_of(name, threads), dtype)
+        target = Target.of(A, machine, threads_of(name, threads), dtype)
         if kind in given:
             sources(given[kind], target)
         else:
@@ -385,7 +361,7 @@ def _vectors_s(profile: Profile, matrix: csr_array[Any], made: Plan) -> float:
 def choice(A: Any, *, threads: int | None = None, dtype: str | None = None, device: str = "cpu") -> Choice:
     """Return the ways of doing the product that are open to a matrix here, and why others are not."""
     machine = machine_of(device)
-    return whole_matrix(structure_of(A), target_of(A, machine, threads, dtype), machine)
+    return whole_matrix(structure_of(A), Target.of(A, machine, threads, dtype), machine)
 
 
 def forecasts_at_hand(
@@ -406,7 +382,7 @@ def forecasts_at_hand(
     machine = machine_of(device)
     profile = find_profile(wanted) if wanted else calibrated_profile(machine)
     require_own(profile.name, machine)
-    target = target_of(A, machine, threads, dtype)
+    target = Target.of(A, machine, threads, dtype)
     if not model_records(profile, target):
         return None
     prediction = predict(A, profile, threads=threads, dtype=dtype, device=device)

@@ -14,12 +14,10 @@ from sparsecast.errors import InputError
 from sparsecast.features import FEATURES
 from sparsecast.features.analysis import structure as structure_of
 from sparsecast.features.structure import Structure
-from sparsecast.machines.profile import Profile
 from sparsecast.matrices.problem import Problem as Problem
 from sparsecast.matrices.reading import collected
 from sparsecast.matrices.structure_files import COUNTS_PREFIX, counted_structure
 from sparsecast.matrices.structure_files import read_structure as read_structure_file
-from sparsecast.models.withheld import unusual_groups
 
 #: Tables of matrices, as those of published results.
 TABLE_SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
@@ -79,24 +77,6 @@ def shared_structure(problem: Problem) -> Structure:
     found = problem.structure
     rest = structure_of(problem.matrix, groups=found.lacks(FEATURES.names()))
     return found.having(*rest.groups.values())
-
-
-def structure_for(problem: Problem, groups: Sequence[str]) -> Structure:
-    """Return what a forecast reads of a matrix, and those of `groups` that are computed on request only."""
-    found = problem.sampled_structure
-    wanted = found.lacks(groups)
-    if not wanted:
-        return found
-    return found.having(*structure_of(problem.matrix, groups=wanted, is_sampled=True).groups.values())
-
-
-def read_structure(problem: Problem, profile: Profile, groups: Sequence[str]) -> Structure:
-    """Return what a forecast reads of a matrix, `groups` included; and what only published results have."""
-    found = structure_for(problem, groups)
-    if profile.machine.published_as is None:
-        return found
-    wanted = found.lacks(unusual_groups(entry.structure for entry in profile.matrices.values()))
-    return found.having(*structure_of(problem.matrix, groups=wanted).groups.values()) if wanted else found
 
 
 def is_table(text: str) -> bool:

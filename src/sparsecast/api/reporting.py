@@ -1,25 +1,34 @@
-"""What a report about one matrix tells: gathered here, drawn in `reports`."""
+"""What reports tell of one matrix or a collection, and of the models there: drawn in `reports`."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from sparsecast.api.evaluating import chosen_models
 from sparsecast.api.forecasting import plan as plan_of
 from sparsecast.api.forecasting import predict
 from sparsecast.api.matrices import structure
-from sparsecast.api.targets import age_days, target_of
+from sparsecast.api.targets import age_days, training_for
+from sparsecast.benchmark.evaluation import Scoring
 from sparsecast.benchmark.journal import AGAIN_SUITE, kept
+from sparsecast.benchmark.rarity import rarities
+from sparsecast.benchmark.replay import score
 from sparsecast.devices import DEVICES
 from sparsecast.devices.target import Target
-from sparsecast.errors import MatrixSizeError, ProfileError
+from sparsecast.errors import InputError, MatrixSizeError, ProfileError, StorageError
+from sparsecast.features.structure import Structure
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.problem import Problem
+from sparsecast.models import MODELS, model_for
+from sparsecast.models.training import TrainingSet
 from sparsecast.planning.drift import drift_since, one_reading
 from sparsecast.records import Bandwidth, Record
-from sparsecast.results.reports import MatrixReport, Trust
+from sparsecast.results.reports import CollectionReport, MatrixReport, Rarity, Trust
 
 
 def matrix_report(
@@ -48,7 +57,7 @@ def matrix_report(
 
 def _report(problem: Problem, profile: Profile, iterations: int, asked: dict[str, Any]) -> MatrixReport:
     prediction = predict(problem, profile, **asked)
-    target = target_of(problem, profile.machine, asked["threads"], asked["dtype"])
+    target = Target.of(problem, profile.machine, asked["threads"], asked["dtype"])
     made, unplanned = None, ""
     try:
         made = plan_of(problem, profile, iterations=iterations, **asked)
@@ -72,7 +81,7 @@ def _report(problem: Problem, profile: Profile, iterations: int, asked: dict[str
 
 def _measured(problem: Problem, profile: Profile, target: Target) -> dict[str, Record]:
     """Return the newest Record of each format of a matrix, of current kernels only."""
-    if profile.machine.published_as is not None:
+    if target.is_published:
         return {}
     known = [*kept(profile.machine).records, *profile.records]
     found: dict[str, Record] = {}
@@ -107,3 +116,118 @@ def _trust(profile: Profile, learned: Target) -> Trust:
         age_days(records),
         (drift.sentence() or "none beyond the noise") if drift.scales else "not known here",
     )
+
+
+def first_readable(problems: Mapping[str, Problem], refused: Mapping[str, str]) -> Problem:
+    """Return the first problem of a collection whose matrix can be had: what a profile is asked for.
+
+    Raises
+    ------
+    InputError
+        The reason of the first one, if there is none.
+    """
+    reasons = list(refused.values())
+    for problem in problems.values():
+        try:
+            _ = problem.matrix
+        except InputError as error:
+            reasons.append(str(error))
+        else:
+            return problem
+    raise InputError(reasons[0])
+
+
+def matrix_reports(
+    problems: dict[str, Problem], profile: Profile, refused: dict[str, str], **asked: Any
+) -> Iterator[tuple[str, MatrixReport]]:
+    """Gather the report of each matrix of a collection in turn, as `matrix_report` does.
+
+    Of a matrix that cannot be read or forecast, `refused` gets the reason. `problems` let go of their
+    matrices.
+    """
+    with one_reading():
+        for name, problem in list(problems.items()):
+            problems[name] = problem.released()
+            try:
+                yield name, matrix_report(problem, profile, **asked)
+            except StorageError:
+                raise  # it would be the same with every other matrix
+            except InputError as error:
+                refused[name] = str(error)
+
+
+def collection_report(
+    matrices: Sequence[str],
+    reports: Mapping[str, MatrixReport],
+    profile: Profile,
+    refused: Mapping[str, str],
+    *,
+    model: str | None = None,
+    models: Sequence[str] | None = None,
+    on_fold: Callable[[], None] = lambda: None,
+) -> CollectionReport:
+    """Score models on what was kept of a collection, as a replay does; nothing is measured for it.
+
+    Parameters
+    ----------
+    matrices : sequence of str
+        As they were asked for.
+    reports : mapping of str to MatrixReport
+        By name.
+    profile : Profile
+    refused : mapping of str to str
+        Matrices without a report, and why.
+    model : str, optional
+        The model of the reports.
+    models : sequence of str, optional
+        Names of those that are scored, beside that one; all by default.
+    on_fold : callable
+        Called after each fit.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such model.
+    """
+    shown = model_for("time", model)
+    kinds = chosen_models(models)
+    kinds = kinds if MODELS.get(shown) in kinds else [MODELS.get(shown), *kinds]
+    makers = [partial(kind, **settings) for kind in kinds for settings in kind.compared]
+    again = [record for record in kept(profile.machine).records if _tells_noise(record)]
+    scoring = Scoring()
+    unusual: dict[str, tuple[Rarity, ...]] = {}
+    for target, names in _by_setting(reports).items():
+        try:
+            training = training_for(profile, target)
+        except ProfileError as error:  # forecast from another setting: nothing was learned of this one
+            scoring.refused |= dict.fromkeys(names.values(), str(error))
+            continue
+        score(scoring, training, makers, names, on_fold=on_fold, again=again)
+        unusual |= {
+            name: rarities(reports[name].structure, _others(training, reports[name].problem.group))
+            for name in names.values()
+            if reports[name].measured
+        }
+    evaluation = scoring.evaluation(profile.name)
+    return CollectionReport(tuple(matrices), reports, shown, evaluation, unusual, refused)
+
+
+def _tells_noise(record: Record) -> bool:
+    return record.suite == AGAIN_SUITE and DEVICES.get(record.candidate.device).is_current(record)
+
+
+def _by_setting(reports: Mapping[str, MatrixReport]) -> dict[Target, dict[str, str]]:
+    """Return for each type of values and number of threads the names of its matrices, by specification."""
+    found: dict[tuple[str, str, int], tuple[Target, dict[str, str]]] = {}
+    for name, report in reports.items():
+        target = report.target
+        setting = target.device, target.dtype, target.threads
+        _, names = found.setdefault(setting, (target, {}))
+        names[report.problem.specification] = name
+    return dict(found.values())
+
+
+def _others(training: TrainingSet, group: str) -> list[Structure]:
+    """Return the Structures of the matrices of other groups that a model learns from, each once."""
+    found = {r.matrix: training.structure(r) for r in training.records if training.group(r) != group}
+    return list(found.values())

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 
-from sparsecast.api.calibrating import own_profile
-from sparsecast.api.matrices import read_structure
+from sparsecast.api.calibrating import profile_for
 from sparsecast.api.targets import (
     asked_machine,
     described,
@@ -16,15 +15,15 @@ from sparsecast.api.targets import (
     energy_model,
     model_records,
     records_for,
-    target_of,
     training_for,
 )
 from sparsecast.benchmark.probing import Question
 from sparsecast.benchmark.probing import probe as measure_probe
 from sparsecast.devices import DEVICES
 from sparsecast.devices.naming import machine_of
-from sparsecast.devices.target import Target
+from sparsecast.devices.target import Choice, Target, published_choice, whole_matrix
 from sparsecast.errors import InputError, ProfileError
+from sparsecast.features.analysis import structure as structure_of
 from sparsecast.features.structure import Structure
 from sparsecast.machines.machine import PROCESSOR, detect
 from sparsecast.machines.profile import Profile
@@ -38,16 +37,23 @@ from sparsecast.models.probing import Correction
 from sparsecast.models.store import fitted, probe_correction
 from sparsecast.models.training import TrainingSet
 from sparsecast.models.transfer import UNTRIED_FACTOR, Setting, Transfer, TransferredForecaster, widening
-from sparsecast.models.withheld import Withheld
-from sparsecast.planning.candidates import Choice, published_choice, whole_matrix
+from sparsecast.models.withheld import Withheld, unusual_groups
 from sparsecast.planning.drift import NO_DRIFT, Drift, drift_since
 from sparsecast.records import Estimate, Forecast
-from sparsecast.results.prediction import Probe
+from sparsecast.results.prediction import Prediction, Probe
 
 
 @dataclass(frozen=True)
 class Session:
     """What questions about matrices are answered from, of which the same is known.
+
+    A forecast is corrected in this order, and each step is left out where there is no reason for it:
+
+    1. `Withheld`: the model is fitted without features that the question, or the published results, lack.
+    2. `Transfer`: times of another setting of the profile are carried over, with wider intervals.
+    3. `probed`: products measured here correct the model. They are of the target, so nothing is transferred.
+    4. `with_energy`: a model of energy adds joules, for the machine as it was calibrated.
+    5. `Drift`: times are scaled to the machine as it is now. After a probe, which tells that, they are not.
 
     Attributes
     ----------
@@ -108,9 +114,9 @@ class Session:
     ) -> Session:
         training = training_for(profile, source)
         withheld, unused = Withheld(), Withheld()
-        if isinstance(A, Structure) or profile.machine.published_as is not None:
+        if isinstance(A, Structure) or target.is_published:
             groups = MODELS.get(model).groups
-            structure = A if isinstance(A, Structure) else read_structure(A, profile, groups)
+            structure = A if isinstance(A, Structure) else _read(A, profile, target, groups)
             unused = Withheld.of_question(structure, training)
             withheld = Withheld.of(structure, training) if isinstance(A, Structure) else withheld
             for group in groups:
@@ -130,13 +136,14 @@ class Session:
         """The setting of the Records; None where it is the one that is asked about."""
         return None if self.source == self.target else Setting.of(self.source)
 
-    def structure(self, problem: Problem) -> Structure:
-        return read_structure(problem, self.profile, self.model.groups)
+    def structure(self, A: Problem | Structure) -> Structure:
+        """Return what the forecasts read of a matrix; a Structure as it is."""
+        return A if isinstance(A, Structure) else _read(A, self.profile, self.target, self.model.groups)
 
     def choice(self, structure: Structure) -> Choice:
         """Return the candidates of a matrix, with kernels that the model knows; all of published results."""
         structure, machine = self.unused.structure(structure), self.profile.machine
-        if machine.published_as is None:
+        if not self.target.is_published:
             return whole_matrix(structure, self.target, machine, self.model.kernels)
         published = dict.fromkeys(record.candidate for record in self.training.records)
         return published_choice(structure, tuple(published), machine)
@@ -155,6 +162,33 @@ class Session:
             if name not in forecast_formats
         }
         return forecasts, choice.refused | lacking
+
+    def prediction(
+        self,
+        structure: Structure,
+        trust: tuple[Drift, tuple[str, ...]],
+        energy: Forecaster | None,
+    ) -> Prediction:
+        """Return the forecasts of a matrix, fastest first, for the machine as it is now.
+
+        `trust` is that of `trust`, `energy` that of `energy`. The seconds it took are left to the caller.
+        """
+        forecasts, refused = self.forecasts(structure)
+        drift, notes = trust
+        drifted = (
+            drift.forecast(forecast, self.profile.machine)
+            for forecast in self.with_energy(structure, forecasts, energy)
+        )
+        return Prediction(
+            forecasts=tuple(sorted(drifted, key=lambda forecast: forecast.time_s)),
+            refused=refused,
+            structure=structure,
+            profile=self.profile.name,
+            model=self.model.name,
+            predict_s=0.0,
+            notes=(*self.notes, *notes),
+            transferred_from=self.transferred_from,
+        )
 
     def with_energy(
         self, structure: Structure, forecasts: Sequence[Forecast], energy: Forecaster | None
@@ -237,10 +271,28 @@ def question(
     device: str | None,
 ) -> tuple[Profile, Target]:
     """Return the profile that answers, this machine's if none is given, and what is asked of it."""
-    profile = profile or own_profile(
-        A, threads=threads, dtype=dtype, device=PROCESSOR if device is None else device
+    if profile is not None:
+        return profile, Target.of(A, asked_machine(profile, device), threads, dtype)
+    here = PROCESSOR if device is None else device
+    target = Target.of(A, machine_of(here), threads, dtype)
+    return profile_for(machine_of(here), target, here), target
+
+
+def _read(problem: Problem, profile: Profile, target: Target, groups: Sequence[str]) -> Structure:
+    """Return what a forecast reads of a matrix: a sample, `groups`, and what only published results have."""
+    structure = problem.sampled_structure
+    if wanted := structure.lacks(groups):
+        structure = structure.having(
+            *structure_of(problem.matrix, groups=wanted, is_sampled=True).groups.values()
+        )
+    if not target.is_published:
+        return structure
+    wanted = structure.lacks(unusual_groups(entry.structure for entry in profile.matrices.values()))
+    return (
+        structure.having(*structure_of(problem.matrix, groups=wanted).groups.values())
+        if wanted
+        else structure
     )
-    return profile, target_of(A, asked_machine(profile, device), threads, dtype)
 
 
 def sources(profile: Profile, target: Target) -> list[Target]:
@@ -253,8 +305,7 @@ def sources(profile: Profile, target: Target) -> list[Target]:
     ProfileError
         If there is none.
     """
-    is_published = profile.machine.published_as is not None
-    settings = [target] if is_published else _settings(target, profile)
+    settings = [target] if target.is_published else _settings(target, profile)
     with_records = [source for source in settings if model_records(profile, source)]
     if not with_records:
         records_for(profile, target)  # raises

@@ -1,23 +1,19 @@
-"""What a question is about: the target, and the Records of a profile that answer it."""
+"""What a profile holds: the Records that answer a target, and what is to be said of them."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
 
 from sparsecast.benchmark.journal import AGAIN_SUITE, with_kept
 from sparsecast.devices import DEVICES
 from sparsecast.devices.naming import parse_device, threads_text
 from sparsecast.devices.target import Target
 from sparsecast.errors import InputError, ProfileError
-from sparsecast.features.structure import Structure
 from sparsecast.machines.machine import Machine
 from sparsecast.machines.profile import Profile, find_profile, user_path
 from sparsecast.matrices.gallery import gallery_matrices as gallery_matrices
-from sparsecast.matrices.problem import Problem
-from sparsecast.matrices.values import require_imaginary
 from sparsecast.measuring.disturbance import Disturbance, disturbance
 from sparsecast.models import MODELS, model_for
 from sparsecast.models.model import Model
@@ -40,54 +36,6 @@ def asked_machine(profile: Profile, device: str | None) -> Machine:
 _SECONDS_A_DAY = 86_400
 
 
-def target_of(A: Any, machine: Machine, threads: int | None, dtype: str | None) -> Target:
-    """Return what all candidates of a question about a sparse matrix or Structure share.
-
-    Raises
-    ------
-    InputError
-        If the machine that is asked about cannot do that.
-    """
-    threads = threads_on(machine, threads)
-    if isinstance(A, Structure):
-        index_bits = 32 if max(A.nnz, A.rows, A.cols) < 2**31 else 64
-        return _target(machine, "float64" if dtype is None else dtype, index_bits, threads)
-    matrix = Problem.of(A).matrix
-    # SciPy counts more than 2**31 - 1 entries with 64 bits, the columns may still have 32.
-    index_bytes = max(matrix.indptr.itemsize, matrix.indices.itemsize)
-    target = _target(machine, matrix.dtype.name if dtype is None else dtype, 8 * index_bytes, threads)
-    require_imaginary(matrix.dtype, target.dtype, f"a {matrix.dtype} matrix")
-    return target
-
-
-def stored_target(machine: Machine, dtype: str, threads: int | None) -> Target:
-    """Return the target of a question about the Records of a machine, without a matrix."""
-    return _target(machine, dtype, 32, threads_on(machine, threads))
-
-
-def _target(machine: Machine, dtype: str, index_bits: int, threads: int) -> Target:
-    is_published = machine.published_as is not None
-    return Target(machine.device, dtype, index_bits, threads, is_published)
-
-
-def threads_on(machine: Machine, asked: int | None) -> int:
-    """Return the threads of the Candidates of a machine, for those asked for.
-
-    Raises
-    ------
-    InputError
-        If it has not as many, or its results are published, which do not say how many they had.
-    """
-    if machine.published_as is None:
-        return DEVICES.get(machine.device).threads(machine, asked)
-    if asked not in (None, 1):
-        raise InputError(
-            f"threads {asked} of the published results {machine.name}: expected none, because they do not "
-            f"say how many they had; leave --threads out"
-        )
-    return 1
-
-
 def calibrated_profile(machine: Machine) -> Profile:
     """Return this machine's profile, or an empty one if it has none."""
     return find_profile(here=machine) if user_path(machine.name).exists() else Profile(machine, ())
@@ -108,7 +56,7 @@ def model_records(profile: Profile, target: Target) -> list[Record]:
     These are not those of the five-minute benchmark, nor what was measured again for the noise alone.
     """
     own = profile.select(device=target.device, dtype=target.dtype, threads=target.threads)
-    if profile.machine.published_as is not None:
+    if target.is_published:
         return own  # of kernels of others, which no version of ours replaces
     is_current = DEVICES.get(target.device).is_current
     return [r for r in own if r.suite not in (*RATING_SUITES, AGAIN_SUITE) and is_current(r)]

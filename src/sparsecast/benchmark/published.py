@@ -1,26 +1,20 @@
 """Published results: times that others measured, as Profiles of their machines.
 
-Three layouts are read. One is a CSV table, also with gzip, with a line for each machine, matrix and format
-and a header of REQUIRED and OPTIONAL columns; other columns are not looked at. The second is what Ginkgo's
-benchmarks write, ginkgo-project/ginkgo-data on GitHub (CC BY 4.0): JSON, one file or a folder of them. No
-such file is part of this project; the user gives its path. The third has a module of its own,
-`published_moments`; what follows is of the first two.
+There are three layouts. One is a CSV table, also with gzip, with a line for each machine, matrix and format
+and a header of REQUIRED and OPTIONAL columns; other columns are ignored. The second is the output of Ginkgo's
+benchmarks, ginkgo-project/ginkgo-data on GitHub (CC BY 4.0): JSON, one file or a folder of them. The third is
+in `published_moments`. No such file is part of this project; the user gives its path.
 
-A time is a mean, in double precision, without samples. Early files of Ginkgo's have nanoseconds in place of
-seconds: no product takes as long as LEAST_NANOSECONDS seconds, and none is as short as so many nanoseconds.
-Sizes in bytes are this project's own count, because published ones differ in meaning from machine to
-machine. Of a matrix there are rows, columns, entries, and of the row lengths the five numbers (least,
-quartiles, greatest) and the variance. Taken for granted is:
+A time is a mean, in double precision, without samples. Early files of Ginkgo have nanoseconds instead of
+seconds: no product takes LEAST_NANOSECONDS seconds or more, and none takes fewer nanoseconds. Sizes in bytes
+are this project's own count, because published ones differ in meaning. For a matrix there are rows, columns,
+entries, and of the row lengths the five numbers (least, quartiles, greatest) and the variance.
+`lengths_of_five` gives row lengths that agree with rows, entries, least and greatest: between two of the five
+numbers they follow a power of the rank. The order of the rows and the places of the entries are unknown, so
+the row lengths are the only feature group, without changes and mispredicted rows.
 
-- between two of the five numbers the lengths follow a power of the rank, one exponent for all four quarters,
-  chosen so that the lengths add up to the entries (`lengths_of_five`). From these lengths are the mode, the
-  empty rows, `rows_at_least` and `entries_up_to`, which therefore agree with rows, entries, least and
-  greatest;
-- in what order the rows come, and where their entries lie, is not known: of the feature groups there is only
-  that of the row lengths, without the changes and the mispredicted rows.
-
-A format is one of this project's that stores the same, and the kernel has the published name of the format:
-``csri`` is format ``csr`` with kernel ``csri``, ``sellp`` is ``sell`` with ``sellp``.
+The format is one of this project's that stores the same, and the kernel has the published name: ``csri`` is
+format ``csr`` with kernel ``csri``, ``sellp`` is ``sell`` with ``sellp``.
 """
 
 from __future__ import annotations
@@ -50,52 +44,52 @@ from sparsecast.matrices.problem import PUBLISHED_PREFIX
 from sparsecast.records import PUBLISHED_SUITE, Candidate, Record
 from sparsecast.results.machines import Imported
 
-#: This project's format for a published name, by how that begins after the name of a vendor's library, or
-#: of who wrote it. Merge and the two vendors' libraries for processors compute from CSR.
+#: This project's format for a published name, by the beginning of the name after that of a vendor's library
+#: or of an author. Merge and the two vendors' libraries for processors compute from CSR.
 STORED_AS = {"csr": "csr", "coo": "coo", "ell": "ell", "hybrid": "hyb", "hyb": "hyb", "sell": "sell"}
 STORED_AS |= {"merge": "csr", "mkl_ie": "csr", "aocl": "csr"}
 _LIBRARY = re.compile("^(cusparse|hipsparse|cusp|hipsp|naive|custom)_?")
 
-#: Columns of a table of matrices, and those that a table of results has besides.
+#: Columns of a table of matrices, and of a table of results.
 OF_MATRIX = ("matrix", "rows", "cols", "nnz")
 FIVE = ("rd_min", "rd_q1", "rd_median", "rd_q3", "rd_max")
 REQUIRED = ("group", *OF_MATRIX, *FIVE, "rd_variance", "format", "time_s")
 OPTIONAL = ("machine", "executor", "completed")
 
-#: Times from here on are nanoseconds.
+#: Least time that must be in nanoseconds.
 LEAST_NANOSECONDS = 1000
 
-#: A product with so many times the entries a second of all but a hundredth of the machine's was not done: a
-#: result on the Xeon is 1e5 times as fast as the others.
+#: A product is impossible if it does this many times the entries per second of all but a hundredth of the
+#: machine's: a result on the Xeon is 1e5 times as fast as the others.
 FASTER_THAN_POSSIBLE = 10
 
-#: Folders of ginkgo-data for what computed; the folder before it is the machine.
+#: Folders of ginkgo-data by executor; the folder above is the machine.
 _EXECUTORS = ("cuda", "hip", "omp", "dpcpp", "reference")
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 def import_published(paths: Sequence[Path], name: str, machine: str | None = None) -> Imported:
-    """Return a Profile of the machine of published results, called `name`.
+    """Return a Profile, called `name`, of the machine of published results.
 
     Parameters
     ----------
     paths : sequence of Path
-        Of each a table, a file of Ginkgo's benchmarks, or a folder of these.
+        Tables, files of Ginkgo's benchmarks, or folders of these.
     machine : str, optional
-        Which one, by the name in the files, where there are several; which it was, where they name none.
+        Its name in the files, if they have several machines, or if they name none.
 
     Raises
     ------
     InputError
         If `name` is no name for a file, or that of a profile of another kind.
     ProfileError
-        If the file has another layout, a time that cannot be, no machine of that name, or several and none
-        is named.
+        If a file has another layout or an impossible time, if no machine has that name, or if there are
+        several and none is named.
     """
     _refuse_unusable(name)
-    known = known_profiles()
-    if name in known and Profile.load(known[name]).machine.published_as is None:
+    profiles = known_profiles()
+    if name in profiles and Profile.load(profiles[name]).machine.published_as is None:
         raise InputError(
             f"name '{name}' is that of a profile which was measured: expected a new one; choose another one"
         )
@@ -123,7 +117,7 @@ def import_published(paths: Sequence[Path], name: str, machine: str | None = Non
 
 
 def published_profiles(path: Path) -> dict[str, Profile]:
-    """Return a Profile of each machine in a file of published results, by the file's name of the machine."""
+    """Return a Profile of each machine in a file of published results, by its name in the file."""
     by_machine: defaultdict[str, list[Line]] = defaultdict(list)
     for line in _published_lines(path):
         by_machine[line["machine"]].append(line)
@@ -131,10 +125,7 @@ def published_profiles(path: Path) -> dict[str, Profile]:
 
 
 def refuse_measured_name(name: str) -> None:
-    """Raise an InputError if a machine that nobody measured must not have this name.
-
-    It must be one for a file, and not that of a machine that somebody measured, here or elsewhere.
-    """
+    """Refuse the name of an unmeasured machine if it is no name for a file, or that of a measured machine."""
     _refuse_unusable(name)
     measured = {machine.casefold() for machine in (*published_machines(), *WANTED, detect().name)}
     measured |= {
@@ -157,7 +148,7 @@ def _refuse_unusable(name: str) -> None:
 
 
 def _profile(lines: Iterable[Line], machine: str, name: str) -> Imported:
-    """Return the Profile of a machine; each result is a Record, or left out for a reason."""
+    """Return the Profile of a machine; each result is a Record, or left out with a reason."""
     published = published_machines().get(machine)
     device = "unknown" if published is None else published.device
     records: dict[Any, Record] = {}
@@ -186,10 +177,7 @@ def _profile(lines: Iterable[Line], machine: str, name: str) -> Imported:
 
 
 def _possible(records: Sequence[Record]) -> list[Record]:
-    """Return the Records without those of products that cannot have been done in their time.
-
-    One such time, relative to which errors count, would rule the fit of a model.
-    """
+    """Return the Records without impossible times, since one of them would dominate the fit of a model."""
     rates = [record.nnz / record.time_s for record in records]
     most = FASTER_THAN_POSSIBLE * float(np.quantile(rates, 0.99)) if rates else 0.0
     return [record for record, rate in zip(records, rates, strict=True) if rate <= most]
@@ -217,7 +205,7 @@ def _machine(machine: str, name: str, device: str) -> Machine:
 
 
 def stored_as(kernel: str) -> str | None:
-    """Return this project's format for the published name of one; None where none stores the same."""
+    """Return this project's format for a published name; None if none stores the same."""
     bare = _LIBRARY.sub("", kernel)
     return next((name for begins, name in STORED_AS.items() if bare.startswith(begins)), None)
 
@@ -246,9 +234,9 @@ def _record(line: Line, structure: Structure, candidate: Candidate) -> Record:
 
 
 def _published_lines(path: Path) -> Iterator[Line]:
-    """Give a line for each result, its times in seconds, once none of them cannot be.
+    """Yield a line for each result, with its time in seconds, after a check of all times.
 
-    ``structure`` is what is known of its matrix, or in words why that is of no use.
+    ``structure`` is the Structure of its matrix, or the reason why it is of no use.
     """
     if not path.is_dir() and path.suffix.lower() != ".json" and has_moments(path):
         yield from _moment_lines(path)
@@ -289,7 +277,7 @@ def _moment_lines(path: Path) -> Iterator[Line]:
 
 
 def _ginkgo_lines(path: Path) -> Iterator[Line]:
-    """Give the lines of what Ginkgo's benchmarks wrote: one file, or all files of a folder."""
+    """Yield the lines of Ginkgo's benchmarks: one file, or all files of a folder."""
     lines: list[Line] = []
     for file in sorted(path.rglob("*.json")) if path.is_dir() else [path]:
         try:
@@ -346,7 +334,7 @@ _KEY = ("rows", "cols", "nnz", *FIVE, "rd_variance")
 
 @cache
 def _structure_or_reason(*values: float | None) -> Structure | str:
-    """Return what is known of a matrix, or in words why it is of no use."""
+    """Return the Structure of a matrix, or the reason why it is of no use."""
     try:
         structure = summarised(dict(zip(_KEY, values, strict=True)))
     except InputError:
@@ -355,12 +343,9 @@ def _structure_or_reason(*values: float | None) -> Structure | str:
 
 
 def summarised(line: Line) -> Structure:
-    """Return the Structure of a matrix from its counts and, where they are there, FIVE and the variance.
+    """Return the Structure of a matrix from its counts and, if given, FIVE and the variance.
 
-    Raises
-    ------
-    InputError
-        If no matrix has such numbers; the message names the first of them.
+    An InputError names the first number that no matrix can have.
     """
     rows, cols, nnz = (count(line, name) for name in ("rows", "cols", "nnz"))
     values = [line.get(name) for name in (*FIVE, "rd_variance")]

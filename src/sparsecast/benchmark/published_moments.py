@@ -1,19 +1,17 @@
-"""Published results of cslab-ntua/SpMV-Research on GitHub: matrices by the moments of what their rows have.
+"""Published results of cslab-ntua/SpMV-Research on GitHub: matrices by the moments of their rows.
 
 No such file is part of this project; the user gives its path. A table has a line for each matrix,
-implementation and repetition, and a header of MATRIX and RESULT columns; others are not looked at. Tables of
-the features of matrices alone call some columns otherwise, RENAMED. What is said of a matrix is what
-Mpakos et al. (2023, section III) draw artificial ones from: mean, deviation and skew of the row lengths,
-where skew is the longest over the mean, less 1, and the features of `Neighbourhood`. Taken for granted is:
+implementation and repetition, and a header of MATRIX and RESULT columns; others are ignored. Tables of
+features alone have other names for some columns, RENAMED. The features are those from which Mpakos et al.
+(2023, section III) draw artificial matrices: mean, deviation and skew of the row lengths (longest over mean,
+minus 1), and those of `Neighbourhood`.
 
-- the row lengths follow a log-normal distribution of that mean and deviation: its quartiles, its least of so
-  many rows, and the longest row are the five numbers that `lengths_of_five` takes. The deviation is the
-  published one;
-- artificial matrices, whose name is `ARTIFICIAL`, are the same where all that is said of them is. Those with
-  as many rows are one group in cross-validation, because they were drawn from the same lengths. Every other
-  matrix is a group of its own;
-- a time is the median of the repetitions. It follows from GFLOP/s at 2 flops an entry, because ``time_s`` is
-  that of a loop of unknown length. Joules are the median of the watts times it; watts of 0 are none.
+Row lengths are taken as log-normal with that mean and deviation: its quartiles, its least of so many rows,
+and the longest row are the five numbers for `lengths_of_five`. The deviation is the published one. Artificial
+matrices, named `ARTIFICIAL`, are the same if all their features are. Those with equal rows are one group in
+cross-validation, because they have the same lengths; every other matrix is a group. A time is the median of
+the repetitions, from GFLOP/s at 2 flops per entry, because ``time_s`` is that of a loop of unknown length.
+Joules are the median of the watts times it; watts of 0 are missing.
 """
 
 from __future__ import annotations
@@ -43,7 +41,7 @@ LOCALITY = ("avg_bw", "std_bw", "avg_sc", "avg_num_neighbours", "cross_row_simil
 MATRIX = ("matrix_name", *COUNTS, *MOMENTS, *LOCALITY)
 RESULT = ("implementation", "gflops")
 
-#: Mean watts during the products, 0 where nobody measured them; a table may lack it.
+#: Mean watts during the products, 0 if not measured; a table may lack it.
 WATTS = "W_avg"
 
 #: Names of the same columns in a table of features alone.
@@ -58,7 +56,7 @@ RENAMED = {
     "cross_row_sim-avg": "cross_row_similarity",
 }
 
-#: What artificial matrices are called.
+#: Name of artificial matrices.
 ARTIFICIAL = "synthetic"
 
 #: Standard normal deviates of the quartiles.
@@ -71,24 +69,12 @@ def has_moments(path: Path) -> bool:
 
 
 def moment_matrices(path: Path) -> Iterator[Line]:
-    """Give what a table tells of matrices, in the names of MATRIX, with ``group`` and ``matrix``.
-
-    Raises
-    ------
-    ProfileError
-        If the file cannot be read, or lacks a column.
-    """
+    """Yield the features of matrices in a table, by the names of MATRIX, with ``group`` and ``matrix``."""
     yield from _lines(path, MATRIX, ())
 
 
 def moment_results(path: Path) -> Iterator[Line]:
-    """Give a line for each machine, matrix and implementation of a table, with the median of its times.
-
-    Raises
-    ------
-    ProfileError
-        If the file cannot be read, lacks a column, or has a speed that cannot be.
-    """
+    """Yield a line for each machine, matrix and implementation of a table, with the median of its times."""
     repeated: dict[tuple[str, ...], list[Line]] = {}
     for line in _lines(path, (*MATRIX, *RESULT), ("device", WATTS)):
         if line["implementation"] is None or line["gflops"] is None or not 0 < line["gflops"] < math.inf:
@@ -139,10 +125,7 @@ def _named(line: Line) -> dict[str, str]:
 def described(line: Line) -> Structure:
     """Return the Structure of a matrix from a line of `moment_matrices`.
 
-    Raises
-    ------
-    InputError
-        If no matrix has such numbers; the message names the first of them.
+    An InputError names the first number that no matrix can have.
     """
     rows, cols, nnz = (count(line, name) for name in COUNTS)
     for name in (*MOMENTS, *LOCALITY):
@@ -153,7 +136,7 @@ def described(line: Line) -> Structure:
         return Structure(rows, cols, nnz).checked()
     lengths = _lengths(line, rows, nnz)
     near = Neighbourhood(
-        # Published with six digits: a full row may seem one wider than the matrix.
+        # Published with six digits: a full row may seem wider than the matrix by one.
         row_bandwidth=min(line["avg_bw"], float(max(cols - 1, 0))),
         row_bandwidth_deviation=line["std_bw"],
         scatter=line["avg_sc"],
@@ -168,7 +151,7 @@ def _lengths(line: Line, rows: int, nnz: int) -> RowLengths:
     mean, deviation = nnz / rows, float(line["std_nnz_per_row"])
     longest = round(mean * (1 + float(line["skew"])))
     variance = math.log1p((deviation / mean) ** 2)
-    # The expected least of so many rows lies about so many deviations below the middle.
+    # The expected least of so many rows is this many deviations below the middle.
     least = -math.sqrt(2 * math.log(max(rows, 2)))
     first, *quartiles = (
         round(min(math.exp(math.log(mean) - variance / 2 + math.sqrt(variance) * deviate), longest), 9)
@@ -190,10 +173,10 @@ def _lengths(line: Line, rows: int, nnz: int) -> RowLengths:
 
 
 def _adding_up(five: list[float], four: float) -> list[float]:
-    """Return five numbers whose quarters can have the means that add up to `four`.
+    """Return five numbers whose quarters can have means with the sum `four`.
 
-    A distribution that is cut off at the longest row has too small a mean: its quartiles are then moved
-    towards that row, or else towards the least one, no further than they must be.
+    A distribution that is cut off at the longest row has too small a mean: its quartiles then move towards
+    that row, or otherwise towards the least one, as little as possible.
     """
     least, *quartiles, longest = five
     below, above = least + sum(quartiles) - four, four - sum(quartiles) - longest

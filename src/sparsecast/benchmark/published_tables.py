@@ -1,4 +1,4 @@
-"""Tables of published results: their lines."""
+"""Tables of published results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TEXTS = (
 
 
 def header_of(path: Path) -> list[str]:
-    """Return the names of the columns of a table, plain or gzip; none where there is no table."""
+    """Return the column names of a table, plain or gzip; none if it cannot be read."""
     import pyarrow.csv
 
     try:
@@ -37,12 +37,9 @@ def _parsing(path: Path) -> Any:
 
 
 def table_lines(path: Path, required: Sequence[str], optional: Sequence[str]) -> Iterator[Line]:
-    """Give the lines of a table, plain or gzip: texts, and numbers where they are; None where nothing is.
+    """Yield the lines of a table, plain or gzip, with texts, numbers, and None for empty cells.
 
-    Raises
-    ------
-    ProfileError
-        If the file cannot be read, or lacks one of the columns `required`.
+    A ProfileError says that the file cannot be read, or lacks one of the columns `required`.
     """
     import pyarrow.csv
 
@@ -68,7 +65,7 @@ def table_lines(path: Path, required: Sequence[str], optional: Sequence[str]) ->
 
 
 def count(line: Line, name: str) -> int:
-    """Return a number of a line that counts something; InputError if it does not."""
+    """Return a count of a line; InputError for any other number."""
     value = line[name]
     if value is None or not math.isfinite(value) or value < 0 or value != int(value) or value >= 2**53:
         raise contradicting(line, f"{name} is {'missing' if value is None else format(value, 'g')}")
@@ -76,7 +73,7 @@ def count(line: Line, name: str) -> int:
 
 
 def contradicting(line: Line, what: str) -> InputError:
-    """Return the refusal of a line of which `what` cannot be."""
+    """Return the refusal of a line with the impossible value `what`."""
     name = "/".join(str(line[key]) for key in ("group", "matrix") if line.get(key))
     return InputError(
         f"matrix {name or 'of a table'}: {what}; expected numbers that one matrix can have; correct them"

@@ -22,7 +22,7 @@ from sparsecast.benchmark.measurement import Instruments, measure_candidates
 from sparsecast.devices import DEVICES
 from sparsecast.devices.compiling import compiled_in_turn
 from sparsecast.devices.device import Device
-from sparsecast.devices.target import Target
+from sparsecast.devices.target import Target, whole_matrix
 from sparsecast.errors import DeviceError, InputError, MatrixSizeError
 from sparsecast.features.analysis import structure
 from sparsecast.formats import FORMATS
@@ -36,7 +36,6 @@ from sparsecast.measuring.condition_monitor import ConditionMonitor
 from sparsecast.measuring.energy import Meter, idle_power_w
 from sparsecast.measuring.timing import Effort
 from sparsecast.models.model import HELD_OUT_SUITE
-from sparsecast.planning.candidates import whole_matrix
 from sparsecast.records import Bandwidth, Candidate, Parameters, Record
 from sparsecast.system.memory import free_bytes
 

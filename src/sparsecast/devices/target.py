@@ -1,8 +1,8 @@
-"""Target: the device, type of values and number of threads that a question is about."""
+"""Target: the device, type of values and number of threads that a question is about; its Candidates."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,10 +11,13 @@ from numpy.typing import NDArray
 
 from sparsecast.devices import DEVICES
 from sparsecast.devices.format_kernels import FormatKernels
-from sparsecast.errors import InputError, remedy_for
+from sparsecast.errors import FeatureError, FormatError, InputError, MatrixSizeError, remedy_for
 from sparsecast.features.row_blocks import RowBlocks
+from sparsecast.features.structure import Structure
 from sparsecast.formats import FORMATS
 from sparsecast.machines.machine import Machine
+from sparsecast.matrices.problem import Problem
+from sparsecast.matrices.values import require_imaginary
 from sparsecast.records import DTYPES, VALUE_BYTES, Candidate, Parameters
 
 
@@ -38,6 +41,44 @@ class Target:
                 f"dtype '{self.dtype}' on {self.device}: expected one of {', '.join(dtypes)}; "
                 f"{remedy_for(self.dtype, dtypes, 'name one of them')}"
             )
+
+    @classmethod
+    def of(cls, A: Any, machine: Machine, threads: int | None, dtype: str | None) -> Target:
+        """Return what all candidates of a question about a sparse matrix or Structure share.
+
+        Raises
+        ------
+        InputError
+            If the machine that is asked about cannot do that.
+        """
+        if isinstance(A, Structure):
+            index_bits = 32 if max(A.nnz, A.rows, A.cols) < 2**31 else 64
+            return cls.on(machine, "float64" if dtype is None else dtype, threads, index_bits)
+        matrix = Problem.of(A).matrix
+        # SciPy counts more than 2**31 - 1 entries with 64 bits, the columns may still have 32.
+        index_bytes = max(matrix.indptr.itemsize, matrix.indices.itemsize)
+        target = cls.on(machine, matrix.dtype.name if dtype is None else dtype, threads, 8 * index_bytes)
+        require_imaginary(matrix.dtype, target.dtype, f"a {matrix.dtype} matrix")
+        return target
+
+    @classmethod
+    def on(cls, machine: Machine, dtype: str, threads: int | None, index_bits: int = 32) -> Target:
+        """Return the target of a machine: all of its threads where none are named.
+
+        Raises
+        ------
+        InputError
+            If it has not as many, or its results are published, which do not say how many they had.
+        """
+        if machine.published_as is None:
+            count = DEVICES.get(machine.device).threads(machine, threads)
+            return cls(machine.device, dtype, index_bits, count)
+        if threads not in (None, 1):
+            raise InputError(
+                f"threads {threads} of the published results {machine.name}: expected none, because they do "
+                f"not say how many they had; leave --threads out"
+            )
+        return cls(machine.device, dtype, index_bits, 1, is_published=True)
 
     @property
     def value_bytes(self) -> int:
@@ -70,3 +111,79 @@ class Target:
 
     def _rule(self, format_name: str) -> FormatKernels:
         return DEVICES.get(self.device).kernels.get(format_name)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The candidates for a whole matrix, and by format the reason why another one is left out."""
+
+    candidates: tuple[Candidate, ...]
+    refused: dict[str, str]
+
+
+def whole_matrix(
+    structure: Structure,
+    target: Target,
+    machine: Machine,
+    fitted: Callable[[str], Sequence[str]] = lambda name: (),
+) -> Choice:
+    """Return the candidates for a matrix in one block, one for each format with kernels that suits it.
+
+    The rules of `machine` choose, and matrix and vectors have to fit in its memory. `fitted` gives for a
+    format the only kernels to choose from, as in `Target.kernels`.
+    """
+    blocks = RowBlocks.of(structure)
+    candidates, refused = [], {}
+    kernels = DEVICES.get(target.device).kernels
+    for name in kernels.names():
+        storage: Any = FORMATS.get(name)
+        try:
+            size = int(target.format_bytes(name, blocks)[0])
+            stored = int(storage.stored_entries(blocks, **kernels.get(name).layout)[0])
+            storage.refuse_unsuited(blocks, target.value_bytes, target.index_bits // 8)
+            storage.refuse_padding(structure.nnz, stored, size)
+            refuse_beyond_memory(name.upper(), size, structure, target, machine)
+        except (FeatureError, FormatError, MatrixSizeError) as error:
+            refused[name] = str(error)
+        else:
+            candidates.append(target.candidate(name, blocks, machine, fitted(name)))
+    return Choice(tuple(candidates), refused)
+
+
+def published_choice(structure: Structure, published: Sequence[Candidate], machine: Machine) -> Choice:
+    """Return the candidates for a matrix on a machine of published results: all that were published.
+
+    Left out are formats that do not take the matrix, or with which it does not fit in a GPU's memory. Nothing
+    else rules there: not our padding, and not the rules of our kernels.
+    """
+    blocks = RowBlocks.of(structure)
+    candidates, refused = [], {}
+    for each in published:
+        storage: Any = FORMATS.get(each.format)
+        target = Target(each.device, each.dtype, each.index_bits, each.threads, is_published=True)
+        size = int(storage.predicted_bytes(blocks, each.value_bytes, each.index_bytes)[0])
+        try:
+            if machine.gpu:
+                refuse_beyond_memory(each.kernel, size, structure, target, machine)
+        except MatrixSizeError as error:
+            refused[each.kernel] = str(error)
+        else:
+            candidates.append(each)
+    return Choice(tuple(candidates), refused)
+
+
+def refuse_beyond_memory(
+    what: str, size_bytes: int, structure: Structure, target: Target, machine: Machine
+) -> None:
+    """Raise MatrixSizeError if a built matrix, with x and y, exceeds the memory for products on a machine.
+
+    `what` it is stands in the message; `size_bytes` are those of the matrix in its format, or of all blocks.
+    """
+    total = size_bytes + (structure.rows + structure.cols) * target.value_bytes
+    if total > machine.product_memory_bytes:
+        gpu = machine.gpu
+        name, instead = (gpu.name, "the device cpu") if gpu else (machine.name, "a larger one")
+        raise MatrixSizeError(
+            f"{what} would take {total / 1e9:,.2f} GB with x and y: expected at most the "
+            f"{machine.product_memory_bytes / 1e9:,.2f} GB of {name}; use another format, or {instead}"
+        )

@@ -129,18 +129,18 @@ def _gather(arrays, group, wanted, places):  # type: ignore[no-untyped-def]
     """
     indptr, indices = arrays
     first_row = group * _SPAN
-    found, mask, wanted = 0, _ZERO, _scattered(wanted)
+    count, mask, wanted = 0, _ZERO, _scattered(wanted)
     for row in range(min(_SPAN, indptr.size - 1 - first_row)):
         for entry in range(np.uint64(indptr[first_row + row]), np.uint64(indptr[first_row + row + 1])):
             column = np.uint64(indices[entry])
             bits = _scattered(column) ^ wanted
-            while found == places.shape[1] and mask != _ALL_BITS and bits & mask == _ZERO:
+            while count == places.shape[1] and mask != _ALL_BITS and bits & mask == _ZERO:
                 mask = mask << _ONE | _ONE
-                found = _thin(places, wanted, mask)
-            if found < places.shape[1] and bits & mask == _ZERO:
-                places[0, found], places[1, found] = np.uint64(row), column
-                found += 1
-    return found
+                count = _thin(places, wanted, mask)
+            if count < places.shape[1] and bits & mask == _ZERO:
+                places[0, count], places[1, count] = np.uint64(row), column
+                count += 1
+    return count
 
 
 @njit(cache=True, nogil=True)

@@ -51,7 +51,7 @@ class RowBlocks:
 
     @property
     def is_mispredicted(self) -> NDArray[np.bool_]:
-        """Whether so many row ends of a block are mispredicted that they cost most."""
+        """Whether the mispredicted row ends of a block cost most of its time."""
         share = MISPREDICTED_SHARE * self.rows + MISPREDICTED_SHARE_AN_ENTRY * self.nnz
         greatest = GREATEST_MISPREDICTED_SHARE * self.rows
         return np.asarray(self.mispredicted_rows > np.minimum(share, greatest))

@@ -143,8 +143,8 @@ class RowLengths(FeatureGroup):
                 self.empty_rows == rows - (at_least[1] if len(at_least) > 1 else 0)
             ),
             f"no row has {self.max:,} entries": self.max == 0 or (len(at_least) > 1 and at_least[-2] > 0),
-            "fewer than 0 rows have at least so many entries": not at_least or at_least[-1] >= 0,
-            "the rows with at least so many entries grow with the number": all(np.diff(at_least) <= 0),
+            "a number of rows with at least k entries is below 0": not at_least or at_least[-1] >= 0,
+            "the number of rows with at least k entries grows with k": all(np.diff(at_least) <= 0),
             f"the rows have {up_to[-1] if up_to else 0:,} entries together": bool(up_to) and up_to[-1] == nnz,
             "the entries up to a level are no sum over rows": (
                 len(at_least) == len(up_to) and _adds_up(levels, at_least, up_to)

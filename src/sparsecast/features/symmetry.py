@@ -1,4 +1,4 @@
-"""Symmetry: whether a matrix equals its transpose, found in one streaming pass, without building that."""
+"""Symmetry: whether a matrix equals its transpose, tested in one pass, without building the transpose."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Symmetry(FeatureGroup):
     """Whether the matrix equals its transpose.
 
     If it does, and its rows are sorted and free of duplicates, `triangle_nnz` is the number of entries on and
-    below the diagonal. For every other matrix it is None.
+    below the diagonal, otherwise None.
     """
 
     name: ClassVar[str] = "symmetry"
@@ -39,7 +39,7 @@ class Symmetry(FeatureGroup):
 
     @classmethod
     def compute(cls, source: MatrixSource) -> Self:
-        """Return the features of a matrix, exactly but for one chance in 2**64."""
+        """Return the features of a matrix, exactly up to a chance of 2**-64."""
         if source.triangle_nnz is not None:
             return cls(source.triangle_nnz)
         return cls(triangle_nnz(source.indptr, source.indices, source.data, source.shape, source.workers))
@@ -57,12 +57,12 @@ class Symmetry(FeatureGroup):
 def triangle_nnz(
     indptr: Indices, indices: Indices, data: NDArray[Any], shape: tuple[int, int], pieces: int
 ) -> int | None:
-    """Return the entries on and below the diagonal of a symmetric matrix, None where it is not symmetric.
+    """Return the entries on and below the diagonal of a symmetric matrix, None for any other one.
 
-    Mirrored values must agree in every bit, and the columns of each row ascend strictly, or else entries
-    cannot be paired. Entries above the diagonal and the mirror images of those below it are added up as
-    64-bit fingerprints of place and value; two sets of entries with the same sum are the same but for one
-    chance in about 2**64. Conversions, which could do harm, compare entry by entry.
+    Mirrored values must agree in every bit, and the columns of each row ascend strictly; otherwise entries
+    cannot be paired. 64-bit fingerprints of place and value are added, of the entries above the diagonal and
+    of the mirror images of those below it. Equal sums mean equal sets, up to a chance of about 2**-64.
+    Conversions compare entry by entry.
     """
     rows, cols = shape
     if rows != cols or data.dtype.kind not in "biufc":
@@ -84,7 +84,7 @@ def triangle_nnz(
 
 
 def words(data: NDArray[Any]) -> tuple[NDArray[Any], ...]:
-    """Return the values as unsigned integers: in two arrays where they are complex128."""
+    """Return the values as unsigned integers: in two arrays for complex128."""
     width = min(data.itemsize, 8)
     flat = np.ascontiguousarray(data).view(np.dtype(f"u{width}"))
     count = data.itemsize // width
@@ -94,8 +94,8 @@ def words(data: NDArray[Any]) -> tuple[NDArray[Any], ...]:
 @njit(nogil=True, cache=True)
 def _sample_is_mirrored(indptr, indices, words):  # type: ignore[no-untyped-def]
     nnz, rows = len(indices), len(indptr) - 1
-    for each in range(min(_SAMPLE, nnz)):
-        entry = each * (nnz // min(_SAMPLE, nnz))
+    for number in range(min(_SAMPLE, nnz)):
+        entry = number * (nnz // min(_SAMPLE, nnz))
         row = np.searchsorted(indptr, np.uint64(entry), side="right") - 1
         column = np.int64(indices[entry])
         if row >= rows or not _has(indptr, indices, words, (column, row), entry):
@@ -105,7 +105,7 @@ def _sample_is_mirrored(indptr, indices, words):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _has(indptr, indices, words, place, entry):  # type: ignore[no-untyped-def]
-    """Tell whether the matrix has at `place` the value of an entry, its columns ascending in each row."""
+    """Tell whether the matrix has the value of an entry at `place`; columns ascend in each row."""
     row, column = place
     low, high = np.int64(indptr[row]), np.int64(indptr[row + 1])
     while low < high:
@@ -124,11 +124,7 @@ def _has(indptr, indices, words, place, entry):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _compare(indptr, indices, words, first_row, last_row, tally):  # type: ignore[no-untyped-def]
-    """Add the fingerprints above the diagonal, less those below; tell whether all rows ascend.
-
-    Rows are taken together as long as they fit a chunk, so that the loop over the entries knows nothing of
-    rows, whose ends would be mispredicted, and is vectorised.
-    """
+    """Add the fingerprints above the diagonal, minus those below; tell whether all rows ascend."""
     steps = np.zeros(CHUNK + SPREAD, dtype=np.uint32)
     row = first_row
     while row < last_row:

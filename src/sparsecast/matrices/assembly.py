@@ -81,7 +81,7 @@ class Header:
     def check_memory(self, path: Path, value_type: np.dtype[Any], read_bytes: int) -> None:
         """Refuse the matrix if the memory cannot hold the CSR arrays and what is read at the same time.
 
-        `read_bytes` counts what is held beside the stored values.
+        `read_bytes` counts all other bytes than the stored values.
         """
         rows, cols = self.shape
         read_value = max(value_type.itemsize, self.held.itemsize)

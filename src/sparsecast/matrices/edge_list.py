@@ -36,7 +36,7 @@ _EXPECTED = (
 #: Characters of the parser's reason that a message repeats: it may hold a whole line.
 _SHOWN = 160
 
-#: Parsed at a time: long enough that a call costs nothing beside it.
+#: Bytes parsed at a time: long enough that the overhead of a call is negligible.
 _PIECE_BYTES = 1 << 24
 
 #: Bytes for an edge while a graph is read: both ends and the weight, once read, sorted and compressed.

@@ -199,11 +199,11 @@ def random(n: int = 1_000_000, cols: int | None = None, nnz_per_row: int = 8, se
 
 
 def rmat(scale: int = 18, degree: int = 16, seed: int = 0, rows: int = 0, edges: int = 0) -> csr_array:
-    """Power-law graph of 2**scale nodes, or so many rows, and degree edges a node, or so many edges.
+    """Power-law graph of 2**scale or rows nodes, with degree edges per node, or edges in all.
 
     An edge drawn k times has value k. Recursive matrix of Chakrabarti, Zhan, Faloutsos 2004 with chances
-    0.57, 0.19, 0.19, 0.05. Nodes keep the numbers that the recursion gives them, so the busy ones come first.
-    With rows, which are no power of two, edges of nodes beyond them are drawn again.
+    0.57, 0.19, 0.19, 0.05. Nodes keep the numbers of the recursion, so the busy ones come first. If `rows` is
+    no power of two, edges of nodes beyond them are drawn again.
     """
     _check("rmat", 0, most=40, scale=scale)
     _check("rmat", 0, most=2**40, rows=rows)

@@ -1,9 +1,9 @@
 """Matrices in MATLAB's .mat files of versions 5 and 7.
 
-SciPy's reader ends the process where an element has an unknown type, takes one imaginary part for all, and
-loses imaginary parts where it converts to MATLAB's types (tests/matrices/test_scipy_readers.py). A process of
-its own would answer the first of these alone, and costs 0.8 s a file. To check every type and length first is
-to read the file, so the few elements that a matrix consists of are taken apart here.
+SciPy's reader ends the process at an element of unknown type, takes one imaginary part for all, and loses
+imaginary parts in conversions to MATLAB's types (tests/matrices/test_scipy_readers.py). A separate process
+would solve only the first of these, at 0.8 s per file. Checking every type and length first is reading the
+file, so the few elements of a matrix are read here.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ _NUMBERS = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f
 _STRUCT, _SPARSE, _SINGLE = 2, 5, 7
 _DENSE = {6: "real", _SINGLE: "real", **dict.fromkeys(range(8, 16), "integer")}
 
-# A variable's class, dimensions and name stand in so many bytes at its beginning.
+# Bytes at the beginning of a variable that hold its class, dimensions and name.
 _HEAD_BYTES = 1024
 
-# A file with more variables than this is no file of one matrix.
+# Greatest number of variables in a file of one matrix.
 _MOST_VARIABLES = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class _Variable:
-    """A variable by its first elements, and where it stands in the file."""
+    """A variable: its first elements, and its place in the file."""
 
     name: str
     kind: int
@@ -58,7 +58,7 @@ class _Variable:
 
     @property
     def held(self) -> np.dtype[Any]:
-        """Type that holds its values; it may be stored in a smaller one."""
+        """Type of its values; they may be stored in a smaller one."""
         if self.is_complex:
             return np.dtype(np.complex64 if self.kind == _SINGLE else np.complex128)
         return np.dtype(np.float32 if self.kind == _SINGLE else np.float64)
@@ -71,7 +71,7 @@ class _Variable:
 
 
 class _Elements:
-    """The elements in a piece of a file, one after the other; a ValueError where they do not fit into it."""
+    """The elements in a piece of a file, in order; a ValueError if they exceed it."""
 
     def __init__(self, content: bytes | memoryview, order: str) -> None:
         self._content = memoryview(content)
@@ -79,7 +79,7 @@ class _Elements:
         self._position = 0
 
     def next(self, *expected: int) -> tuple[int, memoryview]:
-        """Return type and content of the next element, which must be of one of the types `expected`."""
+        """Return type and content of the next element, which must be one of the types `expected`."""
         begin = self._position
         if begin + 8 > len(self._content):
             raise ValueError("it ends where another element is expected")
@@ -105,7 +105,7 @@ class _Elements:
         return np.frombuffer(content, dtype=stored).astype(stored.newbyteorder("="), copy=False)
 
     def variable(self) -> _Variable:
-        """Return what the elements at the beginning of a variable say."""
+        """Return the description at the beginning of a variable."""
         flags = self.numbers(_UINT32)
         dims = self.numbers(_INT32)
         _, name = self.next(_CHARACTERS)
@@ -123,8 +123,8 @@ class _Elements:
 def read_mat(path: Path, dtype: np.dtype[Any] | None) -> Contents:
     """Read the one matrix of a MATLAB file.
 
-    That is its one sparse matrix, or ``Problem.A`` as the SuiteSparse collection writes it, or its one dense
-    matrix of numbers.
+    This is its one sparse matrix, or ``Problem.A`` as in the SuiteSparse collection, or its one dense matrix
+    of numbers.
     """
     with failures_of(path), path.open("rb") as file:
         try:
@@ -153,8 +153,8 @@ def _order(path: Path, header: bytes) -> str:
 
 
 def _variables(path: Path, file: BinaryIO, order: str) -> list[_Variable]:
-    """Return every variable of the file by its head; its declared size must be true and fit in memory."""
-    found: list[_Variable] = []
+    """Return every variable of the file; its declared size must be true and fit in memory."""
+    variables: list[_Variable] = []
     position, size = _HEADER_BYTES, path.stat().st_size
     while position < size:
         file.seek(position)
@@ -169,14 +169,14 @@ def _variables(path: Path, file: BinaryIO, order: str) -> list[_Variable]:
             inner = zlib.decompressobj().decompress(head, _HEAD_BYTES)
             kind, declared = struct.unpack_from(f"{order}II", inner)
             head = inner[8 : 8 + declared]
-        if kind != _MATRIX or len(found) == _MOST_VARIABLES:
-            raise ValueError(f"after {len(found)} variables comes an element of type {kind}")
+        if kind != _MATRIX or len(variables) == _MOST_VARIABLES:
+            raise ValueError(f"after {len(variables)} variables comes an element of type {kind}")
         if declared:
             check_memory(path, 2 * declared, f"a variable of {declared} bytes")
-            known = _Elements(head, order).variable()
-            found.append(replace(known, position=position + 8, length=length, compressed=compressed))
+            variable = _Elements(head, order).variable()
+            variables.append(replace(variable, position=position + 8, length=length, compressed=compressed))
         position += 8 + length
-    return found
+    return variables
 
 
 def _choose(path: Path, variables: list[_Variable]) -> _Variable:
@@ -188,12 +188,12 @@ def _choose(path: Path, variables: list[_Variable]) -> _Variable:
     if len(candidates) == 1:
         return candidates[0]
     names = ", ".join(one.name for one in candidates or variables)
-    found = f"{len(candidates)} among its variables ({names[:80]})" if variables else "no variable"
-    raise damaged(path, f"should hold one matrix and holds {found}", "save the matrix alone, with -v7")
+    contents = f"{len(candidates)} among its variables ({names[:80]})" if variables else "no variable"
+    raise damaged(path, f"should hold one matrix and holds {contents}", "save the matrix alone, with -v7")
 
 
 def _content(file: BinaryIO, variable: _Variable, order: str) -> bytes:
-    """Return the elements of a variable, decompressed, never more than it declares."""
+    """Return the elements of a variable, decompressed, up to its declared size."""
     file.seek(variable.position)
     content = file.read(variable.length)
     if not variable.compressed:
@@ -201,7 +201,7 @@ def _content(file: BinaryIO, variable: _Variable, order: str) -> bytes:
     inflater = zlib.decompressobj()
     tag = inflater.decompress(content, 8)
     (declared,) = struct.unpack_from(f"{order}I", tag, 4)
-    # One byte more, so that the checksum at the end is reached and a longer stream is noticed.
+    # One byte more, to reach the checksum at the end and to notice a longer stream.
     body = inflater.decompress(inflater.unconsumed_tail, declared + 1)
     if len(body) > declared:
         raise ValueError(f"variable '{variable.name}' declares {declared} bytes and holds more")
@@ -211,7 +211,7 @@ def _content(file: BinaryIO, variable: _Variable, order: str) -> bytes:
 
 
 def _field(elements: _Elements, holder: _Variable, name: str, order: str) -> tuple[_Variable, _Elements]:
-    """Return the field `name` of a structure: what it is, and its remaining elements."""
+    """Return the field `name` of a structure: its description, and its remaining elements."""
     width = int(elements.numbers(_INT32)[0])
     _, text = elements.next(_CHARACTERS)
     starts = range(0, len(text), max(width, 1))
@@ -257,7 +257,7 @@ def _sparse(elements: _Elements, variable: _Variable) -> sparse.csc_array[Any]:
 
 
 def _values(elements: _Elements, variable: _Variable) -> npt.NDArray[Any]:
-    """Return the values of a variable, whose real and imaginary parts are elements of their own."""
+    """Return the values of a variable, whose real and imaginary parts are separate elements."""
     real = elements.numbers()
     if not variable.is_complex:
         return real

@@ -136,8 +136,8 @@ def _ticks(stat: dict[str, list[int]]) -> tuple[int, int] | None:
 
 def _waited_s(proc: Path) -> float | None:
     line = _text(proc / "pressure" / "cpu").partition("\n")[0]
-    _, found, microseconds = line.partition("total=")
-    return int(microseconds) / 1e6 if line.startswith("some") and found else None
+    _, separator, microseconds = line.partition("total=")
+    return int(microseconds) / 1e6 if line.startswith("some") and separator else None
 
 
 def _stolen_share(window: list[_Reading]) -> float | None:

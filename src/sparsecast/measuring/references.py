@@ -160,9 +160,9 @@ class ReferenceMonitor:
     def time(self) -> None:
         for level, reference in self._references.items():
             is_full = self._cores is None or self._cores.wait(_MOST_S)[0]
-            found = self._clock_s(), reference.seconds(self._clock)
+            timed_reading = self._clock_s(), reference.seconds(self._clock)
             if self._cores is None or (is_full and self._cores.is_full()):
-                self.readings[level].append(found)
+                self.readings[level].append(timed_reading)
         self._last_s = self._clock_s()
 
     def pooled(self) -> dict[str, Pooled]:
@@ -172,7 +172,7 @@ class ReferenceMonitor:
             level: [seconds for at_s, seconds in readings if at_s >= start]
             for level, readings in self.readings.items()
         }
-        return {level: Pooled.of(found) for level, found in recent.items() if found}
+        return {level: Pooled.of(readings_s) for level, readings_s in recent.items() if readings_s}
 
 
 def scale_since(then: Mapping[str, Pooled], now: Mapping[str, Pooled]) -> dict[str, float | None]:

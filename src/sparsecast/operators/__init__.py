@@ -1,1 +1,1 @@
-"""Operators, y = op @ x, and what products are done for."""
+"""Operators, y = op @ x, and their applications."""

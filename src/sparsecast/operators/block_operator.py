@@ -1,6 +1,6 @@
 """Operators, y = op @ x, and the vector spaces of x and y.
 
-Solvers see these protocols and nothing of formats, devices or processes.
+Solvers see these protocols, and no formats, devices or processes.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from scipy.sparse.linalg import LinearOperator
 
 from sparsecast.errors import InputError
 
-#: Computes one product: reads x, overwrites out. Shapes and types were checked before.
+#: One product: reads x, overwrites out. Shapes and types are already checked.
 Product = Callable[[NDArray[Any], NDArray[Any]], None]
 
 
 class VectorSpace(Protocol):
-    """The vectors that an operator takes or returns, wherever they lie.
+    """The vectors that an operator takes or returns.
 
-    Its vectors can be added, and multiplied by numbers. Where they lie in parts on several processes, `dot`
-    and `norm` are those of the whole vectors, the same on every process.
+    Its vectors can be added, and multiplied by numbers. If they are divided among processes, `dot` and `norm`
+    are those of the whole vectors, the same on every process.
     """
 
     @property
     def size(self) -> int:
-        """Entries of a vector, or of the part of it that this process has."""
+        """Entries of a vector, or of the part on this process."""
         ...
 
     def zeros(self) -> Any:
@@ -37,11 +37,11 @@ class VectorSpace(Protocol):
         ...
 
     def host_zeros(self) -> Any:
-        """Return a new vector of zeros that the operator takes too, and whose entries the host can read."""
+        """Return a new vector of zeros for the operator whose entries the host can read."""
         ...
 
     def arrays(self, x: Any) -> Sequence[NDArray[Any]]:
-        """Return the NumPy arrays in this process that hold a vector of `host_zeros`; nothing is copied."""
+        """Return the NumPy arrays of a vector of `host_zeros` in this process; nothing is copied."""
         ...
 
     def dot(self, x: Any, y: Any) -> Any:
@@ -53,13 +53,13 @@ class VectorSpace(Protocol):
         ...
 
     def total(self, own: float) -> float:
-        """Return the sum over all processes of what each has summed over its part of a vector."""
+        """Return the sum of `own` over all processes."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class LocalSpace:
-    """NumPy vectors of so many entries in the memory of this process; zeros are of `dtype`."""
+    """NumPy vectors of `size` entries in the memory of this process; zeros are of `dtype`."""
 
     size: int
     dtype: np.dtype[Any]
@@ -84,7 +84,7 @@ class LocalSpace:
 
 
 class Operator(Protocol):
-    """What an iterative solver may ask of a matrix; `shape` is that of the whole matrix."""
+    """The interface of a matrix for iterative solvers; `shape` is that of the whole matrix."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -128,7 +128,7 @@ class RowProduct:
 class Transposed(NamedTuple):
     """The RowProducts of the transpose of a matrix; for a symmetric matrix, its own.
 
-    They are `conjugated` if they compute the conjugate transpose instead, as those of a Hermitian matrix do.
+    They are `conjugated` if they compute the conjugate transpose instead, like those of a Hermitian matrix.
     """
 
     blocks: Sequence[Any]
@@ -136,11 +136,10 @@ class Transposed(NamedTuple):
 
 
 class BlockOperator(LinearOperator):
-    """A SciPy LinearOperator whose row blocks are computed by one product each.
+    """A SciPy LinearOperator with one product per row block.
 
-    ``op.T`` and ``op.H`` share the blocks with `op` and cost no extra memory. If a matrix equals its
-    transpose or its conjugate transpose, they are `op` itself where nothing differs. A subclass takes the
-    same four arguments.
+    ``op.T`` and ``op.H`` share the blocks with `op` and need no extra memory. If a matrix equals its
+    transpose or its conjugate transpose, they are `op` itself. A subclass takes the same four arguments.
 
     Parameters
     ----------
@@ -148,10 +147,9 @@ class BlockOperator(LinearOperator):
     dtype : dtype
         Type of the values, of x and of y: real or complex.
     blocks : sequence of RowProduct
-        Together all rows in order.
+        All rows in order.
     transposed : callable, optional
-        Returns the Transposed. It is called once, when a product with the transpose or the adjoint is first
-        asked for.
+        Returns the Transposed. It is called once, at the first product with the transpose or the adjoint.
     """
 
     def __init__(
@@ -178,7 +176,7 @@ class BlockOperator(LinearOperator):
         return LocalSpace(self.shape[0], self.dtype)
 
     def conjugate(self) -> Self:
-        """Return the operator of the conjugate values, itself where they are real."""
+        """Return the operator of the conjugate values, itself for real values."""
         return self._view(False, True)
 
     def matvec(  # type: ignore[override]
@@ -189,17 +187,16 @@ class BlockOperator(LinearOperator):
         Parameters
         ----------
         x : array of shape (cols,) or (cols, 1)
-            Converted to the operator's dtype and to contiguous memory where it is not: a real x becomes
-            complex for a complex matrix, double precision becomes single for a matrix in it. A complex x
-            with a real matrix costs two products, of its real and of its imaginary part.
+            Converted to the operator's dtype and to contiguous memory if necessary: a real x becomes complex
+            for a complex matrix, double precision becomes single for a matrix in single. A complex x with a
+            real matrix costs two products, of its real and of its imaginary part.
         out : array of shape (rows,), optional
-            Contiguous, writable, of the operator's dtype, sharing no memory with `x`; overwritten and
-            returned.
+            Contiguous, writable, of the operator's dtype, without overlap with `x`; overwritten and returned.
 
         Returns
         -------
         array of shape (rows,) or (rows, 1)
-            Of the operator's dtype; of the complex type of its precision where x is complex.
+            Of the operator's dtype; complex in its precision for a complex x.
         """
         x = _numbers(x, "x")
         rows, cols = self.shape
@@ -235,14 +232,14 @@ class BlockOperator(LinearOperator):
     def rmatvec(  # type: ignore[override]
         self, x: NDArray[Any], out: NDArray[Any] | None = None
     ) -> NDArray[Any]:
-        """Return y = A^H x, as ``op.H.matvec``; an operator without its transpose raises an InputError."""
+        """Return y = A^H x, as ``op.H.matvec``; without a transpose it raises an InputError."""
         return self._adjoint().matvec(x, out)
 
     def rmatmat(self, X: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:  # type: ignore[override]
         """Return Y = A^H X for several vectors at once: the same as ``op.H.matmat``."""
         return self._adjoint().matmat(X, out)
 
-    # What SciPy asks of a LinearOperator; whatever else it calls is public.
+    # Methods that SciPy calls on a LinearOperator; its other calls are public.
 
     def _matvec(self, x: NDArray[Any]) -> NDArray[Any]:
         return self.matvec(x)
@@ -254,21 +251,21 @@ class BlockOperator(LinearOperator):
         return self._view(True, False)
 
     def _view(self, transposes: bool, conjugates: bool) -> Self:
-        """Return the operator of the transpose, the conjugate or both, made once."""
+        """Return the operator of the transpose, the conjugate or both, built once."""
         key = transposes, conjugates and self.dtype.kind == "c"
         if key not in self._views:
             self._views[key] = self._new_view(*key)
         return self._views[key] or self
 
     def _new_view(self, transposes: bool, conjugates: bool) -> Self | None:
-        """Return such an operator, None where it would be this one."""
-        # A view holds blocks and never the operator that it was made of: in a cycle of references, a matrix
-        # would stay in memory after its last use.
+        """Return such an operator, None for this one."""
+        # A view holds blocks and never the original operator: in a cycle of references, a matrix would stay
+        # in memory after its last use.
         shape, blocks, transposed = self.shape, self.blocks, self._transposed
         if transposes:
-            found, own = transposed(), blocks
-            shape, blocks, conjugates = shape[::-1], found.blocks, conjugates ^ found.conjugated
-            transposed = _Once(lambda: Transposed(own, found.conjugated))
+            there, here = transposed(), blocks
+            shape, blocks, conjugates = shape[::-1], there.blocks, conjugates ^ there.conjugated
+            transposed = _Once(lambda: Transposed(here, there.conjugated))
         if blocks is self.blocks and not conjugates:
             return None
         view = type(self)(shape, self.dtype, blocks, transposed)
@@ -321,7 +318,7 @@ class BlockOperator(LinearOperator):
 
 
 class _Once:
-    """A callable that computes its result at the first call, and forgets how when it has it."""
+    """A callable that computes its result at the first call and then drops its function."""
 
     def __init__(self, make: Callable[[], Transposed]) -> None:
         self._make: Callable[[], Transposed] | None = make
@@ -342,7 +339,7 @@ def _refuse_transpose() -> Transposed:
 
 
 def one_by_one(product: Product, X: NDArray[Any], out: NDArray[Any]) -> None:
-    """Multiply several vectors by a product for one, one after the other."""
+    """Multiply several vectors, one after the other."""
     y = np.empty(len(out), dtype=out.dtype)
     for vector, column in enumerate(X.T):
         product(np.ascontiguousarray(column), y)

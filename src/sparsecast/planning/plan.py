@@ -8,12 +8,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from sparsecast.devices.target import Target
+from sparsecast.devices.target import Target, refuse_beyond_memory
 from sparsecast.errors import InputError, MatrixSizeError, ProfileError, remedy_for
 from sparsecast.features.row_blocks import RowBlocks, StripStatistics
 from sparsecast.machines.machine import Machine
 from sparsecast.models.forecaster import Forecaster
-from sparsecast.planning.candidates import refuse_beyond_memory
 from sparsecast.planning.dynamic_programme import Costs, best_blocks, best_single_block
 from sparsecast.results.plan import Plan, PlannedBlock
 

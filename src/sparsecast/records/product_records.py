@@ -262,13 +262,13 @@ class Record:
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Record:
         """Return the Record of `to_row`; a KeyError or ValueError if a column is missing or damaged."""
-        own = _columns(row, cls)
-        own["samples_s"] = tuple(own["samples_s"])
+        columns = _columns(row, cls)
+        columns["samples_s"] = tuple(columns["samples_s"])
         candidate = _candidate(tuple(_columns(row, Candidate).items()))
-        seen, told = row["references_s"], None  # None of a Record without conditions
+        seen, conditions = row["references_s"], None  # None of a Record without conditions
         if seen is not None:
-            told = Conditions(**{**_columns(row, Conditions), "references_s": json.loads(seen)})
-        return cls(candidate=candidate, conditions=told, **own)
+            conditions = Conditions(**{**_columns(row, Conditions), "references_s": json.loads(seen)})
+        return cls(candidate=candidate, conditions=conditions, **columns)
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Progress bars with the time that is left, on standard error."""
+"""Progress bars with the remaining time, on standard error."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-#: Nothing is shown of a file that is read in less, in seconds; nor before so much is read that one can tell.
+#: Least seconds of reading a file that are shown, and the least part read before they can be estimated.
 SHORT_S, _TELL_S = 2.0, 0.3
 
-#: Of the time until the matrix of a text file is there, what its bytes take to read: its rows are built then.
+#: Share of reading in the time until the matrix of a text file is there; its rows are built afterwards.
 _READING = 0.7
 
 
@@ -24,15 +24,15 @@ def _clock(seconds: float) -> str:
 
 def _progress(console: Console, *rest: ProgressColumn) -> Progress:
     columns = TextColumn("{task.description}"), BarColumn(bar_width=30), *rest
-    # Where nobody watches, a bar would leave nothing but an empty line.
+    # Without a terminal, a bar would leave nothing but an empty line.
     return Progress(*columns, console=console, transient=True, disable=not console.is_interactive)
 
 
 @contextmanager
 def timed_bar(console: Console, what: str) -> Iterator[Callable[[float, float, str], None]]:
-    """Show a bar for work whose length is known in seconds; give a function (done_s, total_s, item)."""
-    left, item = TextColumn("{task.fields[left]} left"), TextColumn("{task.fields[item]}", style="dim")
-    progress = _progress(console, left, item)
+    """Show a bar for work of known length in seconds; yield a function (done_s, total_s, item)."""
+    remaining, item = TextColumn("{task.fields[left]} left"), TextColumn("{task.fields[item]}", style="dim")
+    progress = _progress(console, remaining, item)
     task = progress.add_task(what, total=1.0, left="", item="")
 
     def update(done_s: float, total_s: float, item: str) -> None:
@@ -47,7 +47,7 @@ def timed_bar(console: Console, what: str) -> Iterator[Callable[[float, float, s
 
 @contextmanager
 def counted_bar(console: Console, what: str, total: int) -> Iterator[Callable[[], None]]:
-    """Show a bar for `total` steps of like length; give a function to call after each."""
+    """Show a bar for `total` steps of similar length; yield a function to call after each."""
     with _progress(console, TimeRemainingColumn()) as progress:
         task = progress.add_task(what, total=total)
         yield lambda: progress.advance(task)
@@ -55,7 +55,7 @@ def counted_bar(console: Console, what: str, total: int) -> Iterator[Callable[[]
 
 @contextmanager
 def parts_bar(console: Console) -> Iterator[Callable[[str, int, int], None]]:
-    """Show a bar for what takes long; give a function (what, how much is done, of how much or 0)."""
+    """Show a bar for long work; yield a function (what, how much is done, of how much or 0)."""
     if not console.is_interactive:
         yield lambda what, done, total: None
         return
@@ -67,10 +67,10 @@ def parts_bar(console: Console) -> Iterator[Callable[[str, int, int], None]]:
 
 
 class _PartsBar:
-    """A bar that appears when something turns out to take long, and begins again with the next thing."""
+    """A bar that appears once a task takes long, and restarts with the next task."""
 
     def __init__(self, console: Console) -> None:
-        # Few pictures a second: each holds up the parser, which shares the interpreter with it.
+        # Few pictures per second: each delays the parser, which shares the interpreter.
         self.progress = Progress(
             TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=30),
@@ -90,18 +90,18 @@ class _PartsBar:
         part, passed_s = (share * done / total if total else None), now - self._start_s
         if passed_s < _TELL_S or passed_s < SHORT_S * (1.0 if part is None else part):
             return
-        known = {"total": None} if not part else {"total": 1.0, "completed": part}
+        estimated = {"total": None} if not part else {"total": 1.0, "completed": part}
         end_s = self._start_s + passed_s / part if part else None
-        self.progress.update(self._task, description=what, end_s=end_s, **known)
+        self.progress.update(self._task, description=what, end_s=end_s, **estimated)
         if not self._is_shown:
             self._is_shown = True
             self.progress.start()
 
 
 class _TimeUntil(ProgressColumn):
-    """The time left until the moment that a task ends, which passes while nothing is told."""
+    """The time until the end of a task, which passes between updates."""
 
     def render(self, task: Task) -> Text:
-        """Return the time left; nothing where the end is unknown."""
+        """Return the remaining time, empty if unknown."""
         end_s = task.fields["end_s"]
         return Text("" if end_s is None else f"{_clock(end_s - perf_counter())} left")

@@ -1,4 +1,4 @@
-"""Parquet files of an evaluation: one row for each forecast."""
+"""Parquet files of an evaluation, with one row per forecast."""
 
 from __future__ import annotations
 
@@ -17,19 +17,13 @@ _COUNTS = ("nnz", "threads")
 
 
 def refuse_other_kind(path: Path) -> None:
-    """Raise an InputError if the name of a file does not say that it is Parquet."""
+    """Refuse the name of a file that does not end in .parquet."""
     if path.suffix != ".parquet":
         raise InputError(f"rows {path}: expected a name that ends in .parquet; name it so")
 
 
 def write_rows(rows: Sequence[EvaluationRow], path: Path) -> None:
-    """Write the rows of an evaluation, with the keys of its JSON rows as columns.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written.
-    """
+    """Write the rows of an evaluation, with the keys of its JSON rows as columns."""
     import pyarrow
     import pyarrow.parquet
 

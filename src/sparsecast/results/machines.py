@@ -35,29 +35,21 @@ class Imported:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at.
-
-    Attributes
-    ----------
-    what, found : str
-    remedy : str
-        What to do about it; empty where all is well.
-    """
+    """The state of one part of the machine or its software; `remedy` is empty if all is well."""
 
     what: str
-    found: str
+    state: str
     remedy: str = ""
 
 
 def findings_table(findings: Iterable[Finding]) -> Table:
-    """Return what was looked at."""
     return Table("This machine", FINDING, list(findings))
 
 
 #: Of a Finding.
 FINDING: Columns = (
-    Column("what", "looked at"),
-    Column("found", "found"),
+    Column("what", "checked"),
+    Column("state", "state"),
     Column("remedy", value=lambda finding: finding.remedy or None, about="null where all is well"),
     Column("", "to do", lambda finding: finding.remedy or "nothing"),
 )

@@ -31,18 +31,18 @@ class Partitioned:
 
 @dataclass(frozen=True, slots=True)
 class Partitions:
-    """Partitions of a matrix, least communication first; why others cannot be had; and what to say."""
+    """Partitions of a matrix, least communication first, with the reasons why others were refused."""
 
     partitions: Sequence[Partitioned]
     refused: Mapping[str, str]
-    said: tuple[str, ...] = ()
+    method_notes: tuple[str, ...] = ()
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was said, and whether ranks are without rows."""
+        """Notes on the method, and on ranks without rows."""
         ranks, rows = self.distribution.ranks, self.distribution.shape[0]
         is_idle = any(partitioned.partition.parts > rows for partitioned in self.partitions)
-        return (*self.said, idle_ranks_note([ranks], rows)) if is_idle else self.said
+        return (*self.method_notes, idle_ranks_note([ranks], rows)) if is_idle else self.method_notes
 
     @property
     def distribution(self) -> Distribution:

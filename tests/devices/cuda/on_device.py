@@ -26,7 +26,7 @@ from sparsecast.devices.gpu.launching import SIMULATED, THREADS, cuda
 from sparsecast.devices.gpu.operator import DeviceOperator
 from sparsecast.devices.gpu.tiles import TILE
 from sparsecast.devices.reference import ReferenceProduct
-from sparsecast.devices.target import Target
+from sparsecast.devices.target import Target, whole_matrix
 from sparsecast.errors import InputError, MatrixSizeError, PaddingError, WrongResultError
 from sparsecast.features.analysis import structure
 from sparsecast.features.row_blocks import RowBlocks
@@ -44,7 +44,6 @@ from sparsecast.operators.applications.cg import conjugate_gradients
 from sparsecast.operators.applications.graphs import links
 from sparsecast.operators.applications.pagerank import pagerank
 from sparsecast.operators.block_operator import RowProduct, Transposed
-from sparsecast.planning.candidates import whole_matrix
 from sparsecast.records import Candidate
 from sparsecast.results.plan import Plan, PlannedBlock
 

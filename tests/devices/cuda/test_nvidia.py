@@ -7,12 +7,11 @@ import dataclasses
 import pytest
 
 from sparsecast.devices import DEVICES
-from sparsecast.devices.target import Target
+from sparsecast.devices.target import Target, whole_matrix
 from sparsecast.features.analysis import structure
 from sparsecast.machines.gpu import GPU
 from sparsecast.machines.machine import detect
 from sparsecast.matrices.gallery import gallery
-from sparsecast.planning.candidates import whole_matrix
 
 DEVICE = GPU("a device", 100, 64, 32, 1024, 1 << 36, 50 << 20, 1_500_000_000, 2_000_000_000, (9, 0))
 MACHINE = dataclasses.replace(detect(), device="cuda", gpu=DEVICE, memory_bytes=1 << 38)

@@ -83,7 +83,7 @@ def test_rules_need_no_gpu_library_and_binding_names_the_extra_that_brings_it():
         "from sparsecast.machines.machine import detect\n"
         "from sparsecast.devices.binding import bind\n"
         "from sparsecast.devices.target import Target\n"
-        "from sparsecast.planning.candidates import whole_matrix\n"
+        "from sparsecast.devices.target import whole_matrix\n"
         "from sparsecast.features.analysis import structure\n"
         "A = csr_array(np.kron(np.eye(20), np.ones((2, 2))))\n"
         "choice = whole_matrix(structure(A), Target('cuda', 'float64', 32, 1), detect())\n"

@@ -111,9 +111,9 @@ def detect_gpu(index: int | None = None) -> GPU:
     name = gpu.name.decode() if isinstance(gpu.name, bytes) else gpu.name
     capability = tuple(gpu.compute_capability)
     if capability < MIN_COMPUTE_CAPABILITY:
-        found, needed = (".".join(map(str, each)) for each in (capability, MIN_COMPUTE_CAPABILITY))
+        actual, needed = (".".join(map(str, version)) for version in (capability, MIN_COMPUTE_CAPABILITY))
         raise DeviceError(
-            f"device cuda:{index} ({name}) has compute capability {found}: expected at least {needed}; "
+            f"device cuda:{index} ({name}) has compute capability {actual}: expected at least {needed}; "
             f"choose a newer one, {_ELSE_CPU}"
         )
     cuda.select_device(index)

@@ -1,4 +1,4 @@
-"""Applications: what products are done for, on any operator and its vector space; one file for each."""
+"""Applications of products, on any operator and its vector space; one file each."""
 
 from __future__ import annotations
 

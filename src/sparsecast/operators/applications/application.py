@@ -1,4 +1,4 @@
-"""What an application is: products with a matrix, and loops over vectors between them."""
+"""The interface of applications: products with a matrix, and loops over vectors between them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 from sparsecast.errors import InputError, remedy_for
 from sparsecast.operators.block_operator import LocalSpace, Operator, VectorSpace
 
-#: What the product is called among the loops.
+#: Name of the product among the loops.
 PRODUCT = "SpMV"
 
 #: Called at the end of each loop, with its name.
@@ -34,13 +34,13 @@ def no_iteration(iteration: int, residual: float) -> None:
 
 @dataclass(frozen=True, slots=True)
 class VectorLoop:
-    """A loop over vectors, as a roofline sees it whose only roof is memory (Barreda et al. 2020).
+    """A loop over vectors, for a roofline whose only roof is memory (Barreda et al. 2020).
 
     Attributes
     ----------
     moved : float
-        Entries of vectors that are moved for each entry of one: read, written, and read before others
-        overwrite them.
+        Entries of vectors that are read or written per entry of a vector, including reads before an
+        overwrite.
     is_once : bool
         Whether it runs before the iterations instead of in each.
     """
@@ -52,12 +52,12 @@ class VectorLoop:
 
 @dataclass(slots=True)
 class Laps:
-    """Seconds and runs of each loop: call it at the end of one, with its name.
+    """Seconds and runs of each loop. Call it with the name of a loop at its end.
 
     Attributes
     ----------
     time_s : dict of str to float
-        Seconds of each loop together.
+        Total seconds of each loop.
     """
 
     time_s: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
@@ -81,9 +81,9 @@ class Iterations:
     Attributes
     ----------
     why : str
-        What they come from, in a sentence.
+        Origin of the numbers, in a sentence.
     tried : int
-        Iterations that were done for the forecast.
+        Iterations that were run for the forecast.
     """
 
     expected: int
@@ -94,28 +94,28 @@ class Iterations:
 
     @classmethod
     def known(cls, number: int) -> Iterations:
-        """Return a number that the user gives."""
+        """Return a number given by the user."""
         if number < 1:
             raise InputError(f"iterations {number}: expected at least 1; name those that will be done")
         return cls(number, number, number, "The number of iterations is given.")
 
 
 class Outcome(Protocol):
-    """What every application returns, among other things."""
+    """Common attributes of the results of all applications."""
 
     @property
     def iterations(self) -> int:
-        """Iterations that were done."""
+        """Number of iterations that were run."""
         ...
 
     @property
     def residuals(self) -> tuple[float, ...]:
-        """How far from the result it was after each iteration."""
+        """Distance from the result after each iteration."""
         ...
 
     @property
     def stop(self) -> str:
-        """Why it ended."""
+        """Reason of the end."""
         ...
 
 
@@ -123,20 +123,20 @@ class Application(ABC):
     """An application of one matrix, ready to be forecast and to be run.
 
     A subclass registers in APPLICATIONS under its `name`. Its constructor takes the user's matrix, checks it,
-    and takes the `settings` by keyword.
+    and takes the `settings` as keywords.
 
     Attributes
     ----------
     settings : tuple of str
         Keywords of the constructor, each with a default.
     matrix : csr_array
-        What the products are with: the user's matrix, or one that is made from it.
+        The matrix of the products: the user's, or one that is derived from it.
     loops : tuple of VectorLoop
-        All but the product.
+        All loops but the product.
     vectors : int
-        Vectors that an iteration goes through.
+        Number of vectors of an iteration.
     most_iterations : int
-        After which a run ends in any case.
+        Greatest number of iterations of a run.
     notes : tuple of str
         Sentences on the matrix for the user.
     """
@@ -151,31 +151,30 @@ class Application(ABC):
 
     @classmethod
     def with_settings(cls, A: csr_array[Any], settings: Mapping[str, Any]) -> Self:
-        """Return the application of a matrix; raise an InputError for a setting that it does not have."""
+        """Return the application of a matrix; raise an InputError for an unknown setting."""
         for name in settings:
             if name not in cls.settings:
-                known = ", ".join(cls.settings) or "none"
+                accepted = ", ".join(cls.settings) or "none"
                 raise InputError(
-                    f"setting '{name}' of {cls.name}: expected one of {known}; "
+                    f"setting '{name}' of {cls.name}: expected one of {accepted}; "
                     f"{remedy_for(name, cls.settings, 'leave it out')}"
                 )
         return cls(A, **settings)  # type: ignore[call-arg]
 
     @abstractmethod
     def iterations(self) -> Iterations:
-        """Return how many iterations a run will take, for example from some with `scipy_operator`."""
+        """Return the forecast number of iterations, for example after some with `scipy_operator`."""
 
     @abstractmethod
     def run(self, op: Operator, most: int, on_iteration: OnIteration, laps: Laps) -> Outcome:
-        """Run by an operator of `matrix`, for so many iterations at most.
+        """Run with an operator of `matrix`, for at most `most` iterations.
 
-        ``laps.start()`` is called where the run begins, and `laps` at the end of the product and of each
-        loop.
+        ``laps.start()`` is called at the beginning, and `laps` at the end of the product and of each loop.
         """
 
 
 class _ScipyOperator:
-    """A matrix with SciPy's product: it needs no format and no compiling."""
+    """A matrix with SciPy's product, without format and compilation."""
 
     def __init__(self, matrix: csr_array[Any]) -> None:
         self.matrix, self.shape, self.dtype = matrix, matrix.shape, matrix.dtype

@@ -34,7 +34,7 @@ from sparsecast.operators.block_operator import Operator
 
 Floats = NDArray[np.floating[Any]]
 
-#: Iterations that are done with SciPy's product to forecast the number of all.
+#: Iterations with SciPy's product that forecast the number of all.
 TRIALS = 40
 
 
@@ -49,7 +49,7 @@ def loops(is_preconditioned: bool) -> tuple[VectorLoop, ...]:
 
 
 def most_iterations(rows: int) -> int:
-    """Return the iterations after which it ends in any case, as SciPy's cg does: ten for each row."""
+    """Return the greatest number of iterations, as in SciPy's cg: ten per row."""
     return 10 * rows
 
 
@@ -60,14 +60,13 @@ class Solution:
     Attributes
     ----------
     x : float array of shape (rows,)
-        In parts where the vectors of the operator are.
+        Divided like the vectors of the operator.
     residuals : tuple of float
-        Norm of b - A x after each iteration, as the recurrence has it, over that of b; the first is 1.
+        Norm of b - A x after each iteration, by the recurrence, over that of b; the first is 1.
     stop : str
-        Why it ended: ``"converged"``, ``"most iterations"``, or ``"breakdown"`` with the step and the reason.
+        ``"converged"``, ``"most iterations"``, or ``"breakdown"`` with the step and the reason.
     coefficients : tuple of (float, float)
-        Alpha and beta of each step: they tell what the matrix does to the directions that were met (Saad
-        2003, section 6.7.3).
+        Alpha and beta of each step, which give Lanczos' matrix (Saad 2003, section 6.7.3).
     """
 
     x: Any
@@ -97,9 +96,9 @@ class ConjugateGradients(Application):
         self.most_iterations = most_iterations(A.shape[0])
 
     def iterations(self) -> Iterations:
-        """Return the iterations: some are done for a random right-hand side.
+        """Return the iterations, after some for a random right-hand side.
 
-        Their coefficients are those of Lanczos' method, whose values tell the condition number kappa. The
+        Their coefficients are those of Lanczos' method, whose values estimate the condition number kappa. The
         error shrinks as 2 ((sqrt(kappa) - 1) / (sqrt(kappa) + 1))^k (Saad 2003, equation 6.128).
         """
         rows = int(self.matrix.shape[0])
@@ -168,15 +167,15 @@ def conjugate_gradients(
     Parameters
     ----------
     op : Operator
-        Real, symmetric and positive definite. What is not shows as a breakdown.
+        Real, symmetric and positive definite; otherwise the result is a breakdown.
     b : float array of shape (rows,)
         Or another vector of the operator's space, such as this process's part of it.
     inverse_diagonal : float array of shape (rows,), or None
         One over the diagonal of A, a vector as `b`: Jacobi's preconditioner.
     tolerance : float
-        The iteration ends when the residual is at most this share of the norm of b.
+        Residual over the norm of b at the end.
     most : int, optional
-        Iterations after which it ends in any case; ten for each row by default.
+        Greatest number of iterations; by default ten per row.
     on_iteration : callable
         Called after each with its number and the relative residual.
     lap : callable
@@ -237,7 +236,7 @@ def _breakdown(number: int, curvature: float, rho: float) -> str:
 
 
 def refuse_settings(tolerance: float, most: int) -> None:
-    """Raise an InputError for settings with which no iteration would make sense."""
+    """Raise an InputError for impossible settings."""
     if not 0 < tolerance < 1:
         raise InputError(
             f"tolerance {tolerance:g}: expected a number between 0 and 1; usual is {TOLERANCE:g}"
@@ -285,7 +284,7 @@ def _needed(condition: float, tolerance: float) -> int:
 
 
 def lanczos_values(coefficients: tuple[tuple[float, float], ...]) -> tuple[float, float, float]:
-    """Return the least and the greatest value of Lanczos' matrix, and how wrong the least may be."""
+    """Return the least and the greatest value of Lanczos' matrix, and the error of the least."""
     alpha, beta = np.array(coefficients).T
     diagonal = 1 / alpha
     diagonal[1:] += beta[:-1] / alpha[:-1]

@@ -1,4 +1,4 @@
-"""When applications end, where nobody says otherwise: in a file that the command line reads for its help."""
+"""Default settings of applications, in a file that the command line can read for its help."""
 
 #: Of PageRank: as Barreda et al. (2020), Algorithm 2.
 DAMPING, EPSILON = 0.85, 1e-6

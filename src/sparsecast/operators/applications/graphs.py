@@ -1,4 +1,4 @@
-"""A graph as PageRank multiplies it: who links to each node, by the share of what that node sends."""
+"""The transposed graph for PageRank: the links to each node, weighted by the share of their origin."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ Floats = NDArray[np.floating[Any]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Links:
-    """The transposed graph, made once.
+    """The transposed graph.
 
     Attributes
     ----------
     matrix : csr_array of shape (nodes, nodes)
-        Row j holds the edges that lead to node j. Where all weights are alike they are those of the graph,
-        the same array; else each is divided by the sum of the weights that leave its node.
+        Row j holds the edges to node j. If all weights are equal, they are those of the graph, in the same
+        array; otherwise each is divided by the sum of the weights that leave its node.
     inverse_weight : float array of shape (nodes,), or None
-        One over the sum of the weights that leave each node, 0 for a dangling one: the vector is multiplied
-        by it before a product. None where the matrix is divided already.
+        One over the sum of the weights that leave each node, 0 for a dangling one: the factor of the vector
+        before a product. None if the matrix is already divided.
     dangling : integer array
-        Nodes that no weight leaves.
+        Nodes without leaving weight.
     """
 
     matrix: csr_array[Any]
@@ -42,13 +42,9 @@ class Links:
 def links(A: csr_array[Any]) -> Links:
     """Return the links of a graph with an edge i -> j of weight a_ij for each entry of A.
 
-    Edges from a node to itself count as others do, and entries of 0 are no edges. Without any edge all nodes
-    are dangling, and PageRank is the same for each.
-
-    Raises
-    ------
-    InputError
-        If A is not square, is complex, or has a weight that is negative or not finite.
+    Edges from a node to itself count, entries of 0 do not. Without any edge all nodes are dangling, and
+    PageRank is the same for each. An InputError refuses an A that is not square, is complex, or has a
+    negative or infinite weight.
     """
     entries = int(A.indptr[-1])
     if entries < len(A.data):  # room behind the entries, as SciPy leaves it
@@ -67,7 +63,7 @@ def links(A: csr_array[Any]) -> Links:
     _refuse_extremes(leaving, inverse)
     dangling = np.flatnonzero(leaving == 0).astype(A.indices.dtype)
     if is_alike:
-        # The places alone move: one byte of each entry instead of eight, and no second array of values.
+        # Only the places are transposed: one byte per entry instead of eight, and no second array of values.
         places = csr_array((np.zeros(A.nnz, dtype=np.int8), A.indices, A.indptr), shape=A.shape).tocsc()
         matrix = csr_array((A.data, places.indices, places.indptr), shape=A.shape)
         return Links(_sorted(matrix), inverse, dangling)
@@ -83,7 +79,7 @@ def _sorted(matrix: csr_array[Any]) -> csr_array[Any]:
 
 
 def _refuse_extremes(leaving: Floats, inverse: Floats) -> None:
-    """Raise if the weights that leave a node have no sum, or that sum no inverse."""
+    """Raise if the weights that leave a node have no finite sum, or their sum no finite inverse."""
     odd = np.flatnonzero(~(np.isfinite(leaving) & np.isfinite(inverse)))
     if odd.size:
         node = int(odd[0])

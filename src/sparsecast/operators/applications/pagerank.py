@@ -30,16 +30,16 @@ from sparsecast.operators.applications.defaults import DAMPING, EPSILON
 from sparsecast.operators.applications.graphs import links
 from sparsecast.operators.block_operator import Operator
 
-#: What the loops of an iteration are called where they are one.
+#: Name of the merged loops of an iteration.
 TOGETHER = "L1-L4"
 
 #: Entries of a vector in a cache line.
 _LINE = 8
 
-#: Iterations after which it ends in any case.
+#: Greatest number of iterations.
 MOST_ITERATIONS = 1000
 
-#: Iterations that are done with SciPy's product to forecast the number of all.
+#: Iterations with SciPy's product that forecast the number of all.
 TRIALS = 8
 
 
@@ -50,11 +50,11 @@ class PageRank:
     Attributes
     ----------
     ranks : float array of shape (nodes,)
-        Of each node; they sum to 1. In parts where the vectors of the operator are.
+        Of each node, with the sum 1; divided like the vectors of the operator.
     residuals : tuple of float
         Sum of the absolute changes of the ranks in each iteration.
     stop : str
-        Why it ended: ``"converged"`` or ``"most iterations"``.
+        ``"converged"`` or ``"most iterations"``.
     """
 
     ranks: Any
@@ -83,11 +83,11 @@ class PageRankOfGraph(Application):
             self.notes = ("The graph has no edges: all nodes are dangling, and have the same rank.",)
 
     def iterations(self) -> Iterations:
-        """Return the iterations: some are done, the others follow from how the change shrinks.
+        """Return the iterations: some are run, the others follow from the decrease of the change.
 
-        The change shrinks by the damping factor at least in each iteration, which gives the most. It hardly
-        ever shrinks faster later than it does after some, which gives the fewest (Haveliwala and Kamvar
-        2003).
+        The change shrinks at least by the damping factor in each iteration, which gives the upper bound. It
+        hardly ever shrinks faster later than after some iterations, which gives the lower bound (Haveliwala
+        and Kamvar 2003).
         """
         done = self.ranked(scipy_operator(self.matrix), TRIALS)
         tried, change = done.iterations, done.residuals[-1]
@@ -124,15 +124,16 @@ class PageRankOfGraph(Application):
 
 
 def loops(dangling_share: float, divides: bool) -> tuple[VectorLoop, ...]:
-    """Return the loops of Algorithm 2, an entry each: those of an iteration are one pass over the vectors.
+    """Return the loops of Algorithm 2; those of an iteration are one pass over the vectors.
 
     Parameters
     ----------
     dangling_share : float
-        Of the nodes: without inverse weights, L1 reads the place of each of these, of 4 bytes, and the lines
-        of p with one.
+        Share of dangling nodes: without inverse weights, L1 reads their places, of 4 bytes, and their lines
+        of p.
     divides : bool
-        Whether p is multiplied by the inverse weights before each product, which tell the dangling nodes too.
+        Whether p is multiplied by the inverse weights before each product, which also mark the dangling
+        nodes.
     """
     scattered = dangling_share / 2 + min(1.0, _LINE * dangling_share)
     start = VectorLoop("L0", scattered + (5 if divides else 2), is_once=True)
@@ -142,9 +143,9 @@ def loops(dangling_share: float, divides: bool) -> tuple[VectorLoop, ...]:
 
 
 def most_iterations(damping: float, epsilon: float) -> int:
-    """Return the iterations after which the change of the ranks is surely at most epsilon.
+    """Return the iterations after which the change of the ranks is certainly at most epsilon.
 
-    It is at most 2 after none, and each iteration multiplies it by the damping factor or less.
+    It begins with at most 2, and shrinks at least by the damping factor per iteration.
     """
     return max(1, 1 + math.ceil(math.log(epsilon / 2) / math.log(damping)))
 
@@ -167,16 +168,15 @@ def pagerank(
     op : Operator
         Of `Links.matrix`, real and square.
     dangling : integer array
-        Places of the dangling nodes in this process's part of a vector; one array for each where the vectors
-        of the operator are in several.
+        Places of the dangling nodes in this process's part of a vector; a list of arrays for divided vectors.
     inverse_weight : vector, or None
         As in Links, a vector of the operator's space.
     damping : float
-        Between 0 and 1, both left out.
+        Between 0 and 1, both excluded.
     epsilon : float
-        The iteration ends when the ranks change by less, in the sum of absolute values.
+        Sum of absolute changes of the ranks at the end.
     most : int
-        Iterations after which it ends in any case.
+        Greatest number of iterations.
     on_iteration : callable
         Called after each with its number and the change.
     lap : callable
@@ -185,7 +185,7 @@ def pagerank(
     Raises
     ------
     InputError
-        If `damping`, `epsilon` or `most` cannot be.
+        If `damping`, `epsilon` or `most` is out of range.
     """
     refuse_settings(damping, epsilon, most)
     from sparsecast.operators.applications.vector_loops import (
@@ -228,7 +228,7 @@ def pagerank(
 
 
 def refuse_settings(damping: float, epsilon: float, most: int) -> None:
-    """Raise an InputError for settings with which no iteration would make sense."""
+    """Raise an InputError for impossible settings."""
     if not 0 < damping < 1:
         raise InputError(f"damping {damping:g}: expected a number between 0 and 1; usual is {DAMPING}")
     if not 0 < epsilon < np.inf:

@@ -10,18 +10,18 @@ from typing import Any
 from sparsecast.operators.block_operator import VectorSpace
 from sparsecast.system.jit import njit
 
-# Sums may be added in any order: a vector unit then adds several entries at once.
+# Sums in any order, so that a vector unit adds several entries at once.
 _fast = njit(nogil=True, cache=True, fastmath={"reassoc", "contract", "nsz"})
 
 
 @dataclass(frozen=True, slots=True)
 class Loops:
-    """Runs loops over the arrays that hold vectors of a space."""
+    """Runs loops over the arrays of vectors of a space."""
 
     space: VectorSpace
 
     def run(self, loop: Callable[..., Any], *arguments: Any) -> list[Any]:
-        """Call a loop with numbers and vectors, for each array of these; return what it returns."""
+        """Call a loop with numbers and vectors, for each array of the vectors; return the results."""
         numbers = [argument for argument in arguments if isinstance(argument, Number)]
         vectors = arguments[len(numbers) :]
         return [loop(*numbers, *arrays) for arrays in zip(*map(self.space.arrays, vectors), strict=True)]
@@ -30,7 +30,7 @@ class Loops:
         return self.space.total(sum(self.run(loop, *arguments)))
 
     def totals(self, loop: Callable[..., tuple[float, ...]], *arguments: Any) -> list[float]:
-        """Return the sums of the numbers that a loop returns, over all arrays and processes."""
+        """Return the sums of a loop's results, over all arrays and processes."""
         return [self.space.total(sum(sums)) for sums in zip(*self.run(loop, *arguments), strict=True)]
 
 
@@ -40,7 +40,7 @@ def fill(value, x):  # type: ignore[no-untyped-def]
 
 @_fast
 def sum_at(p, places):  # type: ignore[no-untyped-def]
-    """Return the sum of the entries of a vector at some places."""
+    """Return the sum of the entries of a vector at given places."""
     total = 0.0
     for k in range(places.size):
         total += p[places[k]]
@@ -49,7 +49,7 @@ def sum_at(p, places):  # type: ignore[no-untyped-def]
 
 @_fast
 def settle(damping, shift, y, p):  # type: ignore[no-untyped-def]
-    """Overwrite p by damping y + shift; return the sum of the absolute changes."""
+    """Overwrite p with damping y + shift; return the sum of the absolute changes."""
     change = 0.0
     for k in range(p.size):
         rank = damping * y[k] + shift  # L2
@@ -60,7 +60,7 @@ def settle(damping, shift, y, p):  # type: ignore[no-untyped-def]
 
 @_fast
 def settle_and_send(damping, shift, y, p, inverse, sent):  # type: ignore[no-untyped-def]
-    """Do as `settle`, and write what nodes send along an edge; return also the ranks of those without one."""
+    """As `settle`, and write what nodes send along an edge; return also the ranks of dangling nodes."""
     change, lost = 0.0, 0.0
     for k in range(p.size):
         rank = damping * y[k] + shift  # L2
@@ -83,7 +83,7 @@ def copy(x, out):  # type: ignore[no-untyped-def]
 
 @_fast
 def precondition(r, inverse_diagonal, z):  # type: ignore[no-untyped-def]
-    """Overwrite z by the inverse diagonal times r; return the sum of the products of r and z."""
+    """Overwrite z with the inverse diagonal times r; return the inner product of r and z."""
     total = 0.0
     for k in range(r.size):
         value = r[k] * inverse_diagonal[k]
@@ -94,7 +94,7 @@ def precondition(r, inverse_diagonal, z):  # type: ignore[no-untyped-def]
 
 @_fast
 def dot(x, y):  # type: ignore[no-untyped-def]
-    """Return the sum of the products of the entries of x and y."""
+    """Return the inner product of x and y."""
     total = 0.0
     for k in range(x.size):
         total += x[k] * y[k]
@@ -103,7 +103,7 @@ def dot(x, y):  # type: ignore[no-untyped-def]
 
 @_fast
 def step(alpha, p, q, x, r):  # type: ignore[no-untyped-def]
-    """Overwrite x by x + alpha p and r by r - alpha q; return the sum of the squares of the new r."""
+    """Overwrite x with x + alpha p and r with r - alpha q; return the squared norm of the new r."""
     total = 0.0
     for k in range(x.size):
         x[k] += alpha * p[k]

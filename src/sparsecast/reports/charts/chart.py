@@ -1,4 +1,4 @@
-"""What all charts share: colours, axes, tooltips, and the files that they are drawn into.
+"""Shared parts of all charts: colours, axes, tooltips, and files.
 
 A chart is a function that returns a `Chart`: a specification in Vega-Lite (Satyanarayan, Moritz,
 Wongsuphasawat and Heer, 2017), whose data are rows of numbers. Nothing else draws.
@@ -20,10 +20,10 @@ from sparsecast.system.files import replacement
 
 Spec = dict[str, Any]
 
-#: Told apart by the colour-blind: Okabe and Ito (2008), and two more where a chart has as many formats.
+#: Colours for the colour-blind: Okabe and Ito (2008), and two more for charts with many formats.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#B8A800", "#777777", "#7B4FA3")
 
-#: Beside the colours, for those who see none.
+#: Shapes, in addition to the colours.
 _SHAPES = (
     "circle",
     "square",
@@ -35,22 +35,25 @@ _SHAPES = (
     "triangle-right",
 )
 
-#: Of lines that explain a chart: an axis of equality, a cache, a roof.
+#: Colour of explanatory lines: an axis of equality, a cache, a roof.
 GREY = "#6E6E6E"
 
-#: Kinds of files that a chart is drawn into.
+#: Types of files of charts.
 FILE_TYPES = (".png", ".svg", ".pdf")
 
 #: Sizes of a chart without its axes, in pixels, and of a line of a chart with names.
 WIDTH, HEIGHT, LINE = 560, 300, 26
 
-#: Letters of a line of a title, pixels of one of its letters, and of a file for each pixel of a chart.
+#: Letters of a line of a title, pixels of one of its letters, and pixels of a file per pixel of a chart.
 _TITLE_LETTERS, _LETTER, _SCALE = 90, 7, 2.0
 
-#: Quantities whose largest is so many times the smallest have a logarithmic axis.
+#: Greatest number of powers of ten with a tick on a logarithmic axis: hundreds take seconds to draw.
+_MOST_POWERS = 15
+
+#: Least ratio of largest to smallest for a logarithmic axis.
 _WIDE = 8.0
 
-#: Pixels that a logarithmic axis goes on beyond the first and last mark, which would be cut otherwise.
+#: Pixels of a logarithmic axis beyond the first and last mark, which would otherwise be cut.
 _PADDING = 8
 
 #: The label of a number on an axis.
@@ -81,7 +84,7 @@ _CONFIG: Spec = {
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A chart, with what it shows in words; a notebook draws it where vl-convert is installed."""
+    """A chart with its caption; a notebook draws it if vl-convert is installed."""
 
     name: str
     caption: str
@@ -105,13 +108,7 @@ def svg(chart: Chart) -> str:
 
 
 def refuse_undrawable(path: Path) -> None:
-    """Raise if no chart can be drawn into a file of this name: before anything is measured for it.
-
-    Raises
-    ------
-    InputError
-        If vl-convert is missing, or writes no files of that kind.
-    """
+    """Refuse a file that no chart can be drawn into, before anything is measured for it."""
     if path.suffix not in FILE_TYPES:
         raise InputError(f"figure {path}: expected a name that ends in {', '.join(FILE_TYPES)}; name it so")
     refuse_missing(f"figure {path}", {"vl-convert-python": "vl_convert"})
@@ -128,13 +125,7 @@ def refuse_missing(what: str, packages: dict[str, str]) -> None:
 
 
 def render(chart: Chart, title: str, path: Path) -> None:
-    """Draw a chart under a title into a file of FILE_TYPES.
-
-    Raises
-    ------
-    InputError
-        If the file is of no such kind, or cannot be written.
-    """
+    """Draw a chart under a title into a file of FILE_TYPES."""
     import vl_convert
 
     refuse_undrawable(path)
@@ -149,7 +140,7 @@ def render(chart: Chart, title: str, path: Path) -> None:
 
 
 def write_bytes(data: bytes, path: Path) -> None:
-    """Write a file as a whole; an InputError says that the system does not let it be written."""
+    """Write a whole file; an InputError says that it cannot be written."""
     try:
         with replacement(path) as place:
             place.write_bytes(data)
@@ -171,12 +162,12 @@ def titled(chart: Chart) -> Spec:
 
 
 def panels(name: str, caption: str, charts: Sequence[Chart], columns: int) -> Chart:
-    """Return charts of the same things beside and below each other, each under its caption."""
+    """Return similar charts in columns, each under its caption."""
     return Chart(name, caption, {"concat": [titled(chart) for chart in charts], "columns": columns})
 
 
 def beside(name: str, *columns: Sequence[Chart]) -> Chart:
-    """Return columns of charts of different things, each chart with its caption and its own colours."""
+    """Return columns of different charts, each with its caption and its own colours."""
     resolve = {"scale": dict.fromkeys(("color", "shape", "strokeDash"), "independent")}
     parts = [{"vconcat": [titled(chart) for chart in charts], "resolve": resolve} for charts in columns]
     return Chart(name, "", {"hconcat": parts, "resolve": resolve})
@@ -190,9 +181,9 @@ def axis(
     *,
     is_log: bool | None = None,
 ) -> Spec:
-    """Return the encoding of numbers along an axis: from 0, or logarithmic where the values are far apart.
+    """Return the encoding of numbers along an axis: from 0, or logarithmic for a large ratio.
 
-    Its labels have SI prefixes, and the unit behind them.
+    Its labels have SI prefixes, and the unit after them.
     """
     positive = [value for value in values if value is not None and value > 0]
     if is_log is None:
@@ -210,7 +201,7 @@ def axis(
 
 
 def _ticks(least: float, most: float) -> list[float]:
-    """Return the ticks of a logarithmic axis: powers of ten, and some between them where these are few."""
+    """Return the ticks of a logarithmic axis: powers of ten, and some between them if these are few."""
     decades = math.log10(most / least)
     digits = (
         tuple(range(1, 10))
@@ -224,11 +215,12 @@ def _ticks(least: float, most: float) -> list[float]:
         else (1,)
     )
     first, last = math.floor(math.log10(least)), math.ceil(math.log10(most))
-    return [float(f"{digit}e{power}") for power in range(first, last + 1) for digit in digits]
+    step = max(1, math.ceil((last - first) / _MOST_POWERS)) if len(digits) == 1 else 1
+    return [float(f"{digit}e{power}") for power in range(first, last + 1, step) for digit in digits]
 
 
 def log_from_0(field: str, title: str, most: int) -> Spec:
-    """Return the encoding of counts that may be 0 along an axis: logarithmic where they are many."""
+    """Return the encoding of counts from 0 along an axis: logarithmic if they are large."""
     encoding = axis(field, title)
     encoding["axis"]["tickMinStep"] = 1
     if most > 2 * _WIDE:
@@ -239,7 +231,7 @@ def log_from_0(field: str, title: str, most: int) -> Spec:
 
 
 def counts_axis(field: str, title: str, counts: Iterable[int]) -> Spec:
-    """Return the encoding of numbers of ranks, products and the like: powers of 2, each number named."""
+    """Return the encoding of numbers of ranks, products and the like: powers of 2, each number labelled."""
     named = sorted(set(counts))
     shown = named[:: math.ceil(len(named) / 12)]
     scale = (
@@ -249,13 +241,13 @@ def counts_axis(field: str, title: str, counts: Iterable[int]) -> Spec:
     return {"field": field, "type": "quantitative", "title": title, "scale": scale, "axis": ticks}
 
 
-def look(field: str, names: Iterable[str], title: str | None = None, known: Sequence[str] = ()) -> Spec:
-    """Return the encodings that tell things apart: a colour and a shape for each of their names.
+def look(field: str, names: Iterable[str], title: str | None = None, fixed: Sequence[str] = ()) -> Spec:
+    """Return the encodings of names: a colour and a shape for each.
 
-    `known` names come first in the order of colours, whether they are shown or not; `names` may repeat.
+    `fixed` names come first in the order of colours, shown or not; `names` may repeat.
     """
     shown = list(dict.fromkeys(names))
-    places = [k for name in shown for k, other in enumerate(dict.fromkeys((*known, *shown))) if other == name]
+    places = [k for name in shown for k, other in enumerate(dict.fromkeys((*fixed, *shown))) if other == name]
     shared = {"field": field, "type": "nominal", "title": title}
     return {
         channel: {**shared, "scale": {"domain": shown, "range": [range_[k % len(range_)] for k in places]}}
@@ -269,7 +261,7 @@ def format_look(names: Iterable[str]) -> Spec:
 
 
 def tooltip(texts: Mapping[str, str], **numbers: str) -> list[Spec]:
-    """Return the encoding of a tooltip: what each field is called; numbers have three digits."""
+    """Return the encoding of a tooltip with the names of its fields; numbers have three digits."""
     return [
         *({"field": field, "title": title} for field, title in texts.items()),
         *(
@@ -280,6 +272,6 @@ def tooltip(texts: Mapping[str, str], **numbers: str) -> list[Spec]:
 
 
 def zoom() -> list[Spec]:
-    """Return what lets a reader move and zoom a chart: by the wheel with Ctrl, else nobody could scroll."""
+    """Return the parameters to move and zoom a chart: by the wheel with Ctrl, so that pages can scroll."""
     select = {"type": "interval", "zoom": "wheel![event.ctrlKey]"}
     return [{"name": "zoom", "select": select, "bind": "scales"}]

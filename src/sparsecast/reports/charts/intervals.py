@@ -1,4 +1,4 @@
-"""Charts of values with their intervals, a line for each thing: times of formats, of machines, of ranks."""
+"""Charts of values with their intervals, one per line: times of formats, of machines, of ranks."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from sparsecast.reports.charts.chart import LINE, WIDTH, Chart, Spec, axis, form
 from sparsecast.results.cluster import MeasuredProduct
 from sparsecast.results.comparison import ComparedMachine
 
-#: Lines that fit on a page: of a longer chart nobody can read a line.
+#: Greatest number of readable lines on a page.
 _MOST_LINES = 400
 
-#: Where the title and the axis of a panel leave least of it.
+#: Limits of titles and axes of panels.
 _LEAST_HEIGHT = 60
 
-#: Of forecast and measured, and of what else rows may be.
+#: Shapes of forecast, measured and other values.
 _SHAPES = ("circle", "diamond", "square")
 
 Row = dict[str, Any]
 
 
 class Timed(Protocol):
-    """What has a time with the ends of an interval, such as a Forecast."""
+    """A time with the ends of an interval, such as a Forecast."""
 
     @property
     def time_s(self) -> float: ...
@@ -38,14 +38,14 @@ class Timed(Protocol):
 
 
 def row(label: str, group: str, what: str, value: float | None, low: float | None, high: float | None) -> Row:
-    """Return a mark: `what` it is tells its shape, `group` its colour."""
+    """Return a mark: `what` gives its shape, `group` its colour."""
     return {"label": label, "format": group, "what": what, "value": value, "low": low, "high": high}
 
 
 def forecast_rows(items: Iterable[Forecast], measured: Mapping[str, Record] | None = None) -> list[Row]:
     """Return the rows of Forecasts, the fastest first, and of what was `measured` of each format.
 
-    What a probe measured is measured: its interval is the noise.
+    The value of a probe counts as measured, with the noise as its interval.
     """
     ordered = sorted(items, key=lambda item: item.time_s)
     labels = _labels([item.candidate for item in ordered])
@@ -63,7 +63,7 @@ def forecast_rows(items: Iterable[Forecast], measured: Mapping[str, Record] | No
 
 
 def measured_rows(records: Iterable[Record], expected: Mapping[Candidate, Forecast]) -> list[Row]:
-    """Return the rows of measurements, the fastest first, with the Forecasts that there are."""
+    """Return the rows of measurements, the fastest first, with their Forecasts."""
     ordered = sorted(records, key=lambda record: record.time_s)
     labels = _labels([record.candidate for record in ordered])
     rows = []
@@ -89,7 +89,7 @@ def rank_rows(
 
 
 def machine_rows(compared: Iterable[ComparedMachine], matrix: str) -> list[Row]:
-    """Return the rows of a matrix on several machines, in their order."""
+    """Return the rows of a matrix on several machines, in order."""
     return [
         row(f"{m.machine}, {m.format.upper()}", m.machine, "forecast", m.time_s, m.low_s, m.high_s)
         for m in compared
@@ -100,7 +100,7 @@ def machine_rows(compared: Iterable[ComparedMachine], matrix: str) -> list[Row]:
 def _pair(
     label: str, group: str, forecast: Timed | None, record: Record | DistributedRecord | None
 ) -> list[Row]:
-    """Return the rows of a forecast and of a measurement, where there are such."""
+    """Return the rows of a forecast and of a measurement, if there are any."""
     rows = []
     if forecast is not None:
         rows.append(row(label, group, "forecast", forecast.time_s, forecast.low_s, forecast.high_s))
@@ -112,7 +112,7 @@ def _pair(
 
 
 def _labels(candidates: Sequence[Candidate]) -> list[str]:
-    """Return format and kernel of each, with its parameters where these alone tell it from another."""
+    """Return format and kernel of each, with parameters if only these distinguish it from another."""
     counts = Counter((candidate.format, candidate.kernel) for candidate in candidates)
     return [
         ", ".join(
@@ -131,7 +131,7 @@ def _labels(candidates: Sequence[Candidate]) -> list[str]:
 
 
 def refuse_many(lines: int) -> None:
-    """Raise if a chart would have more lines than anybody can read."""
+    """Refuse a chart with more lines than can be read."""
     if lines > _MOST_LINES:
         raise InputError(
             f"a figure would show {lines:,} lines: expected at most {_MOST_LINES}; ask for fewer matrices"
@@ -139,13 +139,7 @@ def refuse_many(lines: int) -> None:
 
 
 def times(rows_of: Mapping[str, Sequence[Row]], title: str) -> Chart:
-    """Return the chart of a figure: a panel for each matrix, with the seconds of its rows.
-
-    Raises
-    ------
-    InputError
-        If there is nothing to show, or too much.
-    """
+    """Return the chart of a figure: a panel for each matrix, with the seconds of its rows."""
     shown = {name: rows for name, rows in rows_of.items() if rows}
     if not shown:
         raise InputError("a figure would show nothing: expected a time; ask for other formats")
@@ -163,7 +157,7 @@ def intervals(
     texts: Mapping[str, str] | None = None,
     **numbers: str,
 ) -> Chart:
-    """Return values along an axis, each with a bar from the low to the high end of its interval.
+    """Return values along an axis, each with a bar for its interval.
 
     Parameters
     ----------
@@ -172,17 +166,20 @@ def intervals(
     title, unit : str
         Of the axis.
     texts, **numbers : mapping of str to str, and str
-        Further fields of the rows that a tooltip shows, with what they are called.
+        Further fields of the rows in a tooltip, with their names.
     """
     y: Spec = {"field": "label", "type": "nominal", "sort": None, "title": None}
     kinds = sorted({row["what"] for row in rows})
     labels = dict.fromkeys(row["label"] for row in rows)
     values = [number for row in rows for number in (row["value"], row["low"], row["high"])]
     groups = [row["format"] for row in rows]
-    known = {group.lower() for group in groups} <= set(FORMATS.names())
+    are_formats = {group.lower() for group in groups} <= set(FORMATS.names())
     encoding = {
         "y": y,
-        "color": {**(format_look(groups) if known else look("format", groups))["color"], "legend": None},
+        "color": {
+            **(format_look(groups) if are_formats else look("format", groups))["color"],
+            "legend": None,
+        },
         "tooltip": tooltip(
             {"label": "name", "what": "kind", **(texts or {})},
             value=f"{title}, {unit}" if unit else title,

@@ -1,4 +1,4 @@
-"""Charts of a matrix: where its entries are, in row blocks or parts of ranks, its rows and its diagonals.
+"""Charts of a matrix: its entries, in row blocks or parts of ranks, its row lengths and its diagonals.
 
 The entries are an image of some hundred points, whatever the size of the matrix.
 """
@@ -36,23 +36,23 @@ from sparsecast.results.plan import PlannedBlock
 #: Points along the longer side, and the least along the shorter one.
 _POINTS, _LEAST_POINTS = 480, 16
 
-#: Pixels of the longer side of a chart of entries, and the fewest of the shorter one.
-#: Then the height of a distribution.
+#: Pixels of the longer side of a chart of entries, the least of the shorter one, and the height of a
+#: distribution.
 _PIXELS, _LEAST_PIXELS, _LOW = 380, 60, 140
 
-#: Entries that are looked at together, so that a large matrix takes little memory beside itself.
+#: Entries per piece, so that a large matrix needs little additional memory.
 _PIECE = 1 << 21
 
-#: The faintest point with an entry, of 255, and the colour of entries: told from those of formats.
+#: Opacity of the faintest point with an entry, of 255, and the colour of entries, unlike those of formats.
 _FAINTEST, _DARK = 130, "#141414"
 
 #: Colours of the parts of ranks in turn, and of entries that need x of another rank: darker than all.
 _PARTS, _REMOTE = (COLOURS[0], COLOURS[5], COLOURS[2]), "#000000"
 
-#: Bars of a distribution, twice as many where each is of one number.
+#: Bars of a distribution; twice as many if each is a single number.
 _BARS = 60
 
-#: Rows of a drawn matrix of the gallery at most: each entry is still told from its neighbours.
+#: Greatest number of rows of a drawn gallery matrix, so that single entries are visible.
 _GALLERY_ROWS = 400
 
 _COLUMNS = 3
@@ -77,7 +77,7 @@ class Pattern:
     def image(self, colours: Sequence[str]) -> str:
         """Return the grid as a PNG in a data URL, transparent where there is no entry.
 
-        A point has the colour of the kind that most of its entries are of, the darker the more there are.
+        A point has the colour of the most frequent kind of its entries, darker for more entries.
         """
         entries = self.counts.sum(axis=2)
         shade = np.log1p(entries) / np.log1p(max(1, int(entries.max(initial=0))))
@@ -104,10 +104,10 @@ def _png(pixels: NDArray[np.uint8]) -> bytes:
 
 
 def pattern_of(A: csr_array[Any], partition: Partition | None = None) -> Pattern:
-    """Return where the entries are: one pass over them, in pieces.
+    """Return the places of the entries: one pass over them, in pieces.
 
-    With a partition they are in its order, and of these kinds: the rank that has entry and x, in turn of
-    the colours; or, last, entries whose x another rank has.
+    With a partition they are in its order. Their kind is the rank that has entry and x, in turn of the
+    colours, or, last, entries whose x is on another rank.
     """
     rows, cols = A.shape
     longer = max(rows, cols, 1)
@@ -125,7 +125,7 @@ def pattern_of(A: csr_array[Any], partition: Partition | None = None) -> Pattern
 
 
 def _pieces(A: csr_array[Any]) -> Iterator[tuple[NDArray[np.int64], NDArray[Any]]]:
-    """Give the rows and columns of the entries, some at a time."""
+    """Yield the rows and columns of the entries, piece by piece."""
     indptr, rows = A.indptr, A.shape[0]
     inner = np.unique(np.searchsorted(indptr, np.arange(_PIECE, int(indptr[-1]), _PIECE))).tolist()
     for first, last in pairwise((0, *(row for row in inner if 0 < row < rows), rows)):
@@ -154,7 +154,7 @@ def _kinds(partition: Partition, row: NDArray[np.int64], col: NDArray[Any]) -> N
 
 
 def pattern(shown: Pattern, blocks: Sequence[PlannedBlock] = (), colours: Sequence[str] = (_DARK,)) -> Chart:
-    """Return the entries of a matrix, and behind them the row blocks of a plan in the colours of formats."""
+    """Return the entries of a matrix, on the row blocks of a plan in the colours of formats."""
     rows, cols = max(1, shown.rows), max(1, shown.cols)
     scale = _PIXELS / max(rows, cols)
     width, height = (max(_LEAST_PIXELS, round(scale * count)) for count in (cols, rows))
@@ -210,12 +210,12 @@ def partitions(A: csr_array[Any], several: Sequence[Partition]) -> Chart:
 
 
 def structure(A: csr_array[Any]) -> Chart:
-    """Return the entries of a matrix, its row lengths and its diagonals beside each other."""
+    """Return the entries of a matrix, its row lengths and its diagonals side by side."""
     return beside("structure", [pattern(pattern_of(A))], [row_lengths(A), diagonals(A)])
 
 
 def row_lengths(A: csr_array[Any]) -> Chart:
-    """Return how many rows have which length: a bar each where these are few, else bars that grow with it."""
+    """Return the number of rows of each length: one bar per length if these are few, else growing bars."""
     lengths = np.diff(A.indptr).astype(np.int64)
     longest, shortest = int(lengths.max(initial=0)), int(lengths.min(initial=0))
     edges = np.arange(shortest, longest + 2)
@@ -229,7 +229,7 @@ def row_lengths(A: csr_array[Any]) -> Chart:
 
 
 def diagonals(A: csr_array[Any]) -> Chart:
-    """Return how many entries are on which diagonal, some diagonals together where there are many."""
+    """Return the number of entries on each diagonal, or on several together if they are many."""
     first, last = 0, 0
     for row, col in _pieces(A):
         offsets = col.astype(np.int64) - row
@@ -245,7 +245,7 @@ def diagonals(A: csr_array[Any]) -> Chart:
 def _distribution(
     name: str, caption: str, x_title: str, y_title: str, edges: NDArray[np.int64], counts: NDArray[np.int64]
 ) -> Chart:
-    """Return integers that are counted from `edges[i]` to below `edges[i + 1]` as bars."""
+    """Return counts of integers from `edges[i]` to below `edges[i + 1]` as bars."""
     is_single = bool((np.diff(edges) == 1).all())
     is_growing = len(set(np.diff(edges).tolist())) > 1
     shift = 0.5 if is_single else 0.0
@@ -274,7 +274,7 @@ def _distribution(
 
 
 def gallery_patterns() -> Chart:
-    """Return the entries of all matrices of the gallery, made small, with their default parameters."""
+    """Return the entries of all gallery matrices with default parameters, but small."""
     charts = []
     for name in gallery_names():
         defaults = gallery_parameters(name)
@@ -285,7 +285,7 @@ def gallery_patterns() -> Chart:
 
 
 def _small(name: str, defaults: Mapping[str, int | None]) -> csr_array[Any]:
-    """Return a matrix of few rows: its first parameter is the largest power of two for that."""
+    """Return a gallery matrix of few rows: its first parameter is a power of two."""
     size, best = next(iter(defaults)), None
     for power in range(_GALLERY_ROWS.bit_length()):
         try:

@@ -1,4 +1,4 @@
-"""Charts of plans: the row blocks over the matrix, and what products cost with the conversion."""
+"""Charts of plans: the row blocks over the matrix, and the cost of products with the conversion."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from sparsecast.reports.charts.chart import (
 from sparsecast.reports.charts.patterns import pattern, pattern_of
 from sparsecast.results.plan import Placements, Plan, PlanCheck
 
-#: Points of a line over products, and the most products of the chart of break-even.
+#: Points of a line over products, and the greatest number of products in the chart of break-even.
 _POINTS, _MOST = 49, 1_000_000
 
 #: The colour of a plan of several formats.
@@ -37,12 +37,12 @@ Row = dict[str, Any]
 def plan(
     A: csr_array[Any], chosen: Plan, check: PlanCheck | None = None, placements: Placements | None = None
 ) -> Chart:
-    """Return the row blocks of a plan over the matrix, and the time of all products over their number."""
+    """Return the row blocks of a plan over the matrix, and the total time over the number of products."""
     return beside("plan", [pattern(pattern_of(A), chosen.blocks)], [totals(chosen, check, placements)])
 
 
 def totals(chosen: Plan, check: PlanCheck | None, placements: Placements | None) -> Chart:
-    """Return conversion and products over their number, the break-even, and what was measured."""
+    """Return conversion and products over their number, the break-even, and the measured times."""
     rows = _lines(chosen, check, placements)
     even = chosen.break_even_iterations if placements is None else placements.break_even_iterations
     even = even if even and even > 1 else None
@@ -99,7 +99,7 @@ def totals(chosen: Plan, check: PlanCheck | None, placements: Placements | None)
 
 
 def _lines(chosen: Plan, check: PlanCheck | None, placements: Placements | None) -> list[Row]:
-    """Return what each way takes before the first product and for each; plain CSR last, if it is another."""
+    """Return the time before the first product and per product of each way; plain CSR last, if different."""
     if placements is not None:
         rows = []
         for placement in placements.placements:

@@ -28,27 +28,23 @@ from sparsecast.reports.charts.chart import (
 )
 from sparsecast.system.texts import size
 
-#: Pixels of a chart beside another one.
+#: Pixels of a chart next to another one.
 _HALF = 440
 
-#: Roofs are named whose speeds differ by so much.
+#: Least ratio of the speeds of two named roofs.
 _APART = 1.4
 
-#: Of forecasts and measurements.
+#: Shapes of forecasts and measurements.
 _SHAPES = ("circle", "diamond")
 
 Row = dict[str, Any]
 
 
 def machine(profile: Profile) -> Chart:
-    """Return the bandwidths of a machine, and beside them what was measured on it.
+    """Return the bandwidths of a machine, next to its measured products.
 
-    Products are of the device, type and threads that most of its Records have.
-
-    Raises
-    ------
-    InputError
-        If it has neither.
+    The products have the device, type and threads of most Records. An InputError refuses a profile without
+    either.
     """
     charts = [bandwidths(profile)] if profile.bandwidths else []
     warm = [record for record in profile.records if record.regime == "warm" and record.traffic_bytes]
@@ -76,7 +72,7 @@ def _setting(candidate: Candidate) -> tuple[str, int, str]:
 
 
 def _ends(reads: Sequence[Bandwidth]) -> list[Bandwidth]:
-    """Return what bounds a product: the highest bandwidth of reads, and that of the most data."""
+    """Return the roofs of a product: the highest bandwidth of reads, and that of the largest data."""
     if not reads:
         return []
     most = max(reads, key=lambda read: read.bytes)
@@ -84,7 +80,7 @@ def _ends(reads: Sequence[Bandwidth]) -> list[Bandwidth]:
 
 
 def bandwidths(profile: Profile) -> Chart:
-    """Return the measured speed of each kind of stream over the bytes that it moves, with the caches."""
+    """Return the measured bandwidth of each kind over the bytes, with the caches."""
     rows: list[Row] = [
         {
             "stream": " ".join(filter(None, (b.device, threads_text(b.device, b.threads), b.kind))),
@@ -139,7 +135,7 @@ def point(candidate: Candidate, what: str, nnz: int, moved_bytes: float, time_s:
 
 
 def forecast_points(forecasts: Iterable[Forecast], measured: Mapping[str, Record], nnz: int) -> list[Row]:
-    """Return the points of Forecasts, and of what was measured of the same formats."""
+    """Return the points of Forecasts, and of measurements of the same formats."""
     points = []
     for forecast in forecasts:
         points.append(point(forecast.candidate, "forecast", nnz, forecast.bytes, forecast.time_s))
@@ -200,7 +196,7 @@ def roofline(points: Sequence[Row], roofs: Sequence[Bandwidth], caption: str, wi
 
 
 def _named(lines: Sequence[Row]) -> list[Row]:
-    """Return the right ends of those lines whose names do not lie upon each other, slow ones first."""
+    """Return the right ends of lines whose names do not overlap, slow ones first."""
     shown: list[Row] = []
     for end in sorted(lines[1::2], key=lambda line: float(line["speed"])):
         if not shown or end["speed"] > _APART * shown[-1]["speed"]:

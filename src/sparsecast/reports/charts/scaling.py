@@ -1,4 +1,4 @@
-"""The chart of the choice among products on many ranks: time over ranks, a line for each algorithm."""
+"""Chart of products on many ranks: time over ranks, a line for each algorithm."""
 
 from __future__ import annotations
 
@@ -9,18 +9,12 @@ from sparsecast.errors import InputError
 from sparsecast.reports.charts.chart import HEIGHT, WIDTH, Chart, Spec, axis, counts_axis, look, tooltip
 from sparsecast.results.cluster import ClusterChoice
 
-#: Lines stand beside each other by this factor, so that no interval hides another.
+#: Horizontal offset of lines, so that no interval hides another.
 _APART = 1.03
 
 
 def scaling(choices: Sequence[ClusterChoice]) -> Chart:
-    """Return the time of each algorithm over ranks, in the format and partition that is fastest there.
-
-    Raises
-    ------
-    InputError
-        If there is no choice.
-    """
+    """Return the time of each algorithm over ranks, in its fastest format and partition."""
     if not choices:
         raise InputError("a figure would show nothing: expected a forecast; ask for other ranks")
     rows = _rows(choices)

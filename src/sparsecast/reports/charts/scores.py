@@ -1,4 +1,4 @@
-"""Charts of an evaluation: forecasts against measurements, and what the models are worth."""
+"""Charts of an evaluation: forecasts against measurements, and the quality of the models."""
 
 from __future__ import annotations
 
@@ -24,23 +24,22 @@ from sparsecast.reports.charts.chart import (
 from sparsecast.reports.charts.intervals import intervals, row
 from sparsecast.results.evaluation import ErrorScore, Evaluation, EvaluationRow, ModelScore
 
-#: Pixels of a square chart alone, and of one among several; how many of these stand beside each other.
+#: Pixels of a square chart alone, and of one among several; number of columns.
 _SQUARE, _SMALL_SQUARE, _COLUMNS = 460, 280, 3
 
-#: More points than these make a page slow: then every second, third... is drawn, in the order of their times.
+#: Greatest number of points of a page; beyond it, every second, third... is drawn, in order of time.
 _MOST_POINTS = 2000
 
-#: Percent below which an error is drawn as this much, on a logarithmic axis.
+#: Least percentage of an error on a logarithmic axis.
 _LEAST_ERROR = 0.01
 
 _UNITS = {"time": "s", "energy": "J"}
 
 
 def noise_band(score: ModelScore) -> tuple[float | None, str]:
-    """Return by how much a perfect forecast would differ from the measurements, and where that is from.
+    """Return the expected difference of a perfect forecast from the measurements, and its origin.
 
-    90 % of what was measured again differed by less; without such measurements, the median noise of the
-    Records.
+    90 % of the repeated measurements differed by less; without such, it is the median noise of the Records.
     """
     if score.repeat_p90 is not None:
         return score.repeat_p90, "repeat noise, 90 %"
@@ -48,13 +47,7 @@ def noise_band(score: ModelScore) -> tuple[float | None, str]:
 
 
 def agreements(evaluation: Evaluation) -> Chart:
-    """Return a panel for each model, sorted from the least error, in the unit of what it forecasts.
-
-    Raises
-    ------
-    InputError
-        If no model has a forecast.
-    """
+    """Return a panel for each model, sorted by its error, in the unit of its forecasts."""
     charts = []
     for name, score in evaluation.models.items():
         chart = agreement([row for row in evaluation.rows if row.model == name], score, _SMALL_SQUARE)
@@ -144,7 +137,7 @@ def errors(name: str, caption: str, scores: Mapping[str, ErrorScore]) -> Chart:
 
 
 def regret(scores: Mapping[str, ModelScore]) -> Chart:
-    """Return what the choices of the models lose against the fastest measured format."""
+    """Return the loss of the models' choices against the fastest measured format."""
     values = [{"name": name, "regret": 100 * score.regret} for name, score in scores.items()]
     caption = (
         "Regret: how much longer the format takes that a model chooses than the fastest one, in the mean."
@@ -154,7 +147,7 @@ def regret(scores: Mapping[str, ModelScore]) -> Chart:
 
 
 def coverage(scores: Mapping[str, ModelScore]) -> Chart:
-    """Return the shares of the measurements that the intervals of the models hold."""
+    """Return the shares of the measurements within the intervals of the models."""
     values = [
         {"name": name, "held": 100 * score.coverage, "width": 100 * (score.mean_width or 0.0)}
         for name, score in scores.items()

@@ -1,4 +1,4 @@
-"""The chart of the cost of an application: the share of each loop, forecast and measured."""
+"""Chart of the cost of an application: the share of each loop, forecast and measured."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BAR = 22
 def shares(cost: ApplicationCost, run: ApplicationRun | None = None) -> Chart:
     """Return a bar for the share of each loop in the whole run, the largest forecast first.
 
-    Beside it stands what a `run` measured, where it timed the loop.
+    Next to it is the share in a `run`, if the loop was timed.
     """
     rows = _rows(cost, run)
     kinds = list(dict.fromkeys(row["what"] for row in rows))

@@ -1,1 +1,1 @@
-"""Pages for people: one HTML file each, which needs nothing else and no network."""
+"""Pages: single HTML files that need no other file and no network."""

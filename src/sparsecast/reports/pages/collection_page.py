@@ -1,4 +1,4 @@
-"""The page of a collection of matrices: how good the forecasts are, and where and why they are worst."""
+"""The page of a collection of matrices: the quality of the forecasts, and where and why they are worst."""
 
 from __future__ import annotations
 
@@ -44,15 +44,7 @@ _MATRIX_HEAD = (
 
 
 def collection_page(collection: CollectionReport, links: Mapping[str, str]) -> str:
-    """Return the page as HTML.
-
-    `links` are the relative addresses of the pages of its matrices, by name.
-
-    Raises
-    ------
-    InputError
-        If a library that draws it is missing.
-    """
+    """Return the page as HTML; `links` has the relative addresses of the pages of its matrices, by name."""
     score, machine = collection.evaluation.models.get(collection.model), collection.evaluation.profile
     first = next(iter(collection.reports.values()))
     return page(
@@ -121,12 +113,12 @@ def _answer(collection: CollectionReport, score: ModelScore | None) -> str:
 
 
 def _table(table: Table) -> dict[str, Any]:
-    """Return what a template shows of a table."""
+    """Return the variables of a template for a table."""
     return {"head": table.headings, "rows": table.cells(), "said": table.below}
 
 
 def _matrix_row(collection: CollectionReport, name: str) -> tuple[str, ...]:
-    """Return what the choice for a matrix comes to: held out of the fit where it was measured."""
+    """Return the row of a matrix: its choice, held out of the fit if it was measured."""
     report, rows = collection.reports[name], [row for row in collection.rows if row.matrix == name]
     about = report.structure
     size = f"{about.nnz:,}", f"{about.row_lengths.mean:.1f}"
@@ -149,7 +141,7 @@ def _matrix_row(collection: CollectionReport, name: str) -> tuple[str, ...]:
 
 
 def _explained(collection: CollectionReport, name: str, error: float, link: str) -> dict[str, Any]:
-    """Return what is known of why a matrix is forecast badly."""
+    """Return known reasons for the bad forecast of a matrix."""
     rows = sorted((row for row in collection.rows if row.matrix == name), key=lambda row: row.error)
     low, high = rows[0], rows[-1]
     held = [row.is_covered for row in rows if row.is_covered is not None]
@@ -173,7 +165,7 @@ def _error(row: EvaluationRow) -> str:
 
 
 def _rarity(rarity: Rarity) -> str:
-    """Return in a sentence in what a matrix is unusual."""
+    """Return a sentence on the unusual features of a matrix."""
     what = f"{rarity.trait[0].upper()}{rarity.trait[1:]}: {_number(rarity.value)}"
     end = f"{'at most' if rarity.is_large else 'at least'} {_number(rarity.end)}"
     if not rarity.beyond:
@@ -193,7 +185,7 @@ def _number(value: float) -> str:
 
 
 def _at_the_edge(report: MatrixReport) -> list[str]:
-    """Return a sentence if little decides whether a product finds its data in a cache."""
+    """Return a sentence if the data of a product hardly fit a cache, or hardly exceed it."""
     machine, threads = report.profile.machine, report.target.threads
     needed = int(report.target.format_bytes("csr", RowBlocks.of(report.structure))[0])
     levels = {cache.level: capacity(cache, threads) for cache in machine.product_caches if cache.level > 1}
@@ -206,7 +198,7 @@ def _at_the_edge(report: MatrixReport) -> list[str]:
 
 
 def _noisy(rows: Sequence[EvaluationRow], error: float) -> list[str]:
-    """Return a sentence if the measurements themselves differ by as much as half of the error."""
+    """Return a sentence if the measurements differ by as much as half of the error."""
     differences = [d for row in rows for d in (row.record.noise, row.repeat_difference) if d is not None]
     noise = float(np.median(differences)) if differences else 0.0
     if noise < abs(error) / 2:

@@ -15,19 +15,19 @@ from sparsecast.system import texts
 
 @dataclass(frozen=True)
 class MachineReport:
-    """What the page of a comparison is drawn from.
+    """Data of the page of a comparison.
 
     Attributes
     ----------
     matrices : sequence of str
-        As they were asked for.
+        As given by the user.
     rows : sequence of ComparedMachine
     refused : mapping of str to mapping of str to str
         Why a machine has no row, by matrix and machine.
     machines : mapping of str to str
-        What each profile holds, and where it is from.
+        Content and source of each profile.
     prices : mapping of str to float
-        Of an hour.
+        Per hour.
     products : int
     """
 
@@ -40,13 +40,7 @@ class MachineReport:
 
 
 def comparison_page(report: MachineReport) -> str:
-    """Return the page as HTML.
-
-    Raises
-    ------
-    InputError
-        If a library that draws it is missing.
-    """
+    """Return the page as HTML."""
     names = list(dict.fromkeys([*(row.matrix for row in report.rows), *report.refused]))
     drawn: list[Chart] = []
     sections = []
@@ -79,7 +73,7 @@ def comparison_page(report: MachineReport) -> str:
 
 
 def _answer(compared: Sequence[ComparedMachine]) -> str:
-    """Return in a sentence which machine is the fastest, and which may be as fast."""
+    """Return a sentence: the fastest machine, and those that may be as fast."""
     if not compared:
         return "No machine has a forecast."
     first = compared[0]
@@ -93,7 +87,7 @@ def _answer(compared: Sequence[ComparedMachine]) -> str:
 
 
 def _charts(compared: Sequence[ComparedMachine], place: str) -> list[Chart]:
-    """Return a chart for each quantity that at least one machine has."""
+    """Return a chart for each quantity of at least one machine."""
     values: dict[str, tuple[str, list[Row]]] = {
         "time": ("s", [_point(r, compared[0], r.time_s, r.low_s, r.high_s) for r in compared]),
         "energy": (
@@ -124,5 +118,5 @@ def _point(
 def _command(report: MachineReport) -> str:
     prices = [f"--price {shlex.quote(f'{name}={price:g}/h')}" for name, price in report.prices.items()]
     machines = f"--machines {shlex.quote(','.join(report.machines))}"
-    asked = [*map(shlex.quote, report.matrices), machines, f"--products {report.products}", *prices]
-    return f"sparsecast compare {' '.join(asked)}"
+    arguments = [*map(shlex.quote, report.matrices), machines, f"--products {report.products}", *prices]
+    return f"sparsecast compare {' '.join(arguments)}"

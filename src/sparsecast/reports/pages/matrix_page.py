@@ -1,4 +1,4 @@
-"""The page of one matrix: where it is slow, what the plan does about it, and how far to trust that."""
+"""The page of one matrix: where it is slow, the plan for it, and how reliable that is."""
 
 from __future__ import annotations
 
@@ -23,13 +23,7 @@ _BLOCKS_SHOWN = 40
 
 
 def matrix_page(report: MatrixReport) -> str:
-    """Return the page as HTML.
-
-    Raises
-    ------
-    InputError
-        If a library that draws it is missing.
-    """
+    """Return the page as HTML."""
     prediction, nnz, A = report.prediction, report.structure.nnz, report.problem.matrix
     shown = [
         patterns.pattern(patterns.pattern_of(A), report.plan.blocks if report.plan else ()),
@@ -79,7 +73,7 @@ def _forecasts(report: MatrixReport) -> Chart:
 
 
 def _forecast_table(report: MatrixReport) -> Table:
-    """Return the forecasts beside what was measured, and from which number of products each format pays."""
+    """Return the forecasts and measurements, with the number of products from which each format pays."""
     rows = [
         {
             "forecast": forecast,
@@ -121,7 +115,7 @@ def _pays_from(forecast: Forecast, prediction: Prediction) -> str:
 
 
 def machine_rows(report: MatrixReport) -> list[tuple[str, str]]:
-    """Return what the machine is."""
+    """Return the description of the machine."""
     machine = report.profile.machine
     caches = ", ".join(f"L{cache.level} {texts.size(cache.bytes)}" for cache in machine.caches)
     rows = [
@@ -139,11 +133,11 @@ def machine_rows(report: MatrixReport) -> list[tuple[str, str]]:
 
 
 def trust_rows(report: MatrixReport) -> list[tuple[str, str]]:
-    """Return how far to trust a report: the profile in four rows, then what is of the matrix."""
+    """Return the basis of a report: the profile in four rows, then the measurements of the matrix."""
     trust = report.trust
     fastest = report.prediction[0]
-    made = report.profile.machine.made
-    what = f"times of {made.like}, scaled by data sheets," if made else "measurements"
+    origin = report.profile.machine.made
+    what = f"times of {origin.like}, scaled by data sheets," if origin else "measurements"
     has_interval = fastest.low_s is not None and fastest.high_s is not None
     meant = f"meant to hold {100 * INTERVAL_SHARE:.0f} of 100 matrices that the model has not seen"
     return [
@@ -158,7 +152,7 @@ def trust_rows(report: MatrixReport) -> list[tuple[str, str]]:
 
 
 def _measured_here(report: MatrixReport) -> str:
-    """Return what was measured of the matrix, and how much of it the intervals hold."""
+    """Return the measurements of the matrix, and the share of them in the intervals."""
     pairs = [(forecast, report.measured.get(forecast.candidate.format)) for forecast in report.prediction]
     held = [
         forecast.low_s <= record.time_s <= forecast.high_s
@@ -170,7 +164,7 @@ def _measured_here(report: MatrixReport) -> str:
 
 
 def _commands(report: MatrixReport) -> list[str]:
-    """Return the commands that print what the page shows."""
+    """Return the commands that print the content of the page."""
     source = report.problem.specification
     if source.startswith("file:"):
         source = source.removeprefix("file:").rpartition("?")[0]

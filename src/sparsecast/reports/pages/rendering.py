@@ -1,4 +1,4 @@
-"""Puts a page together: template, style, charts and the JavaScript that draws these again."""
+"""Assembles a page: template, style, charts, and the JavaScript that makes them interactive."""
 
 from __future__ import annotations
 
@@ -18,25 +18,19 @@ from sparsecast.system.version import VERSION
 if TYPE_CHECKING:
     from sparsecast.reports.charts.chart import Chart
 
-#: What draws a page: Python packages, and what they are imported as.
+#: Python packages that draw a page, with their modules.
 _LIBRARIES = {"jinja2": "jinja2", "vl-convert-python": "vl_convert"}
 
 
 def refuse_undrawable() -> None:
-    """Raise an InputError if a library that draws pages is missing: before anything else is done."""
+    """Refuse a page if a library is missing, before anything else is done."""
     refuse_missing("a page", _LIBRARIES)
 
 
 def page(template: str, charts: Sequence[Chart], **shown: Any) -> str:
     """Return a page that needs no other file and no network.
 
-    Parameters
-    ----------
-    template : str
-        Name of a template of this folder.
-    charts : sequence of Chart
-    **shown
-        What the template names.
+    `template` is the name of a template in this folder, and `shown` has its variables.
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
@@ -45,21 +39,21 @@ def page(template: str, charts: Sequence[Chart], **shown: Any) -> str:
         loader=PackageLoader(__package__, ""), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
     by_name = {
-        each.name: {
-            "name": each.name,
-            "caption": each.caption,
-            "svg": Markup(svg(each)),
-            "json": Markup(_json_within_script(each.complete())),
+        chart.name: {
+            "name": chart.name,
+            "caption": chart.caption,
+            "svg": Markup(svg(chart)),
+            "json": Markup(_json_within_script(chart.complete())),
         }
-        for each in charts
+        for chart in charts
     }
-    own = resources.files(__package__)
-    script = _libraries() + "\n" + own.joinpath("page.js").read_text(encoding="utf-8")
+    folder = resources.files(__package__)
+    script = _libraries() + "\n" + folder.joinpath("page.js").read_text(encoding="utf-8")
     rendered = environment.get_template(template).render(
         **shown,
         charts=by_name,
-        style=Markup(own.joinpath("page.css").read_text(encoding="utf-8")),
-        script=Markup(_code_within_script(script)),
+        style=Markup(folder.joinpath("page.css").read_text(encoding="utf-8")),
+        script=Markup(code_within_script(script)),
         version=VERSION,
         written_at=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
     )
@@ -67,21 +61,21 @@ def page(template: str, charts: Sequence[Chart], **shown: Any) -> str:
 
 
 def _json_within_script(spec: Any) -> str:
-    """Return JSON that cannot end the element that it stands in, nor begin a comment there."""
+    """Return JSON that neither ends its script element nor begins a comment in it."""
     return json.dumps(spec).replace("<", "\\u003c")
 
 
-def _code_within_script(code: str) -> str:
-    """Return JavaScript that cannot end the element that it stands in.
+def code_within_script(code: str) -> str:
+    """Return JavaScript that cannot end its script element.
 
-    Only the end tag itself is changed, which can stand in texts and regular expressions alone: a ``<`` before
-    another ``/`` may be an operator before an expression, or the end of one.
+    Only the end tag is changed, which can be in texts and regular expressions alone: other ``</`` may be an
+    operator before a regular expression, or the end of one.
     """
     return re.sub("</(?=script)", r"<\\/", code, flags=re.IGNORECASE)
 
 
 def _libraries() -> str:
-    """Return the JavaScript that draws charts, kept in the data folder: to bundle it takes seconds."""
+    """Return the JavaScript that draws charts, cached in the data folder: bundling it takes seconds."""
     path = storage.home() / "cache" / f"vega-{metadata.version('vl-convert-python')}.js"
     if path.exists():
         return path.read_text(encoding="utf-8")
@@ -99,23 +93,20 @@ def file_name(text: str) -> str:
 
 
 def file_names(names: Iterable[str]) -> dict[str, str]:
-    """Return for each name that of a file ending in .html; no two are alike, nor differ in case alone."""
-    found: dict[str, str] = {}
+    """Return for each name a file name ending in .html, distinct without regard to case."""
+    files: dict[str, str] = {}
     taken: set[str] = set()
     for name in names:
         stem = file_name(name)
         numbered = (f"{stem}-{number}" for number in count(2))
-        chosen = next(each for each in chain((stem,), numbered) if each.lower() not in taken)
+        chosen = next(candidate for candidate in chain((stem,), numbered) if candidate.lower() not in taken)
         taken.add(chosen.lower())
-        found[name] = f"{chosen}.html"
-    return found
+        files[name] = f"{chosen}.html"
+    return files
 
 
 def write(text: str, path: Path) -> int:
-    """Write a page, into a folder that is made if need be, and return its bytes.
-
-    An InputError says that the file cannot be written.
-    """
+    """Write a page, into its folder or a new one, and return its bytes; an InputError if that fails."""
     data = text.encode()
     if path.parent.parent.is_dir():
         path.parent.mkdir(exist_ok=True)

@@ -7,14 +7,13 @@ import re
 
 import pytest
 
-from sparsecast.devices.target import Target
+from sparsecast.devices.target import Target, whole_matrix
 from sparsecast.errors import InputError
 from sparsecast.features.analysis import structure
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.machines.machine import detect
 from sparsecast.matrices.gallery import gallery
-from sparsecast.planning.candidates import whole_matrix
 from sparsecast.records import DTYPES
 
 SETTING = Target("cpu", "float64", 32, 2)
