@@ -74,6 +74,16 @@ def test_a_dimension_out_of_time_is_as_much_faster_as_where_it_was_tested():
     assert refilled(speeds, 2048)[TWO][:, 0].tolist() == [3.0, 4.5, 4.5], "where nothing was tested, as fast"
 
 
+def test_as_printed_a_dimension_that_was_not_tested_is_left_out():
+    speeds = {Point(TWO, 512, 29): 4.0, Point(TWO, 1024, 29): 8.0, Point(FOUR, 512, 29): 3.0}
+    printed, ours = figures(speeds, 4096, as_printed=True), figures(speeds, 4096)
+    assert printed.blocked_median_mflops == 4.0, "the median of 3, 4 and 8"
+    assert ours.blocked_median_mflops == 6.0, "the median of 4, 8, 8, 8 and 3, 6, 6, 6"
+    assert printed.blocked_max_mflops == ours.blocked_max_mflops == 8.0
+    whole = whole_speeds(lambda series, d, k: 1000.0 * series.block[0] + k + d)
+    assert figures(whole, as_printed=True) == figures(whole)
+
+
 def test_a_maximum_was_reached_and_a_dimension_that_none_was_tested_at_is_refilled():
     speeds = {Point(UNBLOCKED, 512, 29): 1.0, Point(UNBLOCKED, 2048, 29): 4.0, Point(TWO, 512, 29): 3.0}
     speeds |= {Point(FOUR, 512, 29): 1.0, Point(FOUR, 1024, 29): 2.0}

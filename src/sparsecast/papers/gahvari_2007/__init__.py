@@ -4,6 +4,7 @@ What differs from the print, and why:
 
 - Dimensions that the time limit cuts are refilled by how the speed of the series that were measured there
   changes; the paper leaves them out, and the median then leans towards small problems (`summary.py`).
+  `bench` shows the medians as printed too.
 - The estimator is asked before every dimension, with the trials of the one before. The paper asks it once,
   with trials at threshold dimensions that it leaves open how to find (`estimator.py`).
 - Symmetric matrices of which one triangle is stored are added; the paper leaves them to future work.

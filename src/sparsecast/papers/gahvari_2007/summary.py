@@ -72,7 +72,7 @@ def speeds_of(records: Iterable[Record], suite: str = SUITE) -> dict[Point, floa
     return {Point.named(r.matrix): 1e3 * r.gflops for r in records if r.suite == suite}
 
 
-def refilled(speeds: Speeds, end: int = 0) -> dict[Series, NDArray[np.float64]]:
+def refilled(speeds: Speeds, end: int = 0, *, as_printed: bool = False) -> dict[Series, NDArray[np.float64]]:
     """Return the speeds of each series at all dimensions and all non-zeros a row.
 
     Values of non-zeros a row that were cut are refilled as in section IV: from one that was tested by
@@ -81,7 +81,8 @@ def refilled(speeds: Speeds, end: int = 0) -> dict[Series, NDArray[np.float64]]:
     and as fast where there are none: speed levels off, as the paper says. It leaves such dimensions out, but
     then the median leans towards small problems the more, the more dimensions are cut.
 
-    `end` is the largest dimension of the range, by default the largest that was measured.
+    `end` is the largest dimension of the range, by default the largest that was measured. With `as_printed`,
+    dimensions that were not tested stay NaN.
 
     Returns
     -------
@@ -101,6 +102,8 @@ def refilled(speeds: Speeds, end: int = 0) -> dict[Series, NDArray[np.float64]]:
         known = np.isfinite(values)
         if known.any():
             values[:] = np.interp(NNZ_PER_ROW, np.array(NNZ_PER_ROW)[known], values[known])
+    if as_printed:
+        return dict(zip(series, grid, strict=True))
     middle = grid[:, :, NNZ_PER_ROW.index(MIDDLE)]
     growths = middle[:, 1:] / middle[:, :-1]
     for place, of_series in enumerate(growths.T, 1):
@@ -111,9 +114,12 @@ def refilled(speeds: Speeds, end: int = 0) -> dict[Series, NDArray[np.float64]]:
     return {name: values[np.isfinite(values[:, 0])] for name, values in zip(series, grid, strict=True)}
 
 
-def figures(speeds: Speeds, end: int = 0) -> Summary:
-    """Return the figures: measured maxima, and medians after refilling up to dimension `end`."""
-    filled = refilled(speeds, end)
+def figures(speeds: Speeds, end: int = 0, *, as_printed: bool = False) -> Summary:
+    """Return the figures: measured maxima, and medians after refilling up to dimension `end`.
+
+    With `as_printed`, medians leave out the dimensions that were not tested, as section IV does.
+    """
+    filled = refilled(speeds, end, as_printed=as_printed)
     kinds = {
         "unblocked": {UNBLOCKED},
         "symmetric": {SYMMETRIC},
@@ -125,7 +131,7 @@ def figures(speeds: Speeds, end: int = 0) -> Summary:
         if of_kind:
             # A maximum was reached: a refilled speed may be higher where speed grows with the dimension.
             values[f"{kind}_max_mflops"] = max(speeds[point] for point in speeds if point.series in wanted)
-            values[f"{kind}_median_mflops"] = float(np.median(np.concatenate(of_kind)))
+            values[f"{kind}_median_mflops"] = float(np.nanmedian(np.concatenate(of_kind)))
     return Summary(**values)
 
 
@@ -234,6 +240,11 @@ class Rating:
     def figures(self) -> Summary:
         """Maxima and medians."""
         return figures(self.speeds, self.range_end)
+
+    @cached_property
+    def figures_as_printed(self) -> Summary:
+        """Maxima and medians without refilled dimensions, as the paper computes them."""
+        return figures(self.speeds, as_printed=True)
 
     @cached_property
     def errors(self) -> dict[str, float | None]:
