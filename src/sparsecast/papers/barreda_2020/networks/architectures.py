@@ -125,7 +125,9 @@ def built(architecture: Architecture, seed: int = 0) -> BlockNetwork:
             "blocks": nn.Sequential(*layers, nn.Flatten()),
             "dense": nn.Sequential(*dense, nn.Linear(width, 1)),
         }
-        if architecture.channels == 1:  # the paper's: Glorot's weights, biases of 0
+        if (
+            architecture.channels == 1 and not architecture.logarithm
+        ):  # the paper's: Glorot's weights, biases of 0
             for layer in (*parts["blocks"], *parts["dense"]):
                 if hasattr(layer, "weight"):
                     nn.init.xavier_uniform_(layer.weight)
