@@ -1,6 +1,7 @@
 """The experiment of Guo, Wang and Chen (2014): how far the times of their models are off.
 
-    python examples/guo_2014.py [--profile NAME|PATH] [--threads N] [--figure FILE] [MATRIX...]
+    python examples/guo_2014.py [--profile NAME|PATH] [--threads N] [--device NAME]
+        [--dtype NAME] [--figure FILE] [MATRIX...]
     python examples/guo_2014.py --published TABLE.csv [--figure FILE]
 
 The first form fits the models to the paper's benchmark matrices, as they were measured on a machine. It
@@ -27,9 +28,10 @@ from statistics import fmean
 
 import sparsecast as sc
 from sparsecast.api.matrices import read_matrix
-from sparsecast.api.targets import calibrated_profile, model_records, stored_target
+from sparsecast.api.targets import calibrated_profile, model_records, require_own
 from sparsecast.benchmark.published import published_profiles
 from sparsecast.devices.naming import machine_of
+from sparsecast.devices.target import Target
 from sparsecast.errors import InputError, ProfileError, SparsecastError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
@@ -154,14 +156,15 @@ def errors_chart(errors: dict[str, tuple[int, float, float]]) -> Chart:
     return Chart("errors", "Mean errors; the paper: figure 17.", spec)
 
 
-def here(profile: Profile, threads: int | None, matrices: list[str]) -> dict[str, list[Tried]]:
+def here(profile: Profile, target: Target, device: str, matrices: list[str]) -> dict[str, list[Tried]]:
     """Try the models on matrices measured here, or on the gallery matrices of a profile."""
-    target = stored_target(profile.machine, "float64", threads)
     records = model_records(profile, target)
     if matrices:
+        require_own(profile.name, machine_of(device))
+        asked = {"threads": target.threads, "dtype": target.dtype, "device": device}
         measured = []
         for problem in map(read_matrix, matrices):
-            found = sc.measure(problem, threads=target.threads, dtype="float64", keeps=False)
+            found = sc.measure(problem, **asked, keeps=False)
             measured += [(record, problem.structure) for record in found]
     else:
         own = [r for r in records if r.suite == HELD_OUT_SUITE and r.regime == "warm"]
@@ -169,14 +172,14 @@ def here(profile: Profile, threads: int | None, matrices: list[str]) -> dict[str
     return {profile.name: show(profile.name, TrainingSet.of(profile, records), measured)}
 
 
-def measured_profile(threads: int | None) -> Profile:
+def measured_profile(threads: int | None, device: str, dtype: str) -> Profile:
     """Return this machine's profile with the paper's benchmark matrices; they are measured if it has none."""
-    profile = calibrated_profile(machine_of("cpu"))
-    records = model_records(profile, stored_target(profile.machine, "float64", threads))
+    profile = calibrated_profile(machine_of(device))
+    records = model_records(profile, Target.on(profile.machine, dtype, threads))
     if any(record.suite == "entry strips" for record in records):
         return profile
     print("This machine has no times of the paper's matrices: measuring them for 60 s", file=sys.stderr)
-    return sc.calibrate(60.0, threads=threads, dtype="float64", suites=["guo"])
+    return sc.calibrate(60.0, threads=threads, dtype=dtype, device=device, suites=["guo"])
 
 
 def published(table: Path) -> dict[str, list[Tried]]:
@@ -207,6 +210,8 @@ def main() -> int:
     parser.add_argument("matrices", nargs="*", metavar="MATRIX")
     parser.add_argument("--profile")
     parser.add_argument("--threads", type=int)
+    parser.add_argument("--device", default="cpu", help="where MATRIX is measured")
+    parser.add_argument("--dtype", default="float64", help="the paper: float32")
     parser.add_argument("--published", type=Path, metavar="TABLE.csv")
     parser.add_argument("--figure", type=Path, metavar="FILE", help="draw times and errors")
     asked = parser.parse_args()
@@ -216,8 +221,13 @@ def main() -> int:
         if asked.published:
             shown = published(asked.published)
         else:
-            profile = sc.profile(asked.profile) if asked.profile else measured_profile(asked.threads)
-            shown = here(profile, asked.threads, asked.matrices)
+            profile = (
+                sc.profile(asked.profile)
+                if asked.profile
+                else measured_profile(asked.threads, asked.device, asked.dtype)
+            )
+            target = Target.on(profile.machine, asked.dtype, asked.threads)
+            shown = here(profile, target, asked.device, asked.matrices)
         if asked.figure:
             draw(shown, asked.figure)
     except SparsecastError as error:

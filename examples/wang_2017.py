@@ -1,6 +1,7 @@
 """The experiment of Wang, Gu and Li (2017): benchmark matrices whose rows vary in length, or do not.
 
-    python examples/wang_2017.py [--profile NAME|PATH] [--threads N] [--figure FILE] [MATRIX...]
+    python examples/wang_2017.py [--profile NAME|PATH] [--threads N] [--device NAME]
+        [--dtype NAME] [--figure FILE] [MATRIX...]
 
 Models of normal, uniform and binomial row lengths, and the model of one length that the paper compares with,
 are fitted to their benchmark matrices, as they were measured on a machine. They are tried on each MATRIX,
@@ -25,8 +26,9 @@ from statistics import fmean
 
 import sparsecast as sc
 from sparsecast.api.matrices import read_matrix
-from sparsecast.api.targets import calibrated_profile, model_records, stored_target
+from sparsecast.api.targets import calibrated_profile, model_records, require_own
 from sparsecast.devices.naming import machine_of
+from sparsecast.devices.target import Target
 from sparsecast.errors import InputError, SparsecastError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
@@ -42,22 +44,23 @@ from sparsecast.reports.charts.chart import Chart, log_from_0, look, panels, ref
 OF_THE_PAPER = published("wang_2017")["mean_errors"]
 
 
-def measured_profile(threads: int | None) -> Profile:
+def measured_profile(threads: int | None, device: str, dtype: str) -> Profile:
     """Return this machine's profile with the paper's benchmark matrices; they are measured if it has none."""
-    profile = calibrated_profile(machine_of("cpu"))
-    records = model_records(profile, stored_target(profile.machine, "float64", threads))
+    profile = calibrated_profile(machine_of(device))
+    records = model_records(profile, Target.on(profile.machine, dtype, threads))
     if any(record.suite == "row lengths" for record in records):
         return profile
     print("This machine has no times of the paper's matrices: measuring them for 120 s", file=sys.stderr)
-    return sc.calibrate(120.0, threads=threads, dtype="float64", suites=["wang"])
+    return sc.calibrate(120.0, threads=threads, dtype=dtype, device=device, suites=["wang"])
 
 
 def tried_on(
-    profile: Profile, records: list[Record], threads: int, matrices: list[str]
+    profile: Profile, records: list[Record], target: Target, device: str, matrices: list[str]
 ) -> Iterator[tuple[Record, Structure]]:
     """Give what is measured, here or in the gallery of the profile, with the Structure of its matrix."""
     for problem in map(read_matrix, matrices):
-        for record in sc.measure(problem, threads=threads, dtype="float64", keeps=False):
+        asked = {"threads": target.threads, "dtype": target.dtype, "device": device}
+        for record in sc.measure(problem, **asked, keeps=False):
             yield record, problem.structure
     if not matrices:
         for record in records:
@@ -110,13 +113,14 @@ def errors_chart(name: str, found: dict[str, list[tuple[str, float]]]) -> Chart:
     return Chart("errors", name.upper(), {"layer": [points, lines], "width": 320, "height": 260})
 
 
-def show(profile: Profile, threads: int | None, matrices: list[str], figure: Path | None) -> None:
+def show(profile: Profile, target: Target, device: str, matrices: list[str], figure: Path | None) -> None:
     """Print each model's mean of |forecast - time| / time (equation 7), and what the paper prints."""
-    target = stored_target(profile.machine, "float64", threads)
+    if matrices:
+        require_own(profile.name, machine_of(device))
     records = model_records(profile, target)
     training = TrainingSet.of(profile, records)
     models = {name: MODELS.get(name)().fit(training) for name in OF_THE_PAPER}
-    tested = list(tried_on(profile, records, target.threads, matrices))
+    tested = list(tried_on(profile, records, target, device, matrices))
     every = {}
     print(f"{profile.name}\nmodel          format  measured     here  the paper")
     for name, model in models.items():
@@ -143,13 +147,20 @@ def main() -> int:
     parser.add_argument("matrices", nargs="*", metavar="MATRIX")
     parser.add_argument("--profile")
     parser.add_argument("--threads", type=int)
+    parser.add_argument("--device", default="cpu", help="where MATRIX is measured")
+    parser.add_argument("--dtype", default="float64", help="the paper: float32")
     parser.add_argument("--figure", type=Path, metavar="FILE", help="draw the errors by matrix")
     asked = parser.parse_args()
     try:
         if asked.figure:
             refuse_undrawable(asked.figure)
-        profile = sc.profile(asked.profile) if asked.profile else measured_profile(asked.threads)
-        show(profile, asked.threads, asked.matrices, asked.figure)
+        profile = (
+            sc.profile(asked.profile)
+            if asked.profile
+            else measured_profile(asked.threads, asked.device, asked.dtype)
+        )
+        target = Target.on(profile.machine, asked.dtype, asked.threads)
+        show(profile, target, asked.device, asked.matrices, asked.figure)
     except SparsecastError as error:
         print(error, file=sys.stderr)
         return 2

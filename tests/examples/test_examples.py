@@ -61,6 +61,13 @@ def test_wang_without_its_matrices_says_what_adds_them(data_folder):
 
 
 @pytest.mark.parametrize("script", ["guo_2014.py", "wang_2017.py"])
+def test_a_matrix_is_measured_on_the_machine_of_the_profile_alone(script, data_folder):
+    done = run(script, "--profile", "nvidia-a100", "gallery:laplacian_2d?n=20")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert "nvidia-a100" in done.stderr
+
+
+@pytest.mark.parametrize("script", ["guo_2014.py", "wang_2017.py"])
 def test_an_unknown_profile_is_one_line(script, data_folder):
     done = run(script, "--profile", "nowhere")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
