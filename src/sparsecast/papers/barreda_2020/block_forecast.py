@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,11 @@ from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.problem import Problem
 from sparsecast.papers.barreda_2020.features.entry_blocks import BLOCK_ENTRIES, describe_blocks, whole_blocks
+from sparsecast.papers.barreda_2020.label_files import ENERGIES
 from sparsecast.papers.barreda_2020.models.blocks import Blocks
+
+if TYPE_CHECKING:
+    from sparsecast.papers.barreda_2020.networks.weights import ModelCard
 
 Floats = NDArray[np.float64]
 
@@ -87,8 +91,8 @@ def block_forecast(
             f"; forecast it with sparsecast predict"
         )
     profile, target = question(problem, profile, 1 if threads is None else threads, None, None)
-    quantity, values = (None, None) if network is None else _of_network(problem, profile, network)
-    if quantity == "time" and values is not None:
+    card, values = (None, None) if network is None else _of_network(problem, profile, network)
+    if card is not None and values is not None and card.quantity not in ENERGIES:
         return _forecast(problem, profile.name, str(network), values)
     session = Session.of(problem, profile, target, Blocks.name, transfers=False)
     model, structure = cast(Blocks, session.model), session.structure(problem)
@@ -98,21 +102,21 @@ def block_forecast(
     ns = model.block_ns(candidate, structure, describe_blocks(indptr, indices, numbers))
     call_s = float(model.terms(candidate, RowBlocks.of(structure))["call"][0])
     forecast = _forecast(problem, profile.name, model.name, ns, call_s)
-    if values is None:
+    if card is None or values is None:
         return forecast
     energy_j = float(values.mean()) * structure.nnz * 1e-9
-    return replace(forecast, network=f"{model.name}, {network}", nj=values, energy_j=energy_j)
+    joules = f"{network} ({card.quantity} energy, {card.energy_source})"
+    return replace(forecast, network=f"{model.name}, {joules}", nj=values, energy_j=energy_j)
 
 
-def _of_network(problem: Problem, profile: Profile, path: Path) -> tuple[str, Floats]:
-    """Return what a network of PyTorch forecasts of every block, ``"time"`` or ``"energy"``, an entry."""
+def _of_network(problem: Problem, profile: Profile, path: Path) -> tuple[ModelCard, Floats]:
+    """Return what a network of PyTorch is of, and what it forecasts of every block, per entry."""
     from sparsecast.papers.barreda_2020.networks.dataset import asked_blocks
     from sparsecast.papers.barreda_2020.networks.training import forecasts
     from sparsecast.papers.barreda_2020.networks.weights import load_network
 
     network, card = load_network(path, profile.machine.name)
-    values = forecasts(network, asked_blocks(problem, profile.machine)).astype(np.float64)
-    return "energy" if card.quantity == "energy" else "time", values
+    return card, forecasts(network, asked_blocks(problem, profile.machine)).astype(np.float64)
 
 
 def _forecast(problem: Problem, profile: str, network: str, ns: Floats, call_s: float = 0.0) -> BlockForecast:
