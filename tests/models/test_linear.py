@@ -6,6 +6,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 from sparsecast.devices.target import Target, whole_matrix
 from sparsecast.errors import ProfileError
@@ -80,6 +81,14 @@ def test_no_cost_is_negative_and_every_term_is_named(recorded):
     for costs in model.costs_.costs.values():
         assert min(costs.values()) >= 0 and max(costs.values()) > 0
         assert {"start", "rows", "entries"} <= set(costs)
+
+
+def test_a_matrix_without_rows_takes_the_start_of_a_product(recorded, seconds):
+    model = LinearModel().fit(TrainingSet.of(recorded, recorded.select(dtype="float64")))
+    least_s = min(costs["start"] for costs in model.costs_.costs.values() if costs["start"] > 0)
+    empty = structure(csr_array((0, 0)), threads=1)
+    for name in model.formats():
+        assert seconds(model, name, empty) >= least_s > 1e-8, name
 
 
 def test_the_terms_add_up_to_the_time(recorded, structures, way):

@@ -102,9 +102,10 @@ class WorkCosts:
         costs = self.costs[self.label(candidate)]
         work = self.work(self.machine).of(candidate, blocks)
         terms = {name: costs[name] * count for name, count in work.items()}
-        # No term is below zero; the sum is zero only where every count is, which no product is.
-        floor = np.finfo(float).tiny
-        return {**terms, "time_s": np.maximum(np.sum(list(terms.values()), axis=0), floor)}
+        # A fit may give a format no start of its own; then a matrix without entries would take no time.
+        starts = [fitted["start"] for fitted in self.costs.values() if fitted["start"] > 0]
+        floor_s = np.maximum(min(starts, default=0.0) * work["start"], np.finfo(float).tiny)
+        return {**terms, "time_s": np.maximum(np.sum(list(terms.values()), axis=0), floor_s)}
 
 
 @MODELS.register("linear")
@@ -112,7 +113,7 @@ class LinearModel(Model):
     """One non-negative cost for each kind of work, fitted for each format, and on a GPU for each kernel."""
 
     name: ClassVar[str] = "linear"
-    version: ClassVar[int] = 6
+    version: ClassVar[int] = 7
     costs_: WorkCosts
 
     @classmethod
