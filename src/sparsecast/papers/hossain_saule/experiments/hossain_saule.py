@@ -2,8 +2,9 @@
 
 The cluster is the shipped profile of published figures, with the inputs that `fitted_inputs` finds. No rank
 is started: `mpirun -n N sparsecast calibrate --ranks --suites hossain` and `mpirun -n N sparsecast measure
-MATRIX` measure products here, and their models are scored beside the tables. A graph of the paper that is named as a
-matrix is partitioned with METIS; of the others counts are known, and local 1D takes them for meshes.
+MATRIX` measure products here, and their models are scored beside the tables. A graph of the paper that is
+named as a matrix is partitioned with METIS; of the others counts are known, and local 1D takes them for
+meshes.
 """
 
 from __future__ import annotations
@@ -131,10 +132,11 @@ class HossainSaule(Experiment):
         missing = [name for name in published("hossain_saule")["matrices"] if name not in at_hand]
         notes = [
             "hossain-micro has inputs that the paper does not print, found from one table each: bandwidth "
-            "and time of a call from IV and V, Reduce and Bcast from II, Allgatherv from VI. Tables III and VII "
-            "check them.",
-            "sparsecast, other matrices known: fitted to the paper's times of the other matrices; of table XI "
-            "to those of all graphs, which are of another kind. Nothing known: from published figures alone.",
+            "and time of a call from IV and V, Reduce and Bcast from II, Allgatherv from VI. Tables III and "
+            "VII check them.",
+            "sparsecast, other matrices known: fitted to the paper's times of the other matrices; of table "
+            "XI to those of all graphs, which are of another kind. Nothing known: from published "
+            "figures alone.",
             f"sparsecast names the fastest algorithm in {right} of {cases} cases.",
             note,
         ]
