@@ -10,6 +10,7 @@ meshes.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -32,8 +33,7 @@ from sparsecast.papers.hossain_saule.fitted_inputs import QuestionOf
 from sparsecast.papers.hossain_saule.published_times import PublishedTime
 from sparsecast.papers.hossain_saule.tables import chart, tables
 from sparsecast.results.paper import Paper, PaperItem, PaperReport
-from sparsecast.system.tabular import Column, Table
-from sparsecast.system.texts import percent
+from sparsecast.system.tabular import Table, lines_of
 
 #: The paper's cluster.
 CLUSTER = "xeon-gold-6154-edr"
@@ -63,14 +63,6 @@ ITEMS = (
         "Table XI, R-MAT", "differs", "gallery:rmat has any rows and edges; its chances are not stated"
     ),
     PaperItem("Table XII", "differs", "left out: it contradicts tables II to VII and X"),
-)
-
-_SCORES = (
-    Column("model", "model"),
-    Column("forecasts", "forecasts"),
-    Column("unforecast", "without one"),
-    Column("median_error", "median error", text=percent),
-    Column("mean_error", "mean error", text=percent),
 )
 
 
@@ -104,12 +96,8 @@ class HossainSaule(Experiment):
         if profile.machine.published_as == CLUSTER:
             return self._report(setting, [], "Of the paper's cluster nothing was measured by us.")
         scores = replay_ranks(profile)
-        rows = [
-            {"model": name, **{column.key: getattr(score, column.key) for column in _SCORES[1:]}}
-            for name, score in scores.scores.items()
-        ]
-        title = f"Models on matrices left out, products on ranks of {profile.name}"
-        own = Table(title, _SCORES, rows, tuple(f"{name}: {why}" for name, why in scores.refused.items()))
+        scored = scores.table()
+        own = replace(scored, below=(*scored.below, *lines_of(scores.refused)))
         return self._report(setting, [own], f"Products on ranks of {profile.name} were scored, too.")
 
     def _report(self, setting: Setting, own: Sequence[Table], note: str) -> PaperReport:
