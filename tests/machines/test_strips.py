@@ -10,6 +10,7 @@ import pytest
 from sparsecast.errors import UnknownNameError
 from sparsecast.machines.gpu import GPU
 from sparsecast.machines.strips import guo_strip, wang_strip
+from sparsecast.papers import published
 
 #: The Tesla C2050 of Guo et al. (2014): 14 multiprocessors of 48 warps.
 C2050 = GPU(
@@ -34,23 +35,8 @@ MI100 = dataclasses.replace(
     compute_capability=None,
 )
 
-#: Rows of matrices of the paper's collection, and the last strip that its table 3 prints for each.
-TABLE_3 = {
-    "finan512": (74752, 112),
-    "nasasrb": (54870, 82),
-    "hcircuit": (105676, 158),
-    "OPF_6000": (29902, 45),
-    "OPF_10000": (43887, 66),
-    "Dense": (2000, 3),
-    "Protein": (36417, 55),
-    "FEM/Spheres": (83334, 125),
-    "FEM/Cantilever": (62451, 93),
-    "QCD": (49152, 74),
-    "neos": (479119, 713),
-    "Epidemiology": (525825, 783),
-    "Webbase": (1000005, 1489),
-    "LP": (4284, 7),
-}
+#: Table 3 of Guo et al. (2014).
+SOLUTIONS = published("guo_2014")["solutions"]
 
 
 def test_guo_counts_672_rows_and_32_times_as_many():
@@ -59,10 +45,10 @@ def test_guo_counts_672_rows_and_32_times_as_many():
     assert guo_strip(C2050, "ell") == guo_strip(C2050, "coo") == 672 * 32
 
 
-@pytest.mark.parametrize("name", TABLE_3)
-def test_strips_of_a_matrix_are_as_many_as_table_3_says(name):
-    rows, strips = TABLE_3[name]
-    assert ceil(rows / guo_strip(C2050, "csr")) == strips
+@pytest.mark.parametrize("solution", SOLUTIONS, ids=[solution["matrix"] for solution in SOLUTIONS])
+def test_strips_of_a_matrix_are_as_many_as_table_3_says(solution):
+    last = solution["blocks"][-1]["strips"][-1]
+    assert ceil(solution["rows"] / guo_strip(C2050, "csr")) == last
 
 
 def test_wang_counts_half_warps_for_csr_vector_and_threads_for_the_others():

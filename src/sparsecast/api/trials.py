@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from sparsecast.api.calibrating import calibrate, profile
+from sparsecast.api.calibrating import calibration, profile
 from sparsecast.api.executing import measure
 from sparsecast.api.forecasting import choice
 from sparsecast.api.targets import model_records, require_own
@@ -70,14 +70,12 @@ def measured_trials(setting: Setting, models: Sequence[type[Model]]) -> tuple[Pr
     if setting.profile is not None:
         require_own(setting.profile.name, machine)
     elif suite is not None:
-        calibrate(
-            setting.budget_s,
-            threads=threads,
-            dtype=dtype,
-            device=setting.device,
-            suites=[suite],
-            on_progress=setting.on_progress,
+        run = calibration(
+            setting.budget_s, threads=threads, dtype=dtype, device=setting.device, suites=[suite]
         )
+        run.on_progress = setting.on_progress
+        run.compile_kernels()  # before the budget counts
+        run.run()
     own = setting.profile or profile(machine.name)
     target = Target.on(own.machine, dtype, threads)
     fitted = _fitted(own, target, models)

@@ -99,13 +99,33 @@ class Guo2014(Experiment):
             Table("Mean gains (Fig. 19)", GAINS, list(_gains(solutions))),
             Table("Times by matrix (Figs 13 to 16)", TRIALS, list(_rows(trials)), most=40),
         )
-        known = [name for name, _ in published("guo_2014")["solutions"].values() if name]
+        known = [f"suitesparse:{s['suitesparse']}" for s in _published() if "suitesparse" in s]
         notes = (
             "Gain: (time of the format - time of the fastest) / time of the format. The paper's means are of "
             "the six matrices that it splits.",
-            f"Matrices of Table 3: {', '.join(known)}; Dense is at no collection that is known here.",
+            f"Matrices of Table 3: {', '.join(known)}; Dense is not in the collection.",
         )
         return PaperReport(self.paper, profile.name, tables, ITEMS, notes=notes)
+
+
+def _published() -> list[dict[str, Any]]:
+    solutions: list[dict[str, Any]] = published("guo_2014")["solutions"]
+    return solutions
+
+
+def _stem(matrix: str) -> str:
+    """Return the name of a matrix in the collection, of its specification."""
+    return matrix.rpartition("/")[2].partition(".")[0].partition("?")[0]
+
+
+def _solution(solution: dict[str, Any] | None) -> str | None:
+    """Return a row of Table 3 as the paper writes it."""
+    if solution is None:
+        return None
+    return ", ".join(
+        f"[{block['strips'][0]}, {block['strips'][1]}] {'/'.join(block['formats']).upper()}"
+        for block in solution["blocks"]
+    )
 
 
 def _means(trials: Sequence[Trial]) -> Iterator[dict[str, Any]]:
@@ -122,12 +142,16 @@ def _small(trials: Sequence[Trial]) -> Iterator[dict[str, Any]]:
     for way, whose in (("ours", "our fits"), ("printed", "as printed")):
         below = sum(getattr(trial, way) < SMALL_ERROR for trial in trials)
         yield {"whose": whose, "below": below, "of": len(trials)}
-    paper = published("guo_2014")["below_9_percent"]
-    yield {"whose": "the paper", "below": paper["tests"], "of": paper["of"]}
+    cases = published("guo_2014")["cases"]
+    yield {"whose": "the paper", "below": cases["below_9_percent"], "of": cases["all"]}
 
 
 def _solutions(trials: Sequence[Trial]) -> Iterator[dict[str, Any]]:
-    printed = dict(published("guo_2014")["solutions"].values())
+    printed = {
+        solution["suitesparse"].rpartition("/")[2]: solution
+        for solution in _published()
+        if "suitesparse" in solution
+    }
     for matrix in dict.fromkeys(trial.matrix for trial in trials):
         of_matrix = [trial for trial in trials if trial.matrix == matrix]
         fastest = min(of_matrix, key=lambda trial: trial.measured_s)
@@ -136,7 +160,7 @@ def _solutions(trials: Sequence[Trial]) -> Iterator[dict[str, Any]]:
             times_s.setdefault(trial.candidate.format, trial.measured_s)
         yield {
             "matrix": matrix,
-            "paper": printed.get(matrix),
+            "paper": _solution(printed.get(_stem(matrix))),
             "ours": min(of_matrix, key=lambda trial: trial.ours_s).candidate.format,
             "printed": min(of_matrix, key=lambda trial: trial.printed_s).candidate.format,
             "fastest": fastest.candidate.format,
@@ -150,7 +174,7 @@ def _solutions(trials: Sequence[Trial]) -> Iterator[dict[str, Any]]:
 
 
 def _gains(solutions: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    for name, paper in published("guo_2014")["gains"].items():
+    for name, paper in published("guo_2014")["gains"]["mean"].items():
         gains = [row[f"gain_{name}"] for row in solutions if row[f"gain_{name}"] is not None]
         yield {
             "format": name,

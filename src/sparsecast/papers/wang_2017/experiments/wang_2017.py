@@ -140,27 +140,26 @@ def _factors(by_kernel: dict[str, list[Trial]]) -> Iterator[dict[str, Any]]:
 
 
 def _wins(by_kernel: dict[str, list[Trial]]) -> Iterator[dict[str, Any]]:
-    for first, others in published("wang_2017")["wins"].items():
-        for second, printed in others.items():
-            for key, name in KERNELS.items():
-                errors = {(trial.model, trial.matrix): trial for trial in by_kernel[key]}
-                pairs = [
-                    (trial, errors[second, matrix])
-                    for (model, matrix), trial in errors.items()
-                    if model == first and (second, matrix) in errors
-                ]
-                wins = {
-                    way: sum(getattr(a, way) < getattr(b, way) for a, b in pairs) if pairs else None
-                    for way in ("ours", "printed")
-                }
-                yield {
-                    "kernel": name,
-                    "model": first,
-                    "against": second,
-                    **wins,
-                    "matrices": len(pairs),
-                    "paper": printed[key],
-                }
+    for printed in published("wang_2017")["comparisons"]:
+        key, first, second = printed["kernel"], printed["first"], printed["second"]
+        errors = {(trial.model, trial.matrix): trial for trial in by_kernel[key]}
+        pairs = [
+            (trial, errors[second, matrix])
+            for (model, matrix), trial in errors.items()
+            if model == first and (second, matrix) in errors
+        ]
+        wins = {
+            way: sum(getattr(a, way) < getattr(b, way) for a, b in pairs) if pairs else None
+            for way in ("ours", "printed")
+        }
+        yield {
+            "kernel": KERNELS[key],
+            "model": first,
+            "against": second,
+            **wins,
+            "matrices": len(pairs),
+            "paper": printed["first_better"],
+        }
 
 
 def _rows(trials: Sequence[Trial]) -> Iterator[dict[str, Any]]:
