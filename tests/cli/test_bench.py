@@ -175,6 +175,8 @@ def files(tmp_path):
         (("--compare", "{tmp}/binary.json", "{tmp}/junk.json"), "binary.json"),
         (("--compare", "{tmp}", "{tmp}/junk.json"), "cannot be read"),
         (("--compare", "{tmp}/junk.json"), "--compare"),
+        (("--real", "{tmp}/absent"), "absent"),
+        (("--real", "{tmp}"), "no matrix files"),
         (("--twins", "{tmp}/absent"), "absent"),
         (("--twins", "{tmp}"), "no matrix files"),
     ],

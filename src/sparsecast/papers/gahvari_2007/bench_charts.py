@@ -8,7 +8,15 @@ from typing import Any
 import numpy as np
 
 from sparsecast.machines.machine import Machine
-from sparsecast.papers.gahvari_2007.search_space import NNZ_PER_ROW, UNBLOCKED, Point, Series, problem_bytes
+from sparsecast.papers.gahvari_2007.real_matrices import RealMatrices
+from sparsecast.papers.gahvari_2007.search_space import (
+    NNZ_PER_ROW,
+    SIZES,
+    UNBLOCKED,
+    Point,
+    Series,
+    problem_bytes,
+)
 from sparsecast.papers.gahvari_2007.summary import Rating, speeds_of
 from sparsecast.records import VALUE_BYTES
 from sparsecast.reports.charts.chart import COLOURS, HEIGHT, Chart, Spec, axis, beside, look, tooltip
@@ -135,11 +143,6 @@ def _block_sizes(speeds: Speeds, rating: Rating) -> Chart:
         names = ("least", "lower", "median", "upper", "most")
         rows.append({"size": series.name, "kind": kind, **dict(zip(names, values, strict=True))})
     rows.sort(key=lambda row: -float(row["median"]))
-    lines = [
-        {"line": f"{words}: {value:,.0f}", "mflops": value, "dash": dash}
-        for name, words, dash in _LINES
-        if (value := getattr(rating.figures, name)) is not None
-    ]
     x: Spec = {
         "field": "size",
         "type": "nominal",
@@ -164,20 +167,94 @@ def _block_sizes(speeds: Speeds, rating: Rating) -> Chart:
     ]
     mark = {"type": "point", "filled": True, "size": 50}
     layers.append({"mark": mark, "encoding": {**color, "y": y, "shape": kinds["shape"]}})
+    layers.append(_figure_lines(rating, y))
+    caption = "Mark: median; bar: quartiles; line: least to most."
+    width = max(_WIDTH, _STEP * len(rows))
+    spec = {"data": {"values": rows}, "layer": layers, "width": width, "height": HEIGHT}
+    return Chart("block-sizes", caption, spec)
+
+
+def _figure_lines(rating: Rating, y: Spec) -> Spec:
+    """Return the layer with the figures of the machine as lines."""
+    lines = [
+        {"line": f"{words}: {value:,.0f}", "mflops": value, "dash": dash}
+        for name, words, dash in _LINES
+        if (value := getattr(rating.figures, name)) is not None
+    ]
     dashes = {
         "field": "line",
         "title": None,
         "scale": {"domain": [line["line"] for line in lines], "range": [line["dash"] for line in lines]},
         "legend": {"columns": 1},
     }
-    layers.append(
+    return {
+        "data": {"values": lines},
+        "mark": {"type": "rule", "color": "black"},
+        "encoding": {"y": {**y, "field": "mflops"}, "strokeDash": dashes},
+    }
+
+
+def real(measured: RealMatrices) -> Chart:
+    """Return Figures 11 to 13 of Gahvari et al. (2007), a chart for each size, and beside them 3 to 5."""
+    rows = [
         {
-            "data": {"values": lines},
-            "mark": {"type": "rule", "color": "black"},
-            "encoding": {"y": {**y, "field": "mflops"}, "strokeDash": dashes},
+            "matrix": row.matrix,
+            "size": row.size or "unknown size",
+            "rows": row.rows,
+            "nnz": row.nnz,
+            "nnz_per_row": row.nnz_per_row,
+            "kind": kind,
+            "mflops": speed,
         }
-    )
-    caption = "Mark: median; bar: quartiles; line: least to most."
-    width = max(_WIDTH, _STEP * len(rows))
-    spec = {"data": {"values": rows}, "layer": layers, "width": width, "height": HEIGHT}
-    return Chart("block-sizes", caption, spec)
+        for row in measured.rows
+        for kind, speed in (("CSR", row.untuned_mflops), ("tuned", row.tuned_mflops))
+    ]
+    sizes = [size for size in (*SIZES, "unknown size") if size in {row["size"] for row in rows}]
+    speeds = [_real_speeds(size, [row for row in rows if row["size"] == size], measured) for size in sizes]
+    top = max(row.tuned_mflops for row in measured.rows)
+    maps = [_real_map(kind, [row for row in rows if row["kind"] == kind], top) for kind in ("CSR", "tuned")]
+    return beside("real", speeds, maps)
+
+
+_REAL_TEXTS = {"matrix": "matrix", "kind": "format"}
+
+
+def _real_speeds(size: str, rows: list[dict[str, Any]], measured: RealMatrices) -> Chart:
+    ends = [min(row["nnz"] for row in rows) / 1.5, max(row["nnz"] for row in rows) * 1.5]
+    y = axis("mflops", "MFLOP/s")
+    points = {
+        "data": {"values": rows},
+        "mark": {"type": "point", "filled": True, "size": 50, "opacity": 1},
+        "encoding": {
+            "x": axis("nnz", "non-zeros", ends, is_log=True),
+            "y": y,
+            **look("kind", ["CSR", "tuned"]),
+            "tooltip": tooltip(_REAL_TEXTS, nnz="non-zeros", mflops="MFLOP/s"),
+        },
+    }
+    layers = [points, _figure_lines(measured.rating, y)]
+    return Chart(f"real-{size}", f"{size} matrices", {"layer": layers, "width": _WIDTH, "height": HEIGHT})
+
+
+def _real_map(kind: str, rows: list[dict[str, Any]], top: float) -> Chart:
+    dimensions, lengths = ([row[key] for row in rows] for key in ("rows", "nnz_per_row"))
+    spec = {
+        "data": {"values": rows},
+        "mark": {"type": "point", "filled": True, "size": 60, "opacity": 1},
+        "encoding": {
+            "x": axis("rows", "rows", [min(dimensions) / 1.5, max(dimensions) * 1.5], is_log=True),
+            "y": axis(
+                "nnz_per_row", "non-zeros per row", [min(lengths) / 1.5, max(lengths) * 1.5], is_log=True
+            ),
+            "color": {
+                "field": "mflops",
+                "type": "quantitative",
+                "title": "MFLOP/s",
+                "scale": {"scheme": "cividis", "domain": [0, top]},
+            },
+            "tooltip": tooltip(_REAL_TEXTS, rows="rows", nnz_per_row="non-zeros per row", mflops="MFLOP/s"),
+        },
+        "width": _WIDTH,
+        "height": HEIGHT,
+    }
+    return Chart(f"real-{kind}", f"real matrices, {kind}", spec)

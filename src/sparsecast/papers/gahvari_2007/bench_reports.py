@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from importlib import metadata
 
 from sparsecast.papers.gahvari_2007.comparison import Comparison
-from sparsecast.papers.gahvari_2007.search_space import Point, size_class
+from sparsecast.papers.gahvari_2007.real_matrices import RealMatrices
+from sparsecast.papers.gahvari_2007.search_space import SIZES, Point, size_class
 from sparsecast.papers.gahvari_2007.summary import FIGURES, BenchResult, Rating
 from sparsecast.papers.gahvari_2007.twin_comparison import TWINS, Twins
 from sparsecast.records import VALUE_BYTES
@@ -89,6 +90,27 @@ def twins_tables(twins: Twins) -> list[Table]:
     return [
         Table("Synthetic twins against real matrices", _TWIN_ROW, twins.rows, below),
         Table("Errors of the twins: median and 90th percentile", _TWIN_SCORE, twins.scores),
+    ]
+
+
+def real_tables(real: RealMatrices) -> list[Table]:
+    """Return how the figures forecast the real matrices of each size, and the matrices."""
+    figures = ", ".join(
+        f"{_figure(name)} {value:,.0f}" for name in FIGURES if (value := getattr(real.rating.figures, name))
+    )
+    below = [f"figures of the benchmark, MFLOP/s: {figures}"]
+    if sizes := [size for size in SIZES if size not in {row.size for row in real.rows}]:
+        below.append(
+            f"no {' or '.join(sizes)} matrix: the last cache holds {real.rating.cache_bytes / 1e6:,.0f} MB"
+        )
+    if real.missing:
+        below.append(f"no time for {real.missing:,} matrices: run again to go on")
+    title = f"The figures against real matrices, {real.rating.setting} (Figures 11 to 13)"
+    return [
+        Table(title, _REAL_SCORE, real.scores, tuple(below)),
+        Table(
+            "MFLOP/s of real matrices (Figures 3 to 5, 8 to 10)", _REAL_ROW, real.rows, lines_of(real.refused)
+        ),
     ]
 
 
@@ -184,6 +206,43 @@ _TWIN_SCORE: Columns = (
     ),
 )
 
+
+def _mflops(value: float) -> str:
+    return f"{value:,.0f}"
+
+
+_REAL_ROW: Columns = (
+    Column("matrix", "matrix"),
+    Column("rows", "rows"),
+    Column("nnz"),
+    Column("nnz_per_row", "nnz/row", text="{:.1f}".format),
+    Column("size", "size"),
+    Column("untuned_mflops", "CSR", text=_mflops),
+    Column("synthetic_mflops", "synthetic", text=_mflops),
+    Column("tuned_mflops", "tuned", text=_mflops),
+    Column("synthetic_tuned_mflops", "synthetic", text=_mflops),
+    Column("block", "block"),
+    Column("square", "by bytes"),
+    Column("square_mflops", "its speed", text=_mflops),
+    Column("symmetric_mflops", "symmetric", text=_mflops),
+)
+
+_REAL_SCORE: Columns = (
+    Column("size", "size"),
+    Column("matrices", "matrices"),
+    Column("untuned_mflops", "CSR median", text=_mflops),
+    Column("untuned_error", "figure off", text=percent),
+    Column("synthetic_error", "synthetic off", text=percent),
+    Column("tuned_mflops", "tuned median", text=_mflops),
+    Column("tuned_error", "figure off", text=percent),
+    Column("synthetic_tuned_error", "synthetic off", text=percent),
+    Column("tuned_max_mflops", "tuned maximum", text=_mflops),
+    Column(
+        "max_ratio", "figure/maximum", text="{:.2f}".format, about="above 1 the blocked maximum is too high"
+    ),
+    Column("square_share", "by bytes/best", text=percent, about="speed of the squares chosen by bytes"),
+)
+
 #: The documents of the command, by how it is called.
 DOCUMENTS: dict[str, Columns] = {
     "bench": (
@@ -206,6 +265,14 @@ DOCUMENTS: dict[str, Columns] = {
         Column("settings", value="targets"),
         Column("figures", columns=keys("first", "second", "ratio", "error", "is_different"), by="figure"),
         *keys("points", "points_ratio"),
+    ),
+    "bench --real FOLDER": (
+        Column("figures", value="rating.figures", columns=keys(*FIGURES)),
+        Column("dtype", value="rating.dtype"),
+        Column("threads", value="rating.threads"),
+        Column("rows", columns=_REAL_ROW),
+        Column("scores", columns=_REAL_SCORE),
+        *keys("refused", "missing", "interrupted"),
     ),
     "bench --twins FOLDER": (
         Column("rows", columns=_TWIN_ROW),

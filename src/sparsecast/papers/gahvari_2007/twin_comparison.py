@@ -156,7 +156,7 @@ def _rows(
     dtype = A.dtype.name if dtype is None else dtype
     if A.nnz == 0:
         raise InputError(f"{problem.name} has no entries: expected some to multiply; leave it out")
-    block = _block(problem.structure, np.dtype(dtype).itemsize)
+    block = square_block(problem.structure, np.dtype(dtype).itemsize)
     matrices = A, problem.twin("banded", block).matrix, problem.twin("ours", block).matrix
     index_bits, blocks = 8 * index_dtype(*A.shape, A.nnz).itemsize, RowBlocks.of(problem.structure)
     rows = []
@@ -175,7 +175,7 @@ def _rows(
     return rows
 
 
-def _block(structure: Structure, value_bytes: int) -> int:
+def square_block(structure: Structure, value_bytes: int) -> int:
     """Return the side of the best square blocks, 1 where they would stream as much as CSR."""
     try:
         BCSR.refuse_unsuited(RowBlocks.of(structure), value_bytes, _INDEX_BYTES)

@@ -36,12 +36,20 @@ def bench(
             "--twins", metavar="FOLDER", help="Compare the matrices of a folder with synthetic twins instead."
         ),
     ] = None,
+    real_folder: Annotated[
+        Path | None,
+        typer.Option(
+            "--real", metavar="FOLDER", help="Compare the matrices of a folder with the kept figures instead."
+        ),
+    ] = None,
 ) -> Output:
     """Rate this machine by four figures in five minutes, and keep the measurements."""
     if compare is not None:
         return _compare(*compare)
     if twin_folder is not None:
         return _measure_twins(twin_folder, threads, dtype, device)
+    if real_folder is not None:
+        return _measure_real(real_folder, budget, threads, dtype, device)
     from sparsecast.papers.gahvari_2007 import bench_charts, bench_reports, rating
     from sparsecast.reports.charts.chart import render
     from sparsecast.reports.progress import timed_bar
@@ -87,6 +95,33 @@ def _measure_twins(folder: Path, threads: int | None, dtype: str | None, device:
         raise InputError(next(iter(measured.refused.values())))
     stopped = "shown" if measured.interrupted else ""
     return Output(DOCUMENTS["bench --twins FOLDER"], measured, twins_tables(measured), stopped=stopped)
+
+
+def _measure_real(
+    folder: Path, budget_s: float, threads: int | None, dtype: str | None, device: str
+) -> Output:
+    from sparsecast.papers.gahvari_2007 import bench_charts
+    from sparsecast.papers.gahvari_2007.bench_reports import DOCUMENTS, real_tables
+    from sparsecast.papers.gahvari_2007.rating import real
+    from sparsecast.reports.charts.chart import render
+    from sparsecast.reports.progress import timed_bar
+
+    with timed_bar(options.screen(), "measuring") as on_progress:
+        measured = real(
+            folder, budget_s, threads=threads, dtype=dtype, device=device, on_progress=on_progress
+        )
+    if measured.refused and not (measured.rows or measured.missing or measured.interrupted):
+        raise InputError(next(iter(measured.refused.values())))
+
+    def draw(path: Path) -> None:
+        if measured.rows:
+            rating = measured.rating
+            render(bench_charts.real(measured), bench_charts.speed_title(rating, rating.machine), path)
+
+    stopped = "kept" if measured.interrupted else ""
+    return Output(
+        DOCUMENTS["bench --real FOLDER"], measured, real_tables(measured), draw=draw, stopped=stopped
+    )
 
 
 def _write(path: Path, document: dict[str, Any]) -> None:

@@ -1,0 +1,99 @@
+"""Real matrices beside the figures: what is measured, taken over and left out, and how figures are scored."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+from scipy.io import mmwrite
+from scipy.sparse import csr_array
+
+from sparsecast.benchmark.journal import read_journal
+from sparsecast.machines.machine import Cache, detect
+from sparsecast.matrices.synthesis import block_matrix, varied_matrix
+from sparsecast.measuring.timing import Effort
+from sparsecast.papers.gahvari_2007.bench_charts import real as real_chart
+from sparsecast.papers.gahvari_2007.bench_reports import DOCUMENTS, real_tables
+from sparsecast.papers.gahvari_2007.real_matrices import RealRow, real_matrices, scores_of
+from sparsecast.papers.gahvari_2007.search_space import UNBLOCKED, Point, Series
+from sparsecast.papers.gahvari_2007.summary import SUITE, ratings
+from sparsecast.system.tabular import document
+
+EFFORT = Effort(samples=2, sample_s=1e-5)
+
+
+@pytest.fixture
+def rating(recorded):
+    machine = dataclasses.replace(detect(), caches=(Cache(2, 200_000, 1),))
+    points = [Point(series, d, 29) for series in (UNBLOCKED, Series((2, 2))) for d in (512, 1024)]
+    template = recorded.select(format="csr", dtype="float64")[0]
+    candidate = dataclasses.replace(template.candidate, threads=1)
+    records = [
+        dataclasses.replace(template, matrix=point.name, suite=SUITE, candidate=candidate) for point in points
+    ]
+    [rating] = ratings(records, machine)
+    return rating
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("matrices")
+    mmwrite(path / "plain.mtx", varied_matrix(300, 4, "mixed", 0.5, seed=0))
+    mmwrite(path / "mirrored.mtx", csr_array(np.eye(40) + np.eye(40)[::-1]), symmetry="general")
+    mmwrite(path / "blocks.mtx", block_matrix(60, 3, 2, 0.5, seed=0))
+    mmwrite(path / "complex.mtx", csr_array(np.diag([1j, 2.0])))
+    (path / "broken.mtx").write_text("%%MatrixMarket nonsense\n")
+    return path
+
+
+def test_a_stopped_run_goes_on_where_it_stopped(folder, rating, tmp_path):
+    kept, looks = tmp_path / "kept.jsonl", iter([False] * 5 + [True] * 100)
+    stopped = real_matrices(
+        sorted(folder.iterdir()), rating, kept, lambda: next(looks), effort=EFFORT, sides=(1, 2)
+    )
+    assert stopped.missing > 0
+    before = read_journal(kept).records
+    whole = real_matrices(sorted(folder.iterdir()), rating, kept, effort=EFFORT, sides=(1, 2))
+    after = read_journal(kept).records
+    assert before and after[: len(before)] == before, "nothing is lost"
+    assert (whole.missing, set(whole.refused)) == (0, {"broken", "complex"})
+    assert {row.matrix for row in whole.rows} == {"plain", "mirrored", "blocks"}
+    again = real_matrices(sorted(folder.iterdir()), rating, kept, effort=EFFORT, sides=(1, 2))
+    assert read_journal(kept).records == after and again.rows == whole.rows, "nothing is measured twice"
+    rows = {row.matrix: row for row in whole.rows}
+    assert rows["mirrored"].symmetric_mflops and rows["plain"].symmetric_mflops is None
+    assert rows["blocks"].square == "2x2" and rows["plain"].square == "1x1"
+    for row in whole.rows:
+        assert row.tuned_mflops >= max(row.untuned_mflops, row.square_mflops or 0)
+        assert row.synthetic_mflops and row.size == "small"
+    sizes = {
+        tuple(dict(record.candidate.parameters)["block"])
+        for record in after
+        if record.candidate.format == "bcsr" and "blocks" in record.matrix
+    }
+    assert sizes == {(1, 2), (2, 1), (2, 2)}
+    json.dumps(document(DOCUMENTS["bench --real FOLDER"], whole))
+    assert len(real_tables(whole)[1].cells()) == 3
+    assert real_chart(whole).spec
+
+
+def test_scores_compare_the_figures_with_the_speeds_of_each_size(rating):
+    figure = rating.figures.unblocked_median_mflops
+    highest = rating.figures.blocked_max_mflops
+
+    def row(size, csr, tuned):
+        return RealRow("a", 10, 100, size, csr, tuned, "2x2", "1x1", csr, None, csr / 2, None)
+
+    rows = [row("small", figure / 2, highest / 2), row("large", figure / 4, highest / 4)]
+    scores = {score.size: score for score in scores_of(rows, rating)}
+    assert list(scores) == ["all", "small", "large"]
+    assert scores["small"].untuned_error == pytest.approx(1.0)
+    assert scores["large"].untuned_error == pytest.approx(3.0)
+    assert scores["all"].untuned_error == pytest.approx(2.0)
+    assert scores["all"].max_ratio == pytest.approx(2.0)
+    assert scores["large"].max_ratio == pytest.approx(4.0)
+    assert scores["all"].synthetic_error == pytest.approx(0.5)
+    assert scores["all"].synthetic_tuned_error is None
+    assert scores["small"].square_share == pytest.approx(figure / highest)
