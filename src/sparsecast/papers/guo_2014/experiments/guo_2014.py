@@ -103,7 +103,8 @@ class Guo2014(Experiment):
         notes = (
             "Gain: (time of the format - time of the fastest) / time of the format. The paper's means are of "
             "the six matrices that it splits.",
-            f"Matrices of Table 3: {', '.join(known)}; Dense is not in the collection.",
+            f"Matrices of Table 3: {', '.join(known)}; Dense is not "
+            "in the collection, and seven matrices have the rows of QCD.",
         )
         return PaperReport(self.paper, profile.name, tables, ITEMS, notes=notes)
 
