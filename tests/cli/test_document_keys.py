@@ -19,6 +19,7 @@ COMMANDS = {
     "cluster": ("cluster", SMALL, "--ranks", "4,16", "--profile", "xeon-gold-6154-edr"),
     "machines": ("machines",),
     "doctor": ("doctor",),
+    "paper": ("paper",),
     "evaluate": ("evaluate", "--replay", "--models", "linear", "--profile", "{foreign}", "--threads", "1"),
 }
 

@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pytest
 
+from sparsecast.benchmark.experiments import EXPERIMENTS, Setting
 from sparsecast.errors import ProfileError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.machines.gpu import GPU
@@ -190,3 +191,27 @@ def test_state_comes_back(model_class, grid, train, way, of_lengths):
     again = model_class(True).restored(model.to_state())
     blocks = RowBlocks.of(of_lengths([9] * 100))
     assert np.array_equal(again.values(way("jad"), blocks), model.values(way("jad"), blocks))
+
+
+def test_the_experiment_divides_mean_errors_and_counts_wins(profile_of):
+    profile = profile_of(MODELS.get("wang-normal"))
+    report = EXPERIMENTS.get("wang-2017")().from_records(profile, Setting(dtype="float64"))
+    means, factors, wins, times = (table.rows for table in report.tables)
+    by_kernel = {(row["kernel"], row["model"]): row for row in means}
+    assert by_kernel["CSR-V", "wang-normal"]["ours"] is None, "a processor has no half-warps"
+    for row in factors:
+        fixed, own = (by_kernel[row["kernel"], model] for model in ("wang-fixed", row["model"]))
+        for way in ("ours", "printed"):
+            expected = None if own[way] is None else pytest.approx(fixed[way] / own[way])
+            assert row[way] == expected
+    for row in wins:
+        errors = {
+            model: {
+                t["matrix"]: t["ours"] for t in times if (t["kernel"], t["model"]) == (row["kernel"], model)
+            }
+            for model in (row["model"], row["against"])
+        }
+        first, second = errors.values()
+        assert row["matrices"] == len(first)
+        assert (row["ours"] or 0) == sum(first[matrix] < second[matrix] for matrix in first)
+    assert any(row["ours"] for row in factors)

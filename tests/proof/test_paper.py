@@ -31,6 +31,18 @@ def test_a_paper_adds_a_model_a_command_and_a_function(install, document, sparse
     assert float(asked.stdout) == pytest.approx(seconds) and seconds > 0
 
 
+def test_a_paper_adds_an_experiment(install, document, sparsecast, data_folder, tmp_path):
+    install("paper")
+    assert {"doe", "hossain-saule"} <= {paper["name"] for paper in document("paper")["papers"]}
+    report = document("paper", "doe", "--from", PROFILE, "--figure", tmp_path)
+    [[row]] = [table["rows"] for table in report["tables"]]
+    assert row["paper_s"] == 2e-9 and row["ours_s"] == pytest.approx(document("doe", PROFILE)["row_s"])
+    page = (tmp_path / "doe.md").read_text()
+    assert "sparsecast paper doe --from" in page and "## Table 1" in page and "| Table 1 | done |" in page
+    done = sparsecast("paper", "doe")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+
+
 def test_its_benchmark_matrices_are_measured_on_request(install, document, data_folder):
     for toy in ("paper", "short_csr", "few"):
         install(toy)

@@ -1,0 +1,185 @@
+"""Models of strips tried on what was measured: with our fits and as printed, for experiments of papers."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from sparsecast.api.calibrating import calibration, profile
+from sparsecast.api.executing import measure
+from sparsecast.api.forecasting import choice
+from sparsecast.api.targets import model_records, require_own
+from sparsecast.benchmark.experiments import Setting
+from sparsecast.benchmark.journal import kept
+from sparsecast.devices import DEVICES
+from sparsecast.devices.naming import machine_of
+from sparsecast.devices.target import Target
+from sparsecast.errors import InputError, ProfileError
+from sparsecast.features.row_blocks import RowBlocks
+from sparsecast.features.structure import Structure
+from sparsecast.machines.profile import Profile
+from sparsecast.matrices.problem import Problem
+from sparsecast.models.model import SCORED_SUITES, Model
+from sparsecast.models.training import TrainingSet
+from sparsecast.records import Candidate, Record
+
+#: What both papers compute with.
+DTYPE = "float32"
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One measurement, and what a model forecasts of it with our fits and with those of its paper."""
+
+    matrix: str
+    candidate: Candidate
+    model: str
+    measured_s: float
+    ours_s: float
+    printed_s: float
+
+    @property
+    def ours(self) -> float:
+        """The error |forecast - time| / time with our fits."""
+        return abs(self.ours_s - self.measured_s) / self.measured_s
+
+    @property
+    def printed(self) -> float:
+        """The error with the fits as printed."""
+        return abs(self.printed_s - self.measured_s) / self.measured_s
+
+
+def measured_trials(
+    setting: Setting, models: Sequence[type[Model]], suite: str
+) -> tuple[Profile, list[Trial]]:
+    """Measure a suite of benchmark matrices within the budget, then the matrices that are named.
+
+    What an earlier run measured is taken over. The trials are of the named matrices, else of the gallery.
+
+    Raises
+    ------
+    InputError
+        If the profile of the setting is not this machine's, or a matrix cannot be read.
+    ProfileError
+        If too little was measured for every model.
+    """
+    machine = machine_of(setting.device)
+    dtype = setting.dtype or DTYPE
+    threads = DEVICES.get(machine.device).threads(machine, None)
+    if setting.profile is not None:
+        require_own(setting.profile.name, machine)
+    else:
+        run = calibration(
+            setting.budget_s, threads=threads, dtype=dtype, device=setting.device, suites=[suite]
+        )
+        run.on_progress = setting.on_progress
+        run.compile_kernels()  # before the budget counts
+        run.run()
+    own = setting.profile or profile(machine.name)
+    target = Target.on(own.machine, dtype, threads)
+    fitted = _fitted(own, target, models)
+    kernels = {kernel for ours, _ in fitted for kernel in ours.kernels("csr")}
+    problems = [Problem.named(matrix) for matrix in setting.matrices]
+    tested = (
+        (record, problem.structure)
+        for problem in problems
+        for record in _measured(problem, target, setting.device, kernels)
+    )
+    return own, _trials(fitted, tested if problems else _scored(own, target))
+
+
+def recorded_trials(
+    profile: Profile, setting: Setting, models: Sequence[type[Model]]
+) -> tuple[Profile, list[Trial]]:
+    """Return the trials on the Records of a profile; the matrices of the setting choose among them.
+
+    Raises
+    ------
+    InputError
+        If a named matrix has no Records.
+    ProfileError
+        If no model can be fitted to the Records.
+    """
+    device, dtype = profile.machine.device, setting.dtype or DTYPE
+    counts = Counter(r.candidate.threads for r in profile.select(device=device, dtype=dtype))
+    if not counts:
+        raise ProfileError(
+            f"profile {profile.name} has no records of {device} {dtype}: expected some; name what it has by "
+            f"--dtype, or another profile"
+        )
+    target = dataclasses.replace(Target.on(profile.machine, dtype, None), threads=counts.most_common(1)[0][0])
+    tested = list(_scored(profile, target))
+    if setting.matrices:
+        names = {str(matrix) for matrix in setting.matrices}
+        if unknown := names - {record.matrix for record, _ in tested}:
+            raise InputError(
+                f"{', '.join(sorted(unknown))}: expected matrices that {profile.name} has records of; "
+                f"name others, or measure them without --from"
+            )
+        tested = [(record, structure) for record, structure in tested if record.matrix in names]
+    return profile, _trials(_fitted(profile, target, models), tested)
+
+
+def _fitted(profile: Profile, target: Target, models: Sequence[type[Model]]) -> list[tuple[Model, Model]]:
+    """Return each model fitted by us and as printed; a ProfileError if the Records suffice for none."""
+    training = TrainingSet.of(profile, model_records(profile, target))
+    fitted, refused = [], []
+    for model in models:
+        ways: list[Callable[[], Model]] = [lambda kind=model, way=way: kind(**way) for way in model.compared]  # type: ignore[misc]
+        try:
+            ours, printed = (make().fit(training) for make in ways)
+        except ProfileError as error:
+            refused.append(error)
+        else:
+            fitted.append((ours, printed))
+    if not fitted:
+        raise refused[0]
+    return fitted
+
+
+def _scored(profile: Profile, target: Target) -> Iterator[tuple[Record, Structure]]:
+    """Give the Records of matrices that no model is fitted to."""
+    for record in model_records(profile, target):
+        if record.suite in SCORED_SUITES and record.regime == "warm":
+            yield record, profile.structure(record)
+
+
+def _measured(problem: Problem, target: Target, device: str, kernels: set[str]) -> list[Record]:
+    """Return the Records of a matrix in every format, and of CSR with each of some kernels."""
+    is_current = DEVICES.get(target.device).is_current
+    taken = [
+        record
+        for record in kept(machine_of(device)).records
+        if record.matrix == problem.specification
+        and (record.candidate.dtype, record.candidate.threads) == (target.dtype, target.threads)
+        and record.suite in SCORED_SUITES
+        and record.regime == "warm"
+        and is_current(record)
+    ]
+    known = {record.candidate: record for record in taken}
+    chosen = choice(problem, threads=target.threads, dtype=target.dtype, device=device).candidates
+    every = [
+        *chosen,
+        *(dataclasses.replace(c, kernel=k) for c in chosen if c.format == "csr" for k in kernels),
+    ]
+    missing = [candidate for candidate in dict.fromkeys(every) if candidate not in known]
+    if missing:
+        known |= {record.candidate: record for record in measure(problem, missing, device=device)}
+    return list(known.values())
+
+
+def _trials(
+    fitted: Sequence[tuple[Model, Model]],
+    tested: Iterator[tuple[Record, Structure]] | Sequence[tuple[Record, Structure]],
+) -> list[Trial]:
+    """Return a trial for each measurement and model that serves it, the shortest time first."""
+    trials = []
+    for record, structure in tested:
+        blocks = RowBlocks.of(structure)
+        for ours, printed in fitted:
+            if ours.serves(record.candidate):
+                seconds = (float(model.values(record.candidate, blocks)[0]) for model in (ours, printed))
+                trials.append(Trial(record.matrix, record.candidate, ours.name, record.time_s, *seconds))
+    return sorted(trials, key=lambda trial: trial.measured_s)

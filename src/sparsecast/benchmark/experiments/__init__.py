@@ -1,0 +1,81 @@
+"""The experiments of papers: one file for each, in the folder `experiments` of the paper.
+
+An Experiment repeats what its paper did, on this machine or on stored Records, and puts its numbers
+beside the printed ones.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from sparsecast.benchmark.run import Progress, no_progress
+from sparsecast.machines.profile import Profile
+from sparsecast.results.paper import Paper, PaperReport
+from sparsecast.system.registry import Registry
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How an experiment is run.
+
+    Attributes
+    ----------
+    device : str
+    dtype : str or None
+        None is what the paper computes with.
+    profile : Profile or None
+        In place of this machine's.
+    budget_s : float
+        Seconds that it may measure.
+    matrices : sequence of str or Path
+        Files, gallery matrices or names of SuiteSparse; empty is what the experiment takes by default.
+    on_progress : callable
+        Called with the seconds done, the seconds expected in all, and what is done.
+    """
+
+    device: str = "cpu"
+    dtype: str | None = None
+    profile: Profile | None = None
+    budget_s: float = 600.0
+    matrices: Sequence[str | Path] = ()
+    on_progress: Progress = no_progress
+
+
+class Experiment(ABC):
+    """What `sparsecast paper` runs."""
+
+    paper: ClassVar[Paper]
+
+    @abstractmethod
+    def run(self, setting: Setting) -> PaperReport:
+        """Measure within the budget, and return the tables of the paper with our columns.
+
+        What is measured is kept at once. A later run takes it over, so that a stopped one goes on.
+
+        Raises
+        ------
+        InputError
+            If the setting is none that the experiment can have.
+        """
+
+    @abstractmethod
+    def from_records(self, profile: Profile, setting: Setting) -> PaperReport:
+        """Return the tables from what was measured before; no hardware is needed.
+
+        Raises
+        ------
+        ProfileError
+            If the profile lacks what the experiment reads.
+        """
+
+    def default_matrices(self) -> Sequence[str]:
+        """Return the matrices that are taken where none are named."""
+        return ()
+
+
+#: Every experiment, by the name of its paper.
+EXPERIMENTS: Registry[type[Experiment]] = Registry("paper", "sparsecast.benchmark.experiments", separator="-")

@@ -1,0 +1,89 @@
+"""sparsecast paper, sparsecast paper NAME [MATRIX...]."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sparsecast.cli import options
+from sparsecast.cli.commands import Panel, command
+from sparsecast.cli.output import Output, write_text
+from sparsecast.errors import InputError
+
+if TYPE_CHECKING:
+    from sparsecast.results.paper import PaperReport
+
+
+@command("paper", Panel.MEASUREMENTS, csv=True)
+def paper(
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="Of a paper; without one, all are listed.")
+    ] = None,
+    matrices: Annotated[
+        list[str] | None, typer.Argument(metavar="MATRIX", help="In place of those of the experiment.")
+    ] = None,
+    device: options.DeviceOption = "cpu",
+    dtype: options.DtypeOption = None,
+    profile: options.ProfileOption = None,
+    budget: Annotated[float, typer.Option(min=1, help="Seconds that it may measure.")] = 600.0,
+    records: Annotated[
+        str | None,
+        typer.Option(
+            "--from", metavar="NAME|PATH", help="Take the records of this profile; measure nothing."
+        ),
+    ] = None,
+    folder: Annotated[
+        Path | None,
+        typer.Option("--figure", metavar="FOLDER", help="Write the page, in Markdown, and its charts there."),
+    ] = None,
+) -> Output:
+    """Repeat the experiment of a paper: its tables with our numbers beside the printed ones."""
+    import sparsecast
+    from sparsecast import api
+    from sparsecast.reports.progress import timed_bar
+    from sparsecast.results.paper import DOCUMENTS, papers_table
+
+    if name is None:
+        listed = api.papers()
+        return Output(DOCUMENTS["paper"], {"papers": listed}, [papers_table(listed)])
+    if folder is not None:
+        _refuse_unwritable(folder)
+    with timed_bar(options.screen(), name) as on_progress:
+        report = api.paper(
+            name,
+            matrices or (),
+            device=device,
+            dtype=dtype,
+            profile=sparsecast.profile(profile) if profile else None,
+            budget_s=budget,
+            records=sparsecast.profile(records) if records else None,
+            on_progress=on_progress,
+        )
+    if folder is not None:
+        _write(report, folder)
+    shown = [*report.tables, report.item_table, *report.notes]
+    return Output(DOCUMENTS["paper NAME"], report, shown)
+
+
+def _refuse_unwritable(folder: Path) -> None:
+    from sparsecast.reports.charts.chart import refuse_undrawable
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"--figure {folder} ({error.strerror}): expected a folder that can be written; name another"
+        ) from error
+    refuse_undrawable(folder / "chart.svg")
+
+
+def _write(report: PaperReport, folder: Path) -> None:
+    from sparsecast.reports.charts.chart import render
+
+    for name, chart in report.charts.items():
+        render(chart, chart.caption, folder / f"{name}.svg")
+    command = " ".join(["sparsecast", *sys.argv[1:]])
+    write_text(folder / f"{report.paper.name}.md", report.to_markdown(command))

@@ -1,0 +1,168 @@
+"""`sparsecast paper wang-2017`: errors, factors and wins of section 4 of Wang, Gu and Li (2017)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from statistics import fmean
+from typing import Any
+
+from sparsecast.api.trials import Trial, measured_trials, recorded_trials
+from sparsecast.benchmark.experiments import EXPERIMENTS, Experiment, Setting
+from sparsecast.machines.profile import Profile
+from sparsecast.models import MODELS
+from sparsecast.models.model import Model
+from sparsecast.papers import published
+from sparsecast.papers.wang_2017.row_length_model import GPU_VECTOR
+from sparsecast.results.paper import Paper, PaperItem, PaperReport
+from sparsecast.system.tabular import Column, Table
+from sparsecast.system.texts import percent
+
+#: The kernels of the paper, by their names in `published.toml`.
+KERNELS = {"csr_vector": "CSR-V", "csr": "CSR-S", "ell": "ELL", "jad": "JAD"}
+
+ITEMS = (
+    PaperItem("Section 3.1, grids", "done", "`calibrate --suites wang`; what exceeds the memory is left out"),
+    PaperItem("Section 3.1, spread of the lengths", "differs", "not printed: a quarter and half of the mean"),
+    PaperItem("Section 4, the 30 matrices", "cannot be had here", "the paper names six of them"),
+    PaperItem("Section 4, means, factors, wins", "done", "with our fits and as printed"),
+    PaperItem("Figures 7 to 14, by matrix", "done", "as a table: the paper prints no numbers"),
+    PaperItem("Figures 1 to 6, lines of the fits", "differs", "the fits are made, and not drawn"),
+    PaperItem("GeForce GTX 540M", "cannot be had here", "no such GPU"),
+)
+
+_WAYS = (
+    Column("ours", "our fits", text=percent),
+    Column("printed", "as printed", text=percent),
+    Column("paper", "the paper", text=percent),
+)
+MEANS = (Column("kernel", "kernel"), Column("model", "model"), Column("matrices", "matrices"), *_WAYS)
+FACTORS = (
+    Column("kernel", "kernel"),
+    Column("model", "model"),
+    Column("ours", "our fits"),
+    Column("printed", "as printed"),
+    Column("paper", "the paper"),
+)
+WINS = (
+    Column("kernel", "kernel"),
+    Column("model", "model"),
+    Column("against", "against"),
+    Column("ours", "wins, our fits"),
+    Column("printed", "wins, as printed"),
+    Column("matrices", "of"),
+    Column("paper", "the paper, of 30"),
+)
+TRIALS = (
+    Column("matrix", "matrix"),
+    Column("kernel", "kernel"),
+    Column("model", "model"),
+    Column("measured_s", "measured"),
+    Column("ours_s", "our fits"),
+    Column("printed_s", "as printed"),
+    Column("ours", "error, our fits", text=percent),
+    Column("printed", "error, as printed", text=percent),
+)
+
+
+@EXPERIMENTS.register("wang-2017")
+class Wang2017(Experiment):
+    """Models of four distributions of row lengths, beside the errors that the paper prints."""
+
+    paper = Paper(
+        name="wang-2017",
+        authors="R. Wang, T. Gu, M. Li",
+        title="Performance Prediction Based on Statistics of Sparse Matrix-Vector Multiplication on GPUs",
+        forecasts="products on a GPU in CSR-V, CSR-S, ELL and JAD",
+        headline="mean errors of {csr_vector:.1%} (CSR-V) to {jad:.1%} (JAD), normal row lengths".format(
+            **published("wang_2017")["mean_errors"]["wang-normal"]
+        ),
+        never_run="its GeForce GTX 540M, and 24 matrices that it does not name",
+    )
+
+    def run(self, setting: Setting) -> PaperReport:
+        """Measure the benchmark matrices, then the matrices that are named."""
+        return self._report(*measured_trials(setting, _models(), "wang"))
+
+    def from_records(self, profile: Profile, setting: Setting) -> PaperReport:
+        """Take what was measured before."""
+        return self._report(*recorded_trials(profile, setting, _models()))
+
+    def _report(self, profile: Profile, trials: Sequence[Trial]) -> PaperReport:
+        by_kernel = {key: [trial for trial in trials if _kernel(trial) == key] for key in KERNELS}
+        tables = (
+            Table("Mean errors (section 4, figures 7 to 10)", MEANS, list(_means(by_kernel))),
+            Table(
+                "Error of wang-fixed over that of the model (section 4)", FACTORS, list(_factors(by_kernel))
+            ),
+            Table("Matrices with the smaller error (section 4)", WINS, list(_wins(by_kernel))),
+            Table("Times and errors by matrix (figures 7 to 14)", TRIALS, list(_rows(trials)), most=40),
+        )
+        notes = ["wang-fixed is the model of reference 16, for the same kernels; wang-binomial is ours."]
+        missing = [KERNELS[key] for key, of_kernel in by_kernel.items() if not of_kernel]
+        if missing:
+            notes.append(f"Without measurements or fits: {', '.join(missing)}.")
+        return PaperReport(self.paper, profile.name, tables, ITEMS, notes=tuple(notes))
+
+
+def _models() -> list[type[Model]]:
+    return [MODELS.get(name) for name in published("wang_2017")["mean_errors"]]
+
+
+def _kernel(trial: Trial) -> str:
+    return "csr_vector" if trial.candidate.kernel == GPU_VECTOR else trial.candidate.format
+
+
+def _mean(trials: Sequence[Trial], model: str, way: str) -> float | None:
+    errors = [getattr(trial, way) for trial in trials if trial.model == model]
+    return fmean(errors) if errors else None
+
+
+def _means(by_kernel: dict[str, list[Trial]]) -> Iterator[dict[str, Any]]:
+    for key, name in KERNELS.items():
+        for model, printed in published("wang_2017")["mean_errors"].items():
+            yield {
+                "kernel": name,
+                "model": model,
+                "matrices": len({trial.matrix for trial in by_kernel[key] if trial.model == model}),
+                **{way: _mean(by_kernel[key], model, way) for way in ("ours", "printed")},
+                "paper": printed.get(key),
+            }
+
+
+def _factors(by_kernel: dict[str, list[Trial]]) -> Iterator[dict[str, Any]]:
+    for key, name in KERNELS.items():
+        for model, printed in published("wang_2017")["factors"].items():
+            row: dict[str, Any] = {"kernel": name, "model": model, "paper": printed[key]}
+            for way in ("ours", "printed"):
+                fixed, error = (_mean(by_kernel[key], m, way) for m in ("wang-fixed", model))
+                row[way] = fixed / error if fixed and error else None
+            yield row
+
+
+def _wins(by_kernel: dict[str, list[Trial]]) -> Iterator[dict[str, Any]]:
+    for printed in published("wang_2017")["comparisons"]:
+        key, first, second = printed["kernel"], printed["first"], printed["second"]
+        errors = {(trial.model, trial.matrix): trial for trial in by_kernel[key]}
+        pairs = [
+            (trial, errors[second, matrix])
+            for (model, matrix), trial in errors.items()
+            if model == first and (second, matrix) in errors
+        ]
+        wins = {
+            way: sum(getattr(a, way) < getattr(b, way) for a, b in pairs) if pairs else None
+            for way in ("ours", "printed")
+        }
+        yield {
+            "kernel": KERNELS[key],
+            "model": first,
+            "against": second,
+            **wins,
+            "matrices": len(pairs),
+            "paper": printed["first_better"],
+        }
+
+
+def _rows(trials: Sequence[Trial]) -> Iterator[dict[str, Any]]:
+    for trial in trials:
+        names = ("matrix", "model", "measured_s", "ours_s", "printed_s", "ours", "printed")
+        yield {"kernel": KERNELS[_kernel(trial)], **{name: getattr(trial, name) for name in names}}

@@ -1,0 +1,116 @@
+"""What the experiment of a paper returns: its tables with our columns, as text, documents and a page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sparsecast.system.tabular import Column, Columns, Table, keys
+
+
+@dataclass(frozen=True, slots=True)
+class Paper:
+    """A paper that is repeated here.
+
+    Attributes
+    ----------
+    name : str
+        Of its experiment.
+    forecasts : str
+        What it forecasts.
+    headline : str
+        Its own result, as printed.
+    never_run : str
+        What was never run here, and why.
+    """
+
+    name: str
+    authors: str
+    title: str
+    forecasts: str
+    headline: str
+    never_run: str
+
+
+@dataclass(frozen=True, slots=True)
+class PaperItem:
+    """What became of a part of a paper: ``"done"``, ``"differs"`` or ``"cannot be had here"``, and why."""
+
+    item: str
+    state: str
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class PaperReport:
+    """The tables of a paper with our columns.
+
+    Attributes
+    ----------
+    machine : str
+        Where our numbers come from.
+    tables : tuple of Table
+        Each title names the table or figure of the paper. What was not measured is None.
+    items : tuple of PaperItem
+    charts : mapping of str to chart
+        By the name of the file.
+    notes : tuple of str
+    """
+
+    paper: Paper
+    machine: str
+    tables: tuple[Table, ...]
+    items: tuple[PaperItem, ...] = ()
+    charts: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def item_table(self) -> Table:
+        """What is done, differs, or cannot be had."""
+        return Table("Items of the paper", ITEM, self.items)
+
+    def to_markdown(self, command: str) -> str:
+        """Return the page of the paper, which says by which command it was made."""
+        paper, lines = self.paper, [f"# {self.paper.name}", ""]
+        lines += [f"{paper.authors}: {paper.title}.", "", f"Made by `{command}`, on {self.machine}.", ""]
+        lines += [f"- Forecasts: {paper.forecasts}", f"- The paper: {paper.headline}"]
+        lines += [f"- Never run here: {paper.never_run}", ""]
+        lines += [part for note in self.notes for part in (note, "")]
+        lines += [part for name in self.charts for part in (f"![{name}]({name}.svg)", "")]
+        for table in (*self.tables, self.item_table):
+            below = [part for line in table.below for part in (line, "")]
+            lines += [f"## {table.title}", "", table.to_markdown(), "", *below]
+        return "\n".join(lines)
+
+
+PAPER: Columns = (
+    Column("name", "name"),
+    *keys("authors", "title"),
+    Column("forecasts", "forecasts"),
+    Column("headline", "the paper's result"),
+    Column("never_run", "never run here"),
+)
+
+ITEM: Columns = (Column("item", "item"), Column("state", "state"), Column("why", "why"))
+
+_TABLE: Columns = (
+    Column("title"),
+    Column("rows", value=lambda table: table.records(), about="keys are those of the table in CSV"),
+)
+
+DOCUMENTS: dict[str, Columns] = {
+    "paper": (Column("papers", columns=PAPER),),
+    "paper NAME": (
+        Column("paper", columns=PAPER),
+        Column("machine", about="where our numbers come from"),
+        Column("tables", columns=_TABLE),
+        Column("items", columns=ITEM, about="state is done, differs, or cannot be had here"),
+        Column("notes"),
+    ),
+}
+
+
+def papers_table(papers: list[Paper]) -> Table:
+    """Return what there is to repeat."""
+    return Table("Papers that `sparsecast paper NAME` repeats", PAPER, papers)

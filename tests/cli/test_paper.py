@@ -1,0 +1,67 @@
+"""sparsecast paper: the list, an experiment on stored numbers, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+RECORDED = Path(__file__).parents[1] / "data/recorded-profile.parquet"
+
+
+def test_the_list_says_of_each_paper_what_it_forecasts_and_what_never_ran(run, exact):
+    listed = exact(run("paper", "--json"), "paper")["papers"]
+    assert all(paper["forecasts"] and paper["headline"] and paper["never_run"] for paper in listed)
+
+
+@pytest.mark.parametrize(
+    ("line", "value"),
+    [
+        (("nowhere",), "nowhere"),
+        (("hossain-saule", "gallery:poisson2d?n=30"), "gallery:poisson2d?n=30"),
+        (("hossain-saule", "--dtype", "float32"), "float32"),
+        (("hossain-saule", "--from", "nowhere"), "nowhere"),
+        (("guo-2014", "--budget", "1"), "budget 1 s"),
+        (("wang-2017", "--budget", "1"), "budget 1 s"),
+    ],
+)
+def test_what_cannot_be_is_one_line(run, data_folder, line, value):
+    outcome = run("paper", *line)
+    assert (outcome.status, outcome.out, outcome.err.count("\n")) == (2, "", 1)
+    assert value in outcome.err
+
+
+def test_forecasts_stand_beside_those_of_the_paper(run, exact, data_folder, tmp_path):
+    outcome = run("paper", "hossain-saule", "--figure", tmp_path, "--json")
+    report = exact(outcome, "paper NAME")
+    assert all(table["rows"] for table in report["tables"])
+    assert {item["state"] for item in report["items"]} == {"done", "differs", "cannot be had here"}
+    page = (tmp_path / "hossain-saule.md").read_text(encoding="utf-8")
+    assert all(f"## {table['title']}\n" in page for table in report["tables"])
+    assert (tmp_path / "hossain-saule.svg").exists()
+
+
+def test_guo_on_records_is_the_errors_of_its_own_times(run, exact, data_folder):
+    outcome = run("paper", "guo-2014", "--from", RECORDED, "--dtype", "float64", "--json")
+    report = exact(outcome, "paper NAME")
+    means, small, solutions, _, times = (table["rows"] for table in report["tables"])
+    assert [row["paper"] for row in means] == [0.063, 0.044, 0.022, 0.047]
+    for row in means:
+        errors = [
+            abs(time["ours_s"] - time["measured_s"]) / time["measured_s"]
+            for time in times
+            if time["format"] == row["format"]
+        ]
+        assert len(errors) == row["matrices"] and row["ours"] == pytest.approx(sum(errors) / len(errors))
+    assert any(row["ours"] != row["printed"] for row in means), "fits as printed are others"
+    assert small[0]["of"] == len(times) and small[2] == {"whose": "the paper", "below": 77, "of": 82}
+    for row in solutions:
+        own = {time["format"]: time["measured_s"] for time in times if time["matrix"] == row["matrix"]}
+        assert row["fastest"] == min(own, key=own.get)
+
+
+@pytest.mark.parametrize("name", ["guo-2014", "wang-2017"])
+@pytest.mark.parametrize("line", [("--from", "nvidia-a100"), ("--profile", "nvidia-a100")])
+def test_a_profile_that_lacks_its_matrices_is_one_line(run, data_folder, name, line):
+    outcome = run("paper", name, *line)
+    assert (outcome.status, outcome.out, outcome.err.count("\n")) == (2, "", 1)
