@@ -21,6 +21,8 @@ def test_the_list_says_of_each_paper_what_it_forecasts_and_what_never_ran(run, e
         (("hossain-saule", "gallery:poisson2d?n=30"), "gallery:poisson2d?n=30"),
         (("hossain-saule", "--dtype", "float32"), "float32"),
         (("hossain-saule", "--from", "nowhere"), "nowhere"),
+        (("guo-2014", "--budget", "1"), "budget 1 s"),
+        (("wang-2017", "--budget", "1"), "budget 1 s"),
     ],
 )
 def test_what_cannot_be_is_one_line(run, data_folder, line, value):

@@ -51,8 +51,10 @@ class Trial:
         return abs(self.printed_s - self.measured_s) / self.measured_s
 
 
-def measured_trials(setting: Setting, models: Sequence[type[Model]]) -> tuple[Profile, list[Trial]]:
-    """Measure the benchmark matrices of a paper within the budget, then the matrices that are named.
+def measured_trials(
+    setting: Setting, models: Sequence[type[Model]], suite: str
+) -> tuple[Profile, list[Trial]]:
+    """Measure a suite of benchmark matrices within the budget, then the matrices that are named.
 
     What an earlier run measured is taken over. The trials are of the named matrices, else of the gallery.
 
@@ -66,10 +68,9 @@ def measured_trials(setting: Setting, models: Sequence[type[Model]]) -> tuple[Pr
     machine = machine_of(setting.device)
     dtype = setting.dtype or DTYPE
     threads = DEVICES.get(machine.device).threads(machine, None)
-    suite = models[0].suite
     if setting.profile is not None:
         require_own(setting.profile.name, machine)
-    elif suite is not None:
+    else:
         run = calibration(
             setting.budget_s, threads=threads, dtype=dtype, device=setting.device, suites=[suite]
         )

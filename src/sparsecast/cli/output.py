@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from sparsecast.system.tabular import Columns, Table
 
 #: Characters that a column of text keeps where a table is too wide.
-_LEAST_TEXT = 16
+_LEAST_TEXT = 14
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,7 +84,7 @@ class Guo2014(Experiment):
 
     def run(self, setting: Setting) -> PaperReport:
         """Measure the benchmark matrices, then the matrices that are named."""
-        return self._report(*measured_trials(setting, [MODELS.get("guo")]))
+        return self._report(*measured_trials(setting, [MODELS.get("guo")], "guo"))
 
     def from_records(self, profile: Profile, setting: Setting) -> PaperReport:
         """Take what was measured before."""

@@ -81,7 +81,7 @@ class Wang2017(Experiment):
 
     def run(self, setting: Setting) -> PaperReport:
         """Measure the benchmark matrices, then the matrices that are named."""
-        return self._report(*measured_trials(setting, _models()))
+        return self._report(*measured_trials(setting, _models(), "wang"))
 
     def from_records(self, profile: Profile, setting: Setting) -> PaperReport:
         """Take what was measured before."""
