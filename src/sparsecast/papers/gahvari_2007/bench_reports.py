@@ -94,24 +94,33 @@ def twins_tables(twins: Twins) -> list[Table]:
 
 
 def real_tables(real: RealMatrices) -> list[Table]:
-    """Return how the figures forecast the real matrices of each size, and the matrices."""
-    figures = ", ".join(
-        f"{_figure(name)} {value:,.0f}" for name in FIGURES if (value := getattr(real.rating.figures, name))
-    )
-    below = [f"figures of the benchmark, MFLOP/s: {figures}"]
+    """Return the matrices, and below them how the figures forecast those of each size."""
+    below = []
     if sizes := [size for size in SIZES if size not in {row.size for row in real.rows}]:
-        below.append(
-            f"no {' or '.join(sizes)} matrix: the last cache holds {real.rating.cache_bytes / 1e6:,.0f} MB"
-        )
+        cache = f"the last cache holds {real.rating.cache_bytes / 1e6:,.0f} MB"
+        below.append(f"no {' or '.join(sizes)} one among the {len(real.rows)} matrices measured: {cache}")
     if real.missing:
         below.append(f"no time for {real.missing:,} matrices: run again to go on")
-    title = f"The figures against real matrices, {real.rating.setting} (Figures 11 to 13)"
-    return [
-        Table(title, _REAL_SCORE, real.scores, tuple(below)),
-        Table(
-            "MFLOP/s of real matrices (Figures 3 to 5, 8 to 10)", _REAL_ROW, real.rows, lines_of(real.refused)
-        ),
+    lines = [
+        (column.heading, *(_cell(column, score) for score in real.scores))
+        for column in _REAL_SCORE
+        if column.key != "size"
     ]
+    headings = "", *(score.size for score in real.scores)
+    columns = tuple(Column("", heading or "MFLOP/s", _place(place)) for place, heading in enumerate(headings))
+    title = f"The figures against real matrices, {real.rating.setting} (Figures 11 to 13)"
+    matrices = "MFLOP/s of real matrices (Figures 3 to 5, 8 to 10)"
+    return [
+        Table(matrices, _REAL_ROW, real.rows, lines_of(real.refused)),
+        Table(title, columns, lines, (_figures_line(real.rating), *below)),
+    ]
+
+
+def _figures_line(rating: Rating) -> str:
+    """Return the figures in one line."""
+    values = {name: getattr(rating.figures, name) for name in FIGURES}
+    shown = (f"{_figure(name)} {value:,.0f}" for name, value in values.items() if value is not None)
+    return f"figures: {', '.join(shown)}"
 
 
 def versions() -> dict[str, str]:
@@ -207,6 +216,11 @@ _TWIN_SCORE: Columns = (
 )
 
 
+def _cell(column: Column, row: object) -> str:
+    value = column.of(row)
+    return "-" if value is None else column.text(value) if column.text else f"{value:,}"
+
+
 def _mflops(value: float) -> str:
     return f"{value:,.0f}"
 
@@ -230,17 +244,25 @@ _REAL_ROW: Columns = (
 _REAL_SCORE: Columns = (
     Column("size", "size"),
     Column("matrices", "matrices"),
-    Column("untuned_mflops", "CSR median", text=_mflops),
-    Column("untuned_error", "figure off", text=percent),
-    Column("synthetic_error", "synthetic off", text=percent),
-    Column("tuned_mflops", "tuned median", text=_mflops),
-    Column("tuned_error", "figure off", text=percent),
-    Column("synthetic_tuned_error", "synthetic off", text=percent),
-    Column("tuned_max_mflops", "tuned maximum", text=_mflops),
+    Column("untuned_mflops", "median in CSR", text=_mflops),
+    Column("untuned_error", "unblocked median, off by", text=percent),
+    Column("synthetic_error", "synthetic matrices, off by", text=percent),
+    Column("tuned_mflops", "median tuned", text=_mflops),
+    Column("tuned_error", "blocked median, off by", text=percent),
+    Column("synthetic_tuned_error", "synthetic matrices, off by", text=percent),
+    Column("tuned_max_mflops", "maximum tuned", text=_mflops),
     Column(
-        "max_ratio", "figure/maximum", text="{:.2f}".format, about="above 1 the blocked maximum is too high"
+        "max_ratio",
+        "blocked maximum over it",
+        text="{:.2f}".format,
+        about="above 1 the blocked maximum is too high",
     ),
-    Column("square_share", "by bytes/best", text=percent, about="speed of the squares chosen by bytes"),
+    Column(
+        "square_share",
+        "squares by bytes over best size",
+        text=percent,
+        about="speed of the squares chosen by bytes",
+    ),
 )
 
 #: The documents of the command, by how it is called.

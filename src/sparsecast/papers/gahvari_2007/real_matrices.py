@@ -135,7 +135,7 @@ def real_matrices(
     effort: Effort = REAL_EFFORT,
     sides: Sequence[int] = BLOCK_SIDES,
 ) -> RealMatrices:
-    """Measure what is not measured yet of the matrices, the smallest file first, and compare all.
+    """Measure what is not measured yet of the matrices, each eighth by size in turn, and compare all.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ def real_matrices(
         measured = read_journal(kept)
         with journal(kept, measured.matrices) as add:
             try:
-                for path in sorted(paths, key=os.path.getsize):
+                for path in _spread(paths):
                     on_matrix(matrix_name(path))
                     try:
                         problem = Problem.named(os.fspath(path))
@@ -201,6 +201,12 @@ def scores_of(rows: Sequence[RealRow], rating: Rating) -> tuple[RealScore, ...]:
     """Return the scores of all rows, and of each size of which there are some."""
     by_size = {"all": list(rows), **{size: [row for row in rows if row.size == size] for size in SIZES}}
     return tuple(_score(size, alike, rating) for size, alike in by_size.items() if alike)
+
+
+def _spread(paths: Sequence[str | os.PathLike[str]]) -> list[str | os.PathLike[str]]:
+    """Return the files in an order in which each beginning has small and large ones."""
+    by_size = sorted(paths, key=os.path.getsize)
+    return [path for start in range(8) for path in by_size[start::8]]
 
 
 def _candidates(
