@@ -74,40 +74,6 @@ def test_an_unknown_profile_is_one_line(script, data_folder):
     assert "nowhere" in done.stderr
 
 
-def test_hossain_and_saule_on_some_of_their_times(tmp_path):
-    """A table of two matrices: each forecast is printed, then the errors, the choices, and the fit."""
-    lines = [
-        "table,algorithm,format,model,matrix,nodes,processes,actual_s,paper_predicted_s,paper_error_percent"
-    ]
-    for name, scale in (("333SP", 1), ("AS365", 1.02)):
-        for nodes, ranks in ((4, 144), (5, 169), (7, 225)):
-            for algorithm, seconds in (("uniform-2d", 1.0), ("local-1d", 0.2), ("global-1d", 3.0)):
-                for kind in ("csr", "coo"):
-                    time_s = scale * seconds / ranks
-                    lines.append(
-                        f"I,{algorithm},{kind},microbenchmark,{name},{nodes},{ranks},{time_s},0.01,9"
-                    )
-    table = tmp_path / "table.csv"
-    table.write_text("\n".join(lines))
-    done = run("hossain_saule.py", table, "--figure", tmp_path / "times.svg")
-    assert done.returncode == 0, done.stderr
-    drawn = (tmp_path / "times.svg").read_text()
-    assert all(
-        f">{text}<" in drawn
-        for text in ("2d, 333SP", "local-1d, AS365", "COO: the paper's", "CSR: measured", "225")
-    )
-    assert sum(line.startswith(("333SP ", "AS365 ")) for line in done.stdout.splitlines()) == 36
-    assert "The fastest of the three algorithms is named in 6 of 6 cases." in done.stdout
-    assert "144 and 169 ranks fitted" in done.stdout
-    assert done.stdout.count("theirs, as printed") == 2
-
-
-def test_hossain_and_saule_without_their_table(tmp_path):
-    done = run("hossain_saule.py", tmp_path / "none.csv")
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert "expected the tables II to IX" in done.stderr
-
-
 @pytest.mark.parametrize("script", ["guo_2014.py", "wang_2017.py", "barreda.py"])
 def test_a_figure_of_an_unknown_kind_is_refused_first(script, data_folder, tmp_path):
     done = run(script, "--figure", tmp_path / "a.bmp")

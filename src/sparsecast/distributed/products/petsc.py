@@ -11,33 +11,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecast.distributed.communication import Exchange
-from sparsecast.distributed.distributed_product import DistributedProduct, Step
+from sparsecast.distributed.distributed_product import Step
 from sparsecast.distributed.processes import in_step
 from sparsecast.distributed.products import PRODUCTS
+from sparsecast.distributed.products.local_1d import Local1D
 from sparsecast.errors import FormatError, InputError, MpiError
-from sparsecast.matrices.partitioning.distribution import Distribution
-from sparsecast.matrices.partitioning.partition import Integers
 
 #: PETSc does not tell its steps apart.
 WHOLE = "whole"
 
 
 @PRODUCTS.register("petsc")
-class PETScProduct(DistributedProduct):
-    """MatMult of PETSc."""
+class PETScProduct(Local1D):
+    """MatMult of PETSc: the matrices, the exchange and the buffers are those of local 1D."""
 
-    has_remote, overlaps, is_default = True, True, False
-
-    @classmethod
-    def communication(cls, distribution: Distribution) -> Sequence[Exchange]:
-        """Return the exchange of x, of the same entries as in local 1D."""
-        return [Exchange.of(distribution)]
-
-    @classmethod
-    def buffer_words(cls, distribution: Distribution) -> Integers:
-        """Return the words that are sent."""
-        return distribution.sent_words
+    overlaps, is_default = True, False
 
     def _prepare(self) -> None:
         PETSc = in_step(self.comm, lambda: petsc(self.comm))

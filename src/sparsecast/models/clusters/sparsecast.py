@@ -62,7 +62,7 @@ LEAST_RECORDS, LEAST_GROUPS = 4, 3
 
 #: How much the common factor of all terms weighs in a fit, beside one measurement. Its error on matrices left
 #: out of the published times on 144 and 169 ranks is among the least of the weights from 0 to 0.5
-#: (`examples/hossain_saule.py` prints them); without any weight, terms that are alike get any factors.
+#: (decision 33); without any weight, terms that are alike get any factors.
 PRIOR_WEIGHT = 0.02
 
 _Key = tuple[str, str, str]
