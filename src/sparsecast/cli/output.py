@@ -10,7 +10,7 @@ import typing
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import rich.table
 from rich.console import Console
@@ -19,6 +19,9 @@ from sparsecast.cli import options
 
 if TYPE_CHECKING:
     from sparsecast.system.tabular import Columns, Table
+
+#: Characters that a column of text keeps where a table is too wide.
+_LEAST_TEXT = 14
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,10 +125,15 @@ def _print(shown: Iterable[Any]) -> None:
 def _rich(table: Table) -> rich.table.Table:
     """Return a table for the terminal, with columns of numbers aligned to the right."""
     drawn = rich.table.Table()
-    for column in table.shown:
+    rows = table.cells()[: table.most or None]
+    for number, column in enumerate(table.shown):
         is_text = all(isinstance(column.of(row), str | Mapping | None) for row in table.rows)
-        drawn.add_column(column.heading, justify="left" if is_text else "right", no_wrap=not is_text)
-    for cells in table.cells()[: table.most or None]:
+        widest = max((len(cells[number]) for cells in rows), default=0)
+        # Long headings are broken between words, numbers never; text may be, but keeps some width.
+        least = min(widest, _LEAST_TEXT) if is_text else widest
+        justify: Literal["left", "right"] = "left" if is_text else "right"
+        drawn.add_column(column.heading, justify=justify, min_width=least, overflow="fold")
+    for cells in rows:
         drawn.add_row(*cells)
     return drawn
 
