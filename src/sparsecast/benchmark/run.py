@@ -65,8 +65,9 @@ _RATING_SHARE, _LEAST_REST_S = 0.75, 30.0
 #: Seconds of a budget for each target that is rated; the last ones are left out where they do not suffice.
 _SETTING_S = 75.0
 
-#: Seconds that measuring the bandwidth of a target may take.
-_STREAMS_S = 5.0
+#: Seconds that measuring the bandwidth of a target may take. Where that is at most this share of the budget,
+#: bandwidths come first: the costs of whole runs need them, and the matrices may take all the time.
+_STREAMS_S, _STREAMS_SHARE = 5.0, 0.1
 
 #: Seconds of the budget for the figures that starting Python, before the run, and saving take.
 _AROUND_S = 4.0
@@ -356,8 +357,9 @@ class Calibration:
         needed, optional = (
             [(target, matrix) for target, both in suites for matrix in both[part]] for part in (0, 1)
         )
-        # The figures and the way to a device are told from them; forecasts on a processor are not.
-        if self.rating or not self._device.shares_host:
+        # The figures and the way to a device need them; forecasts on a processor do not.
+        is_short = _STREAMS_S * len(self.targets) <= _STREAMS_SHARE * self.budget_s
+        if self.rating or not self._device.shares_host or is_short:
             self._measure_bandwidths()
         if self.rating:
             # A budget that is just enough is enough for the figures only.
