@@ -83,7 +83,7 @@ class ProcessorMeter(ABC):
         return {}
 
     def work(self, entries: int) -> None:  # noqa: B027
-        """Take note of products of so many entries; a counter needs no telling."""
+        """Take the entries of the products that follow; a counter does not need them."""
 
 
 def is_modelled(meter: Meter | None) -> bool:

@@ -35,7 +35,10 @@ class Paper:
 
 @dataclass(frozen=True, slots=True)
 class PaperItem:
-    """What became of a part of a paper: ``"done"``, ``"differs"`` or ``"cannot be had here"``, and why."""
+    """What became of a part of a paper, and why.
+
+    `state` is ``"done"``, ``"differs"``, ``"not built"`` or ``"cannot be had here"``.
+    """
 
     item: str
     state: str
@@ -105,7 +108,7 @@ DOCUMENTS: dict[str, Columns] = {
         Column("paper", columns=PAPER),
         Column("machine", about="where our numbers come from"),
         Column("tables", columns=_TABLE),
-        Column("items", columns=ITEM, about="state is done, differs, or cannot be had here"),
+        Column("items", columns=ITEM, about="state is done, differs, not built, or cannot be had here"),
         Column("notes"),
     ),
 }

@@ -40,7 +40,7 @@ def paper(
         typer.Option("--figure", metavar="FOLDER", help="Write the page, in Markdown, and its charts there."),
     ] = None,
 ) -> Output:
-    """Repeat the experiment of a paper: its tables with our numbers beside the printed ones."""
+    """Repeat the experiment of a paper: its tables with our numbers next to the printed ones."""
     import sparsecast
     from sparsecast import api
     from sparsecast.reports.progress import timed_bar

@@ -1,4 +1,4 @@
-"""Real matrices beside the figures of the benchmark (Gahvari et al. 2007, Figures 3 to 5 and 8 to 13).
+"""Real matrices next to the figures of the benchmark (Gahvari et al. 2007, Figures 3 to 5 and 8 to 13).
 
 Each matrix is measured in CSR, in BCSR of all block sizes, and where it is symmetric as one triangle. The
 paper chooses the block size by OSKI's measured table; here every size is measured.

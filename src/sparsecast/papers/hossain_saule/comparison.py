@@ -1,4 +1,4 @@
-"""Our forecasts beside the tables of the paper, on its cluster, which nobody here has."""
+"""Our forecasts next to the tables of the paper, for its cluster, from published figures."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from sparsecast.system.memory import CACHE_LINE_BYTES
 
 
 def lru_misses(block: csr_array[Any], configuration: Configuration, lines: float) -> float:
-    """Return the irregular accesses of a product of a block that miss a cache of so many lines.
+    """Return the irregular accesses of a product of a block that miss an LRU cache of a number of lines.
 
     Those of x in both formats, and those of y in COO; the sequential y of CSR passes by.
     """

@@ -35,7 +35,7 @@ def train(
     search: Annotated[
         int, typer.Option(min=0, metavar="TRIALS", help="First search the hyper-parameters.")
     ] = 0,
-    folds: Annotated[int, typer.Option(min=0, help="Cross-validate in so many parts; the paper: 5.")] = 0,
+    folds: Annotated[int, typer.Option(min=0, help="Parts of a cross-validation; 5 in the paper.")] = 0,
 ) -> Output:
     """Train networks of blocks on labels, and score them on matrices that they have not seen."""
     from sparsecast.papers.barreda_2020.training_run import DOCUMENTS, TrainingRequest, training_run

@@ -24,9 +24,9 @@ ITEMS = (
     PaperItem(
         "Table 3, ELL on 10 of the 22", "differs", "our limit of padding decides where ELL is measured"
     ),
-    PaperItem("Fig. 18, errors of OPT", "differs", "no split solution is measured here"),
+    PaperItem("Fig. 18, errors of OPT", "not built", "no split solution is measured here"),
     PaperItem("Fig. 19, gains of OPT", "differs", "of the fastest format that was measured"),
-    PaperItem("Figs 4 to 7, time over P and I", "differs", "the fits are made, and not drawn"),
+    PaperItem("Figs 4 to 7, time over P and I", "not built", "the fits are made, and not drawn"),
     PaperItem("Tesla C2050", "cannot be had here", "no such GPU"),
 )
 
@@ -68,7 +68,7 @@ GAINS = (
 
 @EXPERIMENTS.register("guo-2014")
 class Guo2014(Experiment):
-    """Models of strips for CSR, ELL, COO and HYB, beside the errors and choices that the paper prints."""
+    """Models of strips for CSR, ELL, COO and HYB, next to the errors and choices that the paper prints."""
 
     paper = Paper(
         name="guo-2014",

@@ -2,7 +2,7 @@
 
 The cluster is the shipped profile of published figures, with the inputs that `fitted_inputs` finds. No rank
 is started: `mpirun -n N sparsecast calibrate --ranks --suites hossain` and `mpirun -n N sparsecast measure
-MATRIX` measure products here, and their models are scored beside the tables. A graph of the paper that is
+MATRIX` measure products here, and their models are scored next to the tables. A graph of the paper that is
 named as a matrix is partitioned with METIS; of the others counts are known, and local 1D takes them for
 meshes.
 """
@@ -68,7 +68,7 @@ ITEMS = (
 
 @EXPERIMENTS.register("hossain-saule")
 class HossainSaule(Experiment):
-    """Tables II to XI beside ours."""
+    """Tables II to XI next to ours."""
 
     paper = Paper(
         name="hossain-saule",

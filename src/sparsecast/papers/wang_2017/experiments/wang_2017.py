@@ -26,7 +26,7 @@ ITEMS = (
     PaperItem("Section 4, the 30 matrices", "cannot be had here", "the paper names six of them"),
     PaperItem("Section 4, means, factors, wins", "done", "with our fits and as printed"),
     PaperItem("Figures 7 to 14, by matrix", "done", "as a table: the paper prints no numbers"),
-    PaperItem("Figures 1 to 6, lines of the fits", "differs", "the fits are made, and not drawn"),
+    PaperItem("Figures 1 to 6, lines of the fits", "not built", "the fits are made, and not drawn"),
     PaperItem("GeForce GTX 540M", "cannot be had here", "no such GPU"),
 )
 
@@ -66,7 +66,7 @@ TRIALS = (
 
 @EXPERIMENTS.register("wang-2017")
 class Wang2017(Experiment):
-    """Models of four distributions of row lengths, beside the errors that the paper prints."""
+    """Models of four distributions of row lengths, next to the errors that the paper prints."""
 
     paper = Paper(
         name="wang-2017",
