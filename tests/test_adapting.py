@@ -25,7 +25,7 @@ class Made:
 
     def __init__(self, monkeypatch, takes, converts, forecasts):
         self.now_s, self.built, self.products = 0.0, [], []
-        self.takes, self.converts = takes, converts
+        self.takes, self.converts, self.product_of = takes, converts, {}
         monkeypatch.setattr(adapting, "perf_counter", lambda: self.now_s)
         named = {name: Candidate(name, "plain", "cpu", "float64", 32, 1) for name in takes}
 
@@ -48,6 +48,7 @@ class Made:
                 self.now_s += self.takes[name]
                 out[:] = x
 
+            self.product_of[name] = product
             return Bound(None, product)
 
         self.block = Adapting(Ways(named["csr"], options, build, Loader()), 1)
@@ -94,7 +95,7 @@ def test_what_pays_too_late_is_not_waited_for(monkeypatch):
         option = 0.5 * csr_s, None, cost * csr_s
         made = Made(monkeypatch, {"csr": csr_s, "sell": 0.5 * csr_s}, {"sell": option[2]}, {"sell": option})
         assert made.run(HORIZON) == pytest.approx(HORIZON * csr_s) and len(made.built) == 1
-        assert made.block.product == made.block._kept  # nothing is counted any more
+        assert made.block.product == made.product_of["csr"]  # nothing is counted any more
     late = Made(monkeypatch, {"csr": 1.0, "sell": 0.5}, {"sell": 20.0}, {"sell": (0.5, None, 20.0)})
     late.run(5 * HORIZON)
     name, after = late.built[1]

@@ -138,15 +138,16 @@ def test_other_settings_are_ordered_by_what_is_carried_over_worst():
 
 def test_the_terms_add_up_in_every_model(physics, training, served_model):
     model = MODELS.get(served_model)().fit(training)
-    transferred = TransferredForecaster(model, Transfer.to(COMPLEX, physics, training), 1.5)
+    transfer = Transfer.to(COMPLEX, physics, training)
+    transferred = TransferredForecaster(model, transfer, 1.5)
     asked = dict.fromkeys(dataclasses.replace(r.candidate, dtype="complex128") for r in training.records)
-    found = training.structure(training.records[-1])
-    estimates = transferred.estimates(found, asked)
-    assert {each.candidate.format for each in estimates} == set(model.formats())
-    for each in estimates:
-        assert each.value == pytest.approx(sum(dict(each.why).values()), rel=1e-9)
-        low, high = model.interval(transferred._transfer.measured_as(each.candidate), each.value, found)
-        assert (each.low, each.high) == (low / 1.5, high * 1.5)
+    structure = training.structure(training.records[-1])
+    estimates = transferred.estimates(structure, asked)
+    assert {estimate.candidate.format for estimate in estimates} == set(model.formats())
+    for estimate in estimates:
+        assert estimate.value == pytest.approx(sum(dict(estimate.why).values()), rel=1e-9)
+        low, high = model.interval(transfer.measured_as(estimate.candidate), estimate.value, structure)
+        assert (estimate.low, estimate.high) == (low / 1.5, high * 1.5)
 
 
 def test_blocks_of_rows_are_forecast_as_the_whole_is(physics, training, even, way):

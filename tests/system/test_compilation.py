@@ -16,11 +16,11 @@ from sparsecast.system.jit import KernelFile, njit
 CODE = """
 import numpy as np
 import sparsecast as sc
+from sparsecast.devices import DEVICES
 from sparsecast.formats.coo import COO
-from sparsecast.devices.cpu.kernels import coo
 A = sc.gallery("poisson2d", n=9)
 out = np.empty(81)
-coo._bind(COO.from_csr(A), "segmented", 1)(np.ones(81), out)
+DEVICES.get("cpu").kernels.get("coo").bind(COO.from_csr(A), "segmented", 1)(np.ones(81), out)
 print(out.sum())
 """
 
