@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
 from sparsecast.benchmark.experiments import EXPERIMENTS, Setting
 from sparsecast.benchmark.run import Progress, no_progress
+from sparsecast.errors import StorageError
 from sparsecast.machines.profile import Profile
-from sparsecast.results.paper import Paper, PaperReport
+from sparsecast.machines.storage import home, write_atomically
+from sparsecast.results.paper import ListedPaper, PaperReport
 
 
-def papers() -> list[Paper]:
-    """Return the papers that `paper` repeats."""
-    return [EXPERIMENTS.get(name).paper for name in EXPERIMENTS.names()]
+def papers() -> list[ListedPaper]:
+    """Return the papers that `paper` repeats, with our last result of each machine."""
+    return [ListedPaper(EXPERIMENTS.get(name).paper, _kept(name)) for name in EXPERIMENTS.names()]
 
 
 def paper(
@@ -55,6 +58,24 @@ def paper(
     """
     experiment = EXPERIMENTS.get(name)()
     setting = Setting(device, dtype, profile, budget_s, tuple(matrices), on_progress)
-    if records is not None:
-        return experiment.from_records(records, setting)
-    return experiment.run(setting)
+    report = experiment.run(setting) if records is None else experiment.from_records(records, setting)
+    if report.ours:
+        text = json.dumps({**_kept(name), report.machine: report.ours})
+        write_atomically(_path(name), lambda path: path.write_text(text, encoding="utf-8"))
+    return report
+
+
+def _path(name: str) -> Path:
+    return home() / "papers" / f"{name}.json"
+
+
+def _kept(name: str) -> dict[str, str]:
+    """Return our last result of each machine."""
+    try:
+        return dict(json.loads(_path(name).read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, TypeError) as error:
+        raise StorageError(
+            f"{_path(name)} cannot be read ({error}): expected our results by machine; delete it"
+        ) from error

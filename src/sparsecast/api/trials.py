@@ -31,7 +31,10 @@ DTYPE = "float32"
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One measurement, and what a model forecasts of it with our fits and with those of its paper."""
+    """One measurement, and what a model forecasts of it with our fits and with those of its paper.
+
+    `longest_over_mean` is the longest row of the matrix over the mean one.
+    """
 
     matrix: str
     candidate: Candidate
@@ -39,6 +42,7 @@ class Trial:
     measured_s: float
     ours_s: float
     printed_s: float
+    longest_over_mean: float
 
     @property
     def ours(self) -> float:
@@ -51,9 +55,29 @@ class Trial:
         return abs(self.printed_s - self.measured_s) / self.measured_s
 
 
-def measured_trials(
-    setting: Setting, models: Sequence[type[Model]], suite: str
-) -> tuple[Profile, list[Trial]]:
+@dataclass(frozen=True, slots=True)
+class Trials:
+    """Models of a paper on what was measured.
+
+    Attributes
+    ----------
+    profile : Profile
+        Whose Records they are.
+    fitted : tuple of (Model, Model)
+        With our fits, and as printed.
+    rows : tuple of Trial
+        The shortest time first.
+    notes : tuple of str
+        Which models could not be fitted, and why.
+    """
+
+    profile: Profile
+    fitted: tuple[tuple[Model, Model], ...]
+    rows: tuple[Trial, ...]
+    notes: tuple[str, ...]
+
+
+def measured_trials(setting: Setting, models: Sequence[type[Model]], suite: str) -> Trials:
     """Measure a suite of benchmark matrices within the budget, then the matrices that are named.
 
     What an earlier run measured is taken over. The trials are of the named matrices, else of the gallery.
@@ -77,9 +101,9 @@ def measured_trials(
         run.on_progress = setting.on_progress
         run.compile_kernels()  # before the budget counts
         run.run()
-    own = setting.profile or profile(machine.name)
-    target = Target.on(own.machine, dtype, threads)
-    fitted = _fitted(own, target, models)
+    measured = setting.profile or profile(machine.name)
+    target = Target.on(measured.machine, dtype, threads)
+    fitted, notes = _fitted(measured, target, models)
     kernels = {kernel for ours, _ in fitted for kernel in ours.kernels("csr")}
     problems = [Problem.named(matrix) for matrix in setting.matrices]
     tested = (
@@ -87,12 +111,11 @@ def measured_trials(
         for problem in problems
         for record in _measured(problem, target, setting.device, kernels)
     )
-    return own, _trials(fitted, tested if problems else _scored(own, target))
+    rows = _trials(fitted, tested if problems else _scored(measured, target))
+    return Trials(measured, fitted, rows, notes)
 
 
-def recorded_trials(
-    profile: Profile, setting: Setting, models: Sequence[type[Model]]
-) -> tuple[Profile, list[Trial]]:
+def recorded_trials(profile: Profile, setting: Setting, models: Sequence[type[Model]]) -> Trials:
     """Return the trials on the Records of a profile; the matrices of the setting choose among them.
 
     Raises
@@ -119,11 +142,17 @@ def recorded_trials(
                 f"name others, or measure them without --from"
             )
         tested = [(record, structure) for record, structure in tested if record.matrix in names]
-    return profile, _trials(_fitted(profile, target, models), tested)
+    fitted, notes = _fitted(profile, target, models)
+    return Trials(profile, fitted, _trials(fitted, tested), notes)
 
 
-def _fitted(profile: Profile, target: Target, models: Sequence[type[Model]]) -> list[tuple[Model, Model]]:
-    """Return each model fitted by us and as printed; a ProfileError if the Records suffice for none."""
+def _fitted(
+    profile: Profile, target: Target, models: Sequence[type[Model]]
+) -> tuple[tuple[tuple[Model, Model], ...], tuple[str, ...]]:
+    """Return each model fitted by us and as printed, and why others cannot be.
+
+    A ProfileError says that the Records suffice for none.
+    """
     training = TrainingSet.of(profile, model_records(profile, target))
     fitted, refused = [], []
     for model in models:
@@ -136,7 +165,7 @@ def _fitted(profile: Profile, target: Target, models: Sequence[type[Model]]) -> 
             fitted.append((ours, printed))
     if not fitted:
         raise refused[0]
-    return fitted
+    return tuple(fitted), tuple(f"Left out: {error}" for error in refused)
 
 
 def _scored(profile: Profile, target: Target) -> Iterator[tuple[Record, Structure]]:
@@ -173,13 +202,26 @@ def _measured(problem: Problem, target: Target, device: str, kernels: set[str]) 
 def _trials(
     fitted: Sequence[tuple[Model, Model]],
     tested: Iterator[tuple[Record, Structure]] | Sequence[tuple[Record, Structure]],
-) -> list[Trial]:
+) -> tuple[Trial, ...]:
     """Return a trial for each measurement and model that serves it, the shortest time first."""
     trials = []
     for record, structure in tested:
         blocks = RowBlocks.of(structure)
+        longest_over_mean = structure.row_lengths.max * structure.rows / max(structure.nnz, 1)
         for ours, printed in fitted:
             if ours.serves(record.candidate):
-                seconds = (float(model.values(record.candidate, blocks)[0]) for model in (ours, printed))
-                trials.append(Trial(record.matrix, record.candidate, ours.name, record.time_s, *seconds))
-    return sorted(trials, key=lambda trial: trial.measured_s)
+                ours_s, printed_s = (
+                    float(model.values(record.candidate, blocks)[0]) for model in (ours, printed)
+                )
+                trials.append(
+                    Trial(
+                        record.matrix,
+                        record.candidate,
+                        ours.name,
+                        record.time_s,
+                        ours_s,
+                        printed_s,
+                        longest_over_mean,
+                    )
+                )
+    return tuple(sorted(trials, key=lambda trial: trial.measured_s))

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from sparsecast.results.columns import within
 from sparsecast.system.tabular import Column, Columns, Table, keys
 
 
@@ -34,6 +35,14 @@ class Paper:
 
 
 @dataclass(frozen=True, slots=True)
+class ListedPaper:
+    """A paper, and our last result of each machine, by its name."""
+
+    paper: Paper
+    ours: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class PaperItem:
     """What became of a part of a paper, and why.
 
@@ -59,6 +68,8 @@ class PaperReport:
     charts : mapping of str to chart
         By the name of the file.
     notes : tuple of str
+    ours : str
+        Our result next to the headline of the paper; the list of papers shows the last one of each machine.
     """
 
     paper: Paper
@@ -67,6 +78,7 @@ class PaperReport:
     items: tuple[PaperItem, ...] = ()
     charts: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    ours: str = ""
 
     @property
     def item_table(self) -> Table:
@@ -77,7 +89,7 @@ class PaperReport:
         """Return the page of the paper, which says by which command it was made."""
         paper, lines = self.paper, [f"# {self.paper.name}", ""]
         lines += [f"{paper.authors}: {paper.title}.", "", f"Made by `{command}`, on {self.machine}.", ""]
-        lines += [f"- Forecasts: {paper.forecasts}", f"- The paper: {paper.headline}"]
+        lines += [f"- Forecasts: {paper.forecasts}", f"- The paper: {paper.headline}", f"- Ours: {self.ours}"]
         lines += [f"- Never run here: {paper.never_run}", ""]
         lines += [part for note in self.notes for part in (note, "")]
         lines += [part for name in self.charts for part in (f"![{name}]({name}.svg)", "")]
@@ -95,6 +107,17 @@ PAPER: Columns = (
     Column("never_run", "never run here"),
 )
 
+LISTED: Columns = (
+    *within("paper", PAPER[:-1]),
+    Column(
+        "ours",
+        "ours",
+        text=lambda ours: "; ".join(f"{machine}: {result}" for machine, result in ours.items()) or "not run",
+        about="the last result by machine; empty where the experiment was not run",
+    ),
+    *within("paper", PAPER[-1:]),
+)
+
 ITEM: Columns = (Column("item", "item"), Column("state", "state"), Column("why", "why"))
 
 _TABLE: Columns = (
@@ -103,17 +126,17 @@ _TABLE: Columns = (
 )
 
 DOCUMENTS: dict[str, Columns] = {
-    "paper": (Column("papers", columns=PAPER),),
+    "paper": (Column("papers", columns=LISTED),),
     "paper NAME": (
         Column("paper", columns=PAPER),
         Column("machine", about="where our numbers come from"),
         Column("tables", columns=_TABLE),
         Column("items", columns=ITEM, about="state is done, differs, not built, or cannot be had here"),
-        Column("notes"),
+        *keys("ours", "notes"),
     ),
 }
 
 
-def papers_table(papers: list[Paper]) -> Table:
+def papers_table(papers: list[ListedPaper]) -> Table:
     """Return what there is to repeat."""
-    return Table("Papers that `sparsecast paper NAME` repeats", PAPER, papers)
+    return Table("Papers that `sparsecast paper NAME` repeats", LISTED, papers)

@@ -241,8 +241,8 @@ def power_baseline(time: Path, labels: LabelSet, split: str) -> BlockScore:
 
 
 def _digest(labels: LabelSet, architecture: Architecture, split: str, plan: TrainingPlan) -> str:
-    text = repr((architecture, split, plan, labels.blocks.names, labels.quantity, labels.frequency_ghz))
-    digest = hashlib.sha256(text.encode())
-    for array in (labels.blocks.labels, labels.blocks.again, labels.blocks.matrices):
+    blocks, facts = labels.blocks, [getattr(labels, field) for field in _OF_LABELS]
+    digest = hashlib.sha256(repr((architecture, split, plan, blocks.names, blocks.groups, facts)).encode())
+    for array in (blocks.inputs, blocks.conditions, blocks.labels, blocks.again, blocks.matrices):
         digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()

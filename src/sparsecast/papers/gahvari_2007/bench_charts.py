@@ -207,14 +207,22 @@ def real(measured: RealMatrices) -> Chart:
             "mflops": speed,
         }
         for row in measured.rows
-        for kind, speed in (("CSR", row.untuned_mflops), ("tuned", row.tuned_mflops))
+        for kind, speed in zip(
+            _KINDS,
+            (row.untuned_mflops, row.tuned_mflops, row.synthetic_mflops, row.symmetric_mflops),
+            strict=True,
+        )
+        if speed is not None
     ]
     sizes = [size for size in (*SIZES, "unknown size") if size in {row["size"] for row in rows}]
     speeds = [_real_speeds(size, [row for row in rows if row["size"] == size], measured) for size in sizes]
     top = max(row.tuned_mflops for row in measured.rows)
-    maps = [_real_map(kind, [row for row in rows if row["kind"] == kind], top) for kind in ("CSR", "tuned")]
+    maps = [_real_map(kind, [row for row in rows if row["kind"] == kind], top) for kind in _KINDS[:2]]
     return beside("real", speeds, maps)
 
+
+#: Speeds of a real matrix, of the synthetic one of its dimension and density, and of one triangle.
+_KINDS = ("CSR", "tuned", "synthetic", "one triangle")
 
 _REAL_TEXTS = {"matrix": "matrix", "kind": "format"}
 
@@ -228,7 +236,7 @@ def _real_speeds(size: str, rows: list[dict[str, Any]], measured: RealMatrices) 
         "encoding": {
             "x": axis("nnz", "non-zeros", ends, is_log=True),
             "y": y,
-            **look("kind", ["CSR", "tuned"]),
+            **look("kind", list(_KINDS)),
             "tooltip": tooltip(_REAL_TEXTS, nnz="non-zeros", mflops="MFLOP/s"),
         },
     }

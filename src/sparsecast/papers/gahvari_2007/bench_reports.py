@@ -24,8 +24,14 @@ _TWIN_HEADINGS = dict(zip(TWINS, ("measured again", "paper's twin", "our twin"),
 
 
 def bench_table(result: BenchResult) -> Table:
-    """Return the figures of every target, each with its error, and below them the phases."""
-    ratings = result.ratings
+    """Return the figures of every target, and below them the phases."""
+    phases = ", ".join(f"{phase} {seconds:.0f} s" for phase, seconds in result.phases.items())
+    used = f"{result.used_s:.0f} of {result.budget_s:g} s used: {phases}"
+    return figures_table(f"MFLOP/s of {result.machine.name}", result.ratings, used)
+
+
+def figures_table(title: str, ratings: Sequence[Rating], *below: str) -> Table:
+    """Return the figures of some targets, each with its error."""
     lines = [
         (_figure(name), *(_with_error(getattr(r.figures, name), r.errors[name]) for r in ratings))
         for name in FIGURES
@@ -47,9 +53,7 @@ def bench_table(result: BenchResult) -> Table:
     ]
     headings = "figure", *(rating.setting for rating in ratings)
     columns = tuple(Column("", heading, _place(place)) for place, heading in enumerate(headings))
-    phases = ", ".join(f"{phase} {seconds:.0f} s" for phase, seconds in result.phases.items())
-    used = f"{result.used_s:.0f} of {result.budget_s:g} s used: {phases}"
-    return Table(f"MFLOP/s of {result.machine.name}", columns, lines, (used,))
+    return Table(title, columns, lines, below)
 
 
 def sentence_of(ratings: Sequence[Rating]) -> str:

@@ -6,18 +6,18 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from time import perf_counter
 
-from sparsecast.api.calibrating import calibration, machine_of, thread_counts
+from sparsecast.api.calibrating import calibration, thread_counts
 from sparsecast.benchmark.run import Progress, no_progress
 from sparsecast.devices import DEVICES
 from sparsecast.devices.naming import parse_device
 from sparsecast.errors import InputError
 from sparsecast.machines import storage
-from sparsecast.machines.profile import find_profile
-from sparsecast.matrices.reading import matrix_files
+from sparsecast.machines.machine import Machine
+from sparsecast.machines.profile import Profile
 from sparsecast.papers.gahvari_2007.real_matrices import RealMatrices, real_matrices
 from sparsecast.papers.gahvari_2007.search_space import all_series
 from sparsecast.papers.gahvari_2007.suites.gahvari import Gahvari
-from sparsecast.papers.gahvari_2007.summary import BenchResult, notes, ratings
+from sparsecast.papers.gahvari_2007.summary import BenchResult, Rating, notes, ratings
 from sparsecast.papers.gahvari_2007.twin_comparison import Twins, twins_of
 
 
@@ -90,51 +90,58 @@ def twins(
     return twins_of(paths, thread_counts(machine, threads), machine, dtype, on_matrix)
 
 
+def rated(profile: Profile, dtype: str | None = None, threads: int | None = None) -> Rating:
+    """Return the figures of a type of values and a number of threads, by default the first of a profile.
+
+    Raises
+    ------
+    InputError
+        If it has none.
+    """
+    for rating in ratings(profile.records, profile.machine, profile.bandwidths):
+        if dtype in (None, rating.dtype) and threads in (None, rating.threads):
+            return rating
+    wanted = ", ".join([dtype or "any type", f"{threads} threads" if threads else "any threads"])
+    raise InputError(f"no figures of {profile.name} with {wanted}: expected some; sparsecast bench first")
+
+
+def real_journal(machine: Machine) -> Path:
+    """Return the file of what `real` measured on a machine."""
+    return storage.home() / "measurements" / f"{machine.name}.gahvari.jsonl"
+
+
 def real(
-    folder: str | Path,
+    paths: Sequence[str | Path],
+    rating: Rating,
     budget_s: float = 300.0,
-    *,
-    threads: int | None = None,
-    dtype: str | None = None,
-    device: str = "cpu",
     on_progress: Progress = no_progress,
 ) -> RealMatrices:
-    """Measure the real matrices of a folder and compare them with the figures that `bench` kept.
+    """Measure real matrices as the figures of this machine were, and compare both.
 
     What was measured before is taken over. After the budget no further height of blocks is measured.
 
     Parameters
     ----------
-    folder : path-like
-        With matrix files.
+    paths : sequence of path-like
+        Matrix files.
+    rating : Rating
+        Of this machine.
     budget_s : float
-    threads, dtype, device, on_progress
-        As in `calibrate`; by default the first that `bench` rated.
+    on_progress : callable
+        As in `calibrate`.
 
     Raises
     ------
     InputError
-        If the folder has no matrices, the budget cannot be, or `bench` kept no figures of that kind.
-    ProfileError
-        If this machine has not been rated.
+        If the budget cannot be.
     """
     if not 0 < budget_s < float("inf"):
         raise InputError(f"budget {budget_s:g}: expected seconds above 0; name some")
-    files, machine = matrix_files(folder), machine_of(device)
-    profile = find_profile(None, machine)
-    chosen = [
-        rating
-        for rating in ratings(profile.records, profile.machine, profile.bandwidths)
-        if dtype in (None, rating.dtype) and threads in (None, rating.threads)
-    ]
-    if not chosen:
-        wanted = ", ".join([dtype or "any type", f"{threads} threads" if threads else "any threads"])
-        raise InputError(f"no figures of {machine.name} with {wanted}: expected some; sparsecast bench first")
     start = perf_counter()
     return real_matrices(
-        files,
-        chosen[0],
-        storage.home() / "measurements" / f"{machine.name}.gahvari.jsonl",
+        paths,
+        rating,
+        real_journal(rating.machine),
         lambda: perf_counter() - start > budget_s,
         lambda name: on_progress(perf_counter() - start, budget_s, name),
     )

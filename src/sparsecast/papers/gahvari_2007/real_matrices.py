@@ -140,7 +140,7 @@ def real_matrices(
     Parameters
     ----------
     paths : sequence of path-like
-        Matrix files.
+        Matrix files, gallery matrices or names of SuiteSparse.
     rating : Rating
         The figures; its device, type of values and threads are measured.
     kept : Path
@@ -205,7 +205,7 @@ def scores_of(rows: Sequence[RealRow], rating: Rating) -> tuple[RealScore, ...]:
 
 def _spread(paths: Sequence[str | os.PathLike[str]]) -> list[str | os.PathLike[str]]:
     """Return the files in an order in which each beginning has small and large ones."""
-    by_size = sorted(paths, key=os.path.getsize)
+    by_size = sorted(paths, key=lambda path: Path(path).stat().st_size if Path(path).exists() else 0)
     return [path for start in range(8) for path in by_size[start::8]]
 
 

@@ -100,16 +100,19 @@ def _measure_twins(folder: Path, threads: int | None, dtype: str | None, device:
 def _measure_real(
     folder: Path, budget_s: float, threads: int | None, dtype: str | None, device: str
 ) -> Output:
+    from sparsecast.devices.naming import machine_of
+    from sparsecast.machines.profile import find_profile
+    from sparsecast.matrices.reading import matrix_files
     from sparsecast.papers.gahvari_2007 import bench_charts
     from sparsecast.papers.gahvari_2007.bench_reports import DOCUMENTS, real_tables
-    from sparsecast.papers.gahvari_2007.rating import real
+    from sparsecast.papers.gahvari_2007.rating import rated, real
     from sparsecast.reports.charts.chart import render
     from sparsecast.reports.progress import timed_bar
 
+    files = matrix_files(folder)
+    figures = rated(find_profile(None, machine_of(device)), dtype, threads)
     with timed_bar(options.screen(), "measuring") as on_progress:
-        measured = real(
-            folder, budget_s, threads=threads, dtype=dtype, device=device, on_progress=on_progress
-        )
+        measured = real(files, figures, budget_s, on_progress)
     if measured.refused and not (measured.rows or measured.missing or measured.interrupted):
         raise InputError(next(iter(measured.refused.values())))
 

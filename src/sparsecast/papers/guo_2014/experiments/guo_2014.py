@@ -6,11 +6,18 @@ from collections.abc import Iterator, Sequence
 from statistics import fmean
 from typing import Any
 
-from sparsecast.api.trials import Trial, measured_trials, recorded_trials
+import numpy as np
+
+from sparsecast.api.trials import Trial, Trials, measured_trials, recorded_trials
 from sparsecast.benchmark.experiments import EXPERIMENTS, Experiment, Setting
 from sparsecast.machines.profile import Profile
 from sparsecast.models import MODELS
+from sparsecast.models.model import Model
+from sparsecast.models.strip_lines import Grid
 from sparsecast.papers import published
+from sparsecast.papers.guo_2014.models.guo import GuoModel
+from sparsecast.reports.charts.chart import Chart
+from sparsecast.reports.charts.fits import Fit, fits, forecasts
 from sparsecast.results.paper import Paper, PaperItem, PaperReport
 from sparsecast.system.tabular import Column, Table
 from sparsecast.system.texts import percent
@@ -26,7 +33,7 @@ ITEMS = (
     ),
     PaperItem("Fig. 18, errors of OPT", "not built", "no split solution is measured here"),
     PaperItem("Fig. 19, gains of OPT", "differs", "of the fastest format that was measured"),
-    PaperItem("Figs 4 to 7, time over P and I", "not built", "the fits are made, and not drawn"),
+    PaperItem("Figs 4 to 7, time over P and I", "done", "a chart"),
     PaperItem("Tesla C2050", "cannot be had here", "no such GPU"),
 )
 
@@ -84,16 +91,17 @@ class Guo2014(Experiment):
 
     def run(self, setting: Setting) -> PaperReport:
         """Measure the benchmark matrices, then the matrices that are named."""
-        return self._report(*measured_trials(setting, [MODELS.get("guo")], "guo"))
+        return self._report(measured_trials(setting, [MODELS.get("guo")], "guo"))
 
     def from_records(self, profile: Profile, setting: Setting) -> PaperReport:
         """Take what was measured before."""
-        return self._report(*recorded_trials(profile, setting, [MODELS.get("guo")]))
+        return self._report(recorded_trials(profile, setting, [MODELS.get("guo")]))
 
-    def _report(self, profile: Profile, trials: Sequence[Trial]) -> PaperReport:
-        solutions = list(_solutions(trials))
+    def _report(self, measured: Trials) -> PaperReport:
+        trials = measured.rows
+        solutions, means = list(_solutions(trials)), list(_means(trials))
         tables = (
-            Table("Mean errors (section 5.1, Fig. 17)", MEANS, list(_means(trials))),
+            Table("Mean errors (section 5.1, Fig. 17)", MEANS, means),
             Table("Errors below 9 % (section 5.1)", SMALL, list(_small(trials))),
             Table("Fastest formats (Table 3)", SOLUTIONS, solutions, most=30),
             Table("Mean gains (Fig. 19)", GAINS, list(_gains(solutions))),
@@ -106,7 +114,45 @@ class Guo2014(Experiment):
             f"Matrices of Table 3: {', '.join(known)}; Dense is not "
             "in the collection, and seven matrices have the rows of QCD.",
         )
-        return PaperReport(self.paper, profile.name, tables, ITEMS, notes=notes)
+        errors = [f"{row['ours']:.1%} ({row['format'].upper()})" for row in means if row["ours"] is not None]
+        ours = f"mean errors of {', '.join(errors)}"
+        charts = {"guo-2014-fits": _fits(measured.fitted[0][0])}
+        if trials:
+            charts["guo-2014"] = forecasts(
+                "forecasts",
+                {
+                    name.upper(): [
+                        (t.matrix, way, t.measured_s, seconds)
+                        for t in trials
+                        if t.candidate.format == name
+                        for way, seconds in (("our fits", t.ours_s), ("as printed", t.printed_s))
+                    ]
+                    for name in dict.fromkeys(t.candidate.format for t in trials)
+                },
+            )
+        return PaperReport(
+            self.paper,
+            measured.profile.name,
+            tables,
+            ITEMS,
+            charts=charts,
+            notes=(*notes, *measured.notes),
+            ours=ours,
+        )
+
+
+def _fits(model: Model) -> Chart:
+    """Return figures 4 to 7: the relationships of CSR, ELL and COO."""
+    assert isinstance(model, GuoModel)
+    kernels: dict[str, dict[str, Fit]] = {}
+    for name, lines in (("csr", model.csr_), ("ell", model.ell_)):
+        if lines is not None:
+            kernels[name.upper()] = {"fit": Fit.of(model.grids_[name], lines)}
+    if (line := model.coo_) is not None:
+        grid = model.grids_["coo"]  # of which strips of non-zeros alone count
+        alike = Grid(np.ones(len(grid.strips)), grid.strips, grid.time_s)
+        kernels["COO"] = {"fit": Fit(alike, lambda nnz_per_row, strips: line(strips))}
+    return fits("fits", kernels)
 
 
 def _published() -> list[dict[str, Any]]:

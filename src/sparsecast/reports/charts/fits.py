@@ -1,0 +1,123 @@
+"""Charts of the lines that models of strips fit, and of their forecasts over what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sparsecast.models.fitting import Floats
+from sparsecast.models.strip_lines import Grid, RatioLines, SlopeLines
+from sparsecast.reports.charts.chart import Chart, Spec, axis, look, panels, tooltip
+
+_WIDTH, _HEIGHT = 260, 200
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """Times of benchmark matrices, and what is fitted to them.
+
+    Attributes
+    ----------
+    grid : Grid
+    seconds : callable
+        Returns the fitted times, from non-zeros a row and strips.
+    """
+
+    grid: Grid
+    seconds: Callable[[Floats, Floats], Floats]
+
+    @classmethod
+    def of(cls, grid: Grid, lines: RatioLines | SlopeLines) -> Fit:
+        """Return the lines that a grid was fitted by."""
+        return cls(grid, lambda nnz_per_row, strips: lines.terms(nnz_per_row, strips)["time_s"])
+
+
+def fits(name: str, kernels: Mapping[str, Mapping[str, Fit]]) -> Chart:
+    """Return time over non-zeros a row, and over strips, for each kernel; points are measured.
+
+    Parameters
+    ----------
+    name : str
+    kernels : dict of str to dict of str to Fit
+        For each kernel what is fitted to it, by name.
+    """
+    charts = []
+    for kernel, named in kernels.items():
+        first = next(iter(named.values())).grid
+        strips = first.richest_strips()
+        lengths, counts = np.unique(first.nnz_per_row, return_counts=True)
+        length = float(lengths[counts == counts.max()].min())
+        over = (
+            ("nnz_per_row", "non-zeros a row", "strips", strips, f"{kernel}: {strips:g} strips"),
+            ("strips", "strips", "nnz_per_row", length, f"{kernel}: {length:g} non-zeros a row"),
+        )
+        for x, title, held, at, caption in over:
+            rows = [row for who, fit in named.items() for row in _rows(who, fit, x, held, at)]
+            if len({row["x"] for row in rows}) > 1:
+                charts.append(_panel(caption, rows, axis("x", title, [row["x"] for row in rows])))
+    return panels(name, "", charts, 2)
+
+
+def _rows(who: str, fit: Fit, x: str, held: str, at: float) -> list[dict[str, Any]]:
+    chosen = fit.grid.where(getattr(fit.grid, held) == at)
+    places = getattr(chosen, x)
+    fitted = fit.seconds(chosen.nnz_per_row, chosen.strips)
+    columns = zip(places.tolist(), chosen.time_s.tolist(), fitted.tolist(), strict=True)
+    return [{"x": place, "measured_s": time, "fitted_s": line, "who": who} for place, time, line in columns]
+
+
+def _panel(caption: str, rows: Sequence[Mapping[str, Any]], x: Spec) -> Chart:
+    y = axis("measured_s", "one product", [row["measured_s"] for row in rows], "s")
+    looks = look("who", [row["who"] for row in rows])
+    shown = tooltip({"who": "rows"}, x="x", measured_s="measured", fitted_s="fitted")
+    point = {"mark": {"type": "point", "clip": True}, "encoding": {"x": x, "y": y, **looks, "tooltip": shown}}
+    line = {
+        "mark": {"type": "line", "clip": True},
+        "encoding": {"x": x, "y": {**y, "field": "fitted_s"}, "color": looks["color"]},
+    }
+    spec = {"data": {"values": list(rows)}, "layer": [line, point], "width": _WIDTH, "height": _HEIGHT}
+    return Chart("fit", caption, spec)
+
+
+def forecasts(name: str, kernels: Mapping[str, Sequence[tuple[str, str, float, float]]]) -> Chart:
+    """Return forecasts over measured times for each kernel, with the line on which they would be right.
+
+    Parameters
+    ----------
+    name : str
+    kernels : dict of str to sequence of (str, str, float, float)
+        For each kernel the matrix, the model, the measured seconds and those forecast.
+    """
+    charts = []
+    for kernel, found in kernels.items():
+        keys = ("matrix", "model", "measured_s", "forecast_s")
+        rows: list[dict[str, Any]] = [dict(zip(keys, row, strict=True)) for row in found]
+        times = [row[key] for row in rows for key in keys[2:]]
+        x, y = (
+            axis(key, title, times, "s", is_log=True)
+            for key, title in zip(keys[2:], ("measured", "forecast"), strict=True)
+        )
+        shown = tooltip({"matrix": "matrix", "model": "model"}, measured_s="measured", forecast_s="forecast")
+        ends = [{"measured_s": end, "forecast_s": end} for end in (min(times), max(times))]
+        layers = [
+            {
+                "data": {"values": ends},
+                "mark": {"type": "line", "color": "grey"},
+                "encoding": {"x": x, "y": y},
+            },
+            {
+                "data": {"values": rows},
+                "mark": "point",
+                "encoding": {
+                    "x": x,
+                    "y": y,
+                    **look("model", [row["model"] for row in rows]),
+                    "tooltip": shown,
+                },
+            },
+        ]
+        charts.append(Chart("forecasts", kernel, {"layer": layers, "width": _WIDTH, "height": _HEIGHT}))
+    return panels(name, "", charts, 2)
