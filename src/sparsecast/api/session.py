@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
+from types import MappingProxyType
+from typing import Any
 
 from sparsecast.api.calibrating import profile_for
 from sparsecast.api.targets import (
@@ -41,6 +43,9 @@ from sparsecast.models.withheld import Withheld, unusual_groups
 from sparsecast.planning.drift import NO_DRIFT, Drift, drift_since
 from sparsecast.records import Estimate, Forecast
 from sparsecast.results.prediction import Prediction, Probe
+
+#: Settings of a model as it is.
+_USUAL: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -89,11 +94,12 @@ class Session:
         model: str = DEFAULT_MODEL,
         *,
         transfers: bool = True,
+        settings: Mapping[str, Any] = _USUAL,
     ) -> Session:
         """Return the session for a matrix, or for all of which the same is known.
 
         `transfers` tells whether another setting of the profile may answer where its own has too few
-        Records.
+        Records, `settings` are those of the model.
 
         Raises
         ------
@@ -103,14 +109,20 @@ class Session:
         refusals = []
         for source in sources(profile, target) if transfers else [target]:
             try:
-                return cls._of_source(A, profile, target, source, model)
+                return cls._of_source(A, profile, target, source, model, settings)
             except ProfileError as error:
                 refusals.append(error)
         raise refusals[0]
 
     @classmethod
     def _of_source(
-        cls, A: Problem | Structure, profile: Profile, target: Target, source: Target, model: str
+        cls,
+        A: Problem | Structure,
+        profile: Profile,
+        target: Target,
+        source: Target,
+        model: str,
+        settings: Mapping[str, Any],
     ) -> Session:
         training = training_for(profile, source)
         withheld, unused = Withheld(), Withheld()
@@ -122,7 +134,7 @@ class Session:
             for group in groups:
                 unused.structure(structure).require(group)
         training = withheld.training(training)
-        fit: Forecaster = fitted(MODELS.get(model)(), training)
+        fit: Forecaster = fitted(MODELS.get(model)(**settings), training)
         transferred = ""
         if source != target:
             fit, transferred = _transferred(profile, target, source, fit, training)
@@ -239,7 +251,12 @@ class Session:
 
 
 def session_for(
-    A: Problem | Structure, profile: Profile, target: Target, model: str, probe_s: float | None
+    A: Problem | Structure,
+    profile: Profile,
+    target: Target,
+    model: str,
+    probe_s: float | None,
+    settings: Mapping[str, Any] = _USUAL,
 ) -> tuple[Session, Probe | None]:
     """Return the session for a matrix; with `probe_s` its model is corrected by what is measured here.
 
@@ -251,7 +268,7 @@ def session_for(
         As `Session.of`. With a probe, which learned from it, the setting of the target alone answers.
     """
     if probe_s is None:
-        return Session.of(A, profile, target, model), None
+        return Session.of(A, profile, target, model, settings=settings), None
     is_known = profile.machine.device in DEVICES.names()
     here = (machine_of(target.device) if is_known else detect()).name
     if profile.name != here:
@@ -260,7 +277,8 @@ def session_for(
             f"use its own profile, or leave --probe out"
         )
     assert isinstance(A, Problem)
-    return Session.of(A, profile, target, model, transfers=False).probed(A, probe_s)
+    session = Session.of(A, profile, target, model, transfers=False, settings=settings)
+    return session.probed(A, probe_s)
 
 
 def question(

@@ -103,7 +103,7 @@ def measured_trials(setting: Setting, models: Sequence[type[Model]], suite: str)
         run.run()
     measured = setting.profile or profile(machine.name)
     target = Target.on(measured.machine, dtype, threads)
-    fitted, notes = _fitted(measured, target, models)
+    fitted, notes = _fitted(TrainingSet.of(measured, model_records(measured, target)), models)
     kernels = {kernel for ours, _ in fitted for kernel in ours.kernels("csr")}
     problems = [Problem.named(matrix) for matrix in setting.matrices]
     tested = (
@@ -142,18 +142,33 @@ def recorded_trials(profile: Profile, setting: Setting, models: Sequence[type[Mo
                 f"name others, or measure them without --from"
             )
         tested = [(record, structure) for record, structure in tested if record.matrix in names]
-    fitted, notes = _fitted(profile, target, models)
+    return trials_on(profile, TrainingSet.of(profile, model_records(profile, target)), tested, models)
+
+
+def trials_on(
+    profile: Profile,
+    training: TrainingSet,
+    tested: Sequence[tuple[Record, Structure]],
+    models: Sequence[type[Model]],
+) -> Trials:
+    """Return the trials on some Records of models that are fitted to others.
+
+    Raises
+    ------
+    ProfileError
+        If no model can be fitted.
+    """
+    fitted, notes = _fitted(training, models)
     return Trials(profile, fitted, _trials(fitted, tested), notes)
 
 
 def _fitted(
-    profile: Profile, target: Target, models: Sequence[type[Model]]
+    training: TrainingSet, models: Sequence[type[Model]]
 ) -> tuple[tuple[tuple[Model, Model], ...], tuple[str, ...]]:
     """Return each model fitted by us and as printed, and why others cannot be.
 
     A ProfileError says that the Records suffice for none.
     """
-    training = TrainingSet.of(profile, model_records(profile, target))
     fitted, refused = [], []
     for model in models:
         ways: list[Callable[[], Model]] = [lambda kind=model, way=way: kind(**way) for way in model.compared]  # type: ignore[misc]
