@@ -13,8 +13,8 @@ from scipy.sparse import csr_array
 
 from sparsecast.api.calibrating import own_profile
 from sparsecast.api.matrices import structure as structure_of
+from sparsecast.api.profiles import calibrated_profile, model_records, require_own
 from sparsecast.api.session import Session, question, session_for, sources
-from sparsecast.api.targets import calibrated_profile, model_records, require_own
 from sparsecast.devices import DEVICES
 from sparsecast.devices.naming import machine_of, parse_device, parse_devices
 from sparsecast.devices.target import Choice, Target, whole_matrix
@@ -217,8 +217,8 @@ def plan(
             f"a plan for the published results {profile.name}: expected a profile that calibrate wrote, with "
             f"kernels of ours and times of conversions; name another one, or ask predict"
         )
-    settings = planner.settings if planner else {}
-    session, probe = session_for(matrix, profile, target, name, probe_s, settings)
+    session, probe = session_for(matrix, profile, target, name, probe_s)
+    session = session.as_printed() if as_printed else session
     structure, strip = session.structure(matrix), strip_rows(machine, target.threads)
     coarsening = planner.coarsening if planner else at_most
     statistics = strip_statistics(matrix.matrix.indptr, structure, strip, coarsening)

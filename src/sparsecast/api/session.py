@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
-from types import MappingProxyType
-from typing import Any
 
 from sparsecast.api.calibrating import profile_for
-from sparsecast.api.targets import (
+from sparsecast.api.profiles import (
     asked_machine,
     described,
     disturbed,
@@ -43,9 +41,6 @@ from sparsecast.models.withheld import Withheld, unusual_groups
 from sparsecast.planning.drift import NO_DRIFT, Drift, drift_since
 from sparsecast.records import Estimate, Forecast
 from sparsecast.results.prediction import Prediction, Probe
-
-#: Settings of a model as it is.
-_USUAL: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -94,12 +89,11 @@ class Session:
         model: str = DEFAULT_MODEL,
         *,
         transfers: bool = True,
-        settings: Mapping[str, Any] = _USUAL,
     ) -> Session:
         """Return the session for a matrix, or for all of which the same is known.
 
         `transfers` tells whether another setting of the profile may answer where its own has too few
-        Records, `settings` are those of the model.
+        Records.
 
         Raises
         ------
@@ -109,20 +103,14 @@ class Session:
         refusals = []
         for source in sources(profile, target) if transfers else [target]:
             try:
-                return cls._of_source(A, profile, target, source, model, settings)
+                return cls._of_source(A, profile, target, source, model)
             except ProfileError as error:
                 refusals.append(error)
         raise refusals[0]
 
     @classmethod
     def _of_source(
-        cls,
-        A: Problem | Structure,
-        profile: Profile,
-        target: Target,
-        source: Target,
-        model: str,
-        settings: Mapping[str, Any],
+        cls, A: Problem | Structure, profile: Profile, target: Target, source: Target, model: str
     ) -> Session:
         training = training_for(profile, source)
         withheld, unused = Withheld(), Withheld()
@@ -134,7 +122,7 @@ class Session:
             for group in groups:
                 unused.structure(structure).require(group)
         training = withheld.training(training)
-        fit: Forecaster = fitted(MODELS.get(model)(**settings), training)
+        fit: Forecaster = fitted(MODELS.get(model)(), training)
         transferred = ""
         if source != target:
             fit, transferred = _transferred(profile, target, source, fit, training)
@@ -142,6 +130,15 @@ class Session:
         of_machine = made.sentence(profile.name) if made else ""
         notes = of_machine, transferred, withheld.sentence() or unused.unused_sentence()
         return cls(profile, target, source, training, fit, unused, tuple(filter(None, notes)))
+
+    def as_printed(self) -> Session:
+        """Return the session with the model fitted as its paper prints it, where that differs from ours."""
+        kind = MODELS.get(self.model.name)
+        if not kind.compared[-1]:
+            return self
+        if self.source != self.target:
+            return replace(self, notes=(*self.notes, "The fits are ours: those as printed are not transferred."))
+        return replace(self, model=fitted(kind(**kind.compared[-1]), self.training))
 
     @property
     def transferred_from(self) -> Setting | None:
@@ -251,12 +248,7 @@ class Session:
 
 
 def session_for(
-    A: Problem | Structure,
-    profile: Profile,
-    target: Target,
-    model: str,
-    probe_s: float | None,
-    settings: Mapping[str, Any] = _USUAL,
+    A: Problem | Structure, profile: Profile, target: Target, model: str, probe_s: float | None
 ) -> tuple[Session, Probe | None]:
     """Return the session for a matrix; with `probe_s` its model is corrected by what is measured here.
 
@@ -268,7 +260,7 @@ def session_for(
         As `Session.of`. With a probe, which learned from it, the setting of the target alone answers.
     """
     if probe_s is None:
-        return Session.of(A, profile, target, model, settings=settings), None
+        return Session.of(A, profile, target, model), None
     is_known = profile.machine.device in DEVICES.names()
     here = (machine_of(target.device) if is_known else detect()).name
     if profile.name != here:
@@ -277,8 +269,7 @@ def session_for(
             f"use its own profile, or leave --probe out"
         )
     assert isinstance(A, Problem)
-    session = Session.of(A, profile, target, model, transfers=False, settings=settings)
-    return session.probed(A, probe_s)
+    return Session.of(A, profile, target, model, transfers=False).probed(A, probe_s)
 
 
 def question(

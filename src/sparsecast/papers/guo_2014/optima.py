@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from time import perf_counter
 from typing import Any
 
 from sparsecast.api.executing import check
 from sparsecast.api.trials import Trial, Trials
 from sparsecast.benchmark.experiments import Setting
-from sparsecast.devices.target import Target
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.machines.strips import strip_rows
-from sparsecast.matrices.problem import GALLERY_PREFIX, Problem
+from sparsecast.matrices.problem import Problem
 from sparsecast.models.model import Model
 from sparsecast.papers.guo_2014.planners.guo import GuoPlanner, refusal_of_ell, ties
 from sparsecast.planning.dynamic_programme import Costs, strip_statistics
 from sparsecast.planning.plan import make_plan
-from sparsecast.results.plan import Plan
+
+#: The fits that a solution is planned with.
+OURS, PRINTED = "our fits", "as printed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +30,7 @@ class Optimum:
     Attributes
     ----------
     whose : str
-        ``"our fits"`` or ``"as printed"``.
+        OURS or PRINTED.
     blocks : str
         As table 3 writes them.
     measured_s : float or None
@@ -63,37 +65,31 @@ class Optimum:
         return {**{name: getattr(self, name) for name in names}, **gains}
 
 
-def optima(trials: Trials, named: Mapping[str, Problem], setting: Setting | None) -> Iterator[Optimum]:
-    """Give both solutions of each matrix of the trials that is named, or in the gallery.
+def optima(trials: Trials, setting: Setting, start_s: float | None) -> Iterator[Optimum]:
+    """Give both solutions of each matrix of the trials that can be made again.
 
-    Split ones are measured here with a `setting`; without one they are only planned.
+    Split ones are measured here, within the budget of what began at `start_s`; without it they are planned
+    alone.
     """
     of_matrices: dict[str, list[Trial]] = {}
     for trial in trials.rows:
         of_matrices.setdefault(trial.matrix, []).append(trial)
     ((ours, printed),) = trials.fitted
     for matrix, of_matrix in of_matrices.items():
-        problem = named.get(matrix)
+        problem = None if trials.target.is_published else Problem.rebuilt(matrix)
         if problem is None:
-            if not matrix.startswith(GALLERY_PREFIX):
-                continue
-            problem = Problem.named(matrix)
-        if setting is not None:
-            setting.on_progress(setting.budget_s, setting.budget_s, f"optimal solutions of {problem.name}")
-        for whose, model in (("our fits", ours), ("as printed", printed)):
-            yield _optimum(trials, problem, of_matrix, whose, model, setting)
+            continue
+        used_s = 0.0 if start_s is None else perf_counter() - start_s
+        setting.on_progress(min(used_s, setting.budget_s), setting.budget_s, f"plans of {problem.name}")
+        device = None if start_s is None or used_s > setting.budget_s else setting.device
+        for whose, model in ((OURS, ours), (PRINTED, printed)):
+            yield _optimum(trials, problem, of_matrix, whose, model, device)
 
 
 def _optimum(
-    trials: Trials,
-    problem: Problem,
-    of_matrix: Sequence[Trial],
-    whose: str,
-    model: Model,
-    setting: Setting | None,
+    trials: Trials, problem: Problem, of_matrix: Sequence[Trial], whose: str, model: Model, device: str | None
 ) -> Optimum:
-    first, machine, planner = of_matrix[0].candidate, trials.profile.machine, GuoPlanner()
-    target = replace(Target.on(machine, first.dtype, None), threads=first.threads)
+    target, machine, planner = trials.target, trials.profile.machine, GuoPlanner()
     strip = strip_rows(machine, target.threads)
     statistics = strip_statistics(problem.matrix.indptr, problem.structure, strip, planner.coarsening)
     plan = make_plan(statistics, model, target, machine, 1, planner)
@@ -106,26 +102,21 @@ def _optimum(
         )
         for block in plan.blocks
     )
+    times_s = {trial.candidate: trial.measured_s for trial in of_matrix}
+    is_split = len(plan.blocks) > 1
+    measured_s = None if is_split else times_s.get(plan.blocks[0].candidate)
+    if measured_s is None and device is not None:
+        measured_s = check(problem, plan, device=device).time_s
     return Optimum(
         problem.specification,
         whose,
         solution_text(blocks),
-        len(plan.blocks) > 1,
+        is_split,
         bool(refusal_of_ell(RowBlocks.of(problem.structure), costs)),
         plan.time_s,
-        _measured_s(problem, plan, of_matrix, setting),
+        measured_s,
         {trial.candidate.format: trial.measured_s for trial in reversed(of_matrix)},
     )
-
-
-def _measured_s(
-    problem: Problem, plan: Plan, of_matrix: Sequence[Trial], setting: Setting | None
-) -> float | None:
-    """Return the time of a plan: of one block that of its Record, else measured here."""
-    times_s = {trial.candidate: trial.measured_s for trial in of_matrix}
-    if len(plan.blocks) == 1 and plan.blocks[0].candidate in times_s:
-        return times_s[plan.blocks[0].candidate]
-    return None if setting is None else check(problem, plan, device=setting.device).time_s
 
 
 def solution_text(blocks: Iterable[tuple[int, int, Sequence[str]]]) -> str:

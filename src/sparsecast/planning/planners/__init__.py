@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import Any, ClassVar
 
 from sparsecast.features.row_blocks import StripStatistics
 from sparsecast.planning.dynamic_programme import Costs
@@ -13,10 +11,7 @@ from sparsecast.system.registry import Registry
 
 
 class Planner(ABC):
-    """How a paper plans, with the model that has the name of the planner."""
-
-    #: Settings with which the model is as printed.
-    settings: ClassVar[Mapping[str, Any]] = {}
+    """How a paper plans, with the model that has the name of the planner, fitted as printed."""
 
     @abstractmethod
     def coarsening(self, strips: int) -> int:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar
 
 from sparsecast.errors import FormatError
 from sparsecast.features.row_blocks import RowBlocks, StripStatistics
@@ -23,8 +21,6 @@ MOST_STRIPS, COARSENING = 1489, 32
 @PLANNERS.register("guo")
 class GuoPlanner(Planner):
     """The programme of Fig. 11 with the fits as printed: no gain is asked for, and no conversion counted."""
-
-    settings: ClassVar[Mapping[str, Any]] = {"as_printed": True}
 
     def coarsening(self, strips: int) -> int:
         """Return 32 for more strips than the paper shows."""
