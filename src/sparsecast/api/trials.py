@@ -26,11 +26,11 @@ from sparsecast.models.model import SCORED_SUITES, Model
 from sparsecast.models.training import TrainingSet
 from sparsecast.records import Candidate, Record
 
-#: The share of the budget for the benchmark matrices. The rest is for compiling and the named matrices.
-_SUITE_SHARE = 0.75
-
 #: What both papers compute with.
 DTYPE = "float32"
+
+#: The share of the budget for the benchmark matrices. The rest is for compiling and the named matrices.
+_SUITE_SHARE = 0.75
 
 
 @dataclass(frozen=True, slots=True)
