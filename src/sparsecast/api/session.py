@@ -137,7 +137,7 @@ class Session:
         if not kind.compared[-1]:
             return self
         if self.source != self.target:
-            return replace(self, notes=(*self.notes, "The fits are ours: those as printed are not transferred."))
+            return replace(self, notes=(*self.notes, "These are our fits: printed ones are not transferred."))
         return replace(self, model=fitted(kind(**kind.compared[-1]), self.training))
 
     @property
