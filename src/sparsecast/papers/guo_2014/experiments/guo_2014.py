@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import fmean
 from time import perf_counter
@@ -217,12 +217,8 @@ def _solution(solution: dict[str, Any] | None) -> str | None:
 def _means(trials: Sequence[Trial]) -> Iterator[dict[str, Any]]:
     for name, paper in published("guo_2014")["mean_errors"].items():
         of_format = [trial for trial in trials if trial.candidate.format == name]
-        means = {
-            way: fmean(getattr(trial, way) for trial in of_format) if of_format else None
-            for way in ("ours", "printed")
-        }
-        own = [trial.sparsecast for trial in of_format if trial.sparsecast is not None]
-        means["sparsecast"] = fmean(own) if own else None
+        ways = (*WAYS, "sparsecast")
+        means = {way: _mean([getattr(trial, way) for trial in of_format]) for way in ways}
         yield {"format": name, "matrices": len({t.matrix for t in of_format}), **means, "paper": paper}
 
 
@@ -248,20 +244,22 @@ def _solutions(trials: Sequence[Trial], solved: Sequence[Optimum]) -> Iterator[d
         }
 
 
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None
+
+
 def _mean_optima(solved: Sequence[Optimum]) -> Iterator[dict[str, Any]]:
     split = [o for o in solved if o.is_split and o.measured_s is not None]
     numbers = published("guo_2014")
-    rows: list[tuple[str, float, Callable[[Optimum], float | None]]] = [
-        ("error (Fig. 18)", numbers["opt"]["mean_error"], lambda o: o.error)
-    ]
-    for name, paper in numbers["gains"]["mean"].items():
-        rows.append((f"gain over {name.upper()} (Fig. 19)", paper, lambda o, name=name: o.gain(name)))
-    for what, paper, of in rows:
+    papers = {"": numbers["opt"]["mean_error"], **numbers["gains"]["mean"]}
+    for name, paper in papers.items():
+        what = f"gain over {name.upper()} (Fig. 19)" if name else "error (Fig. 18)"
         values = {
-            way: [value for o in split if o.whose == whose and (value := of(o)) is not None]
+            way: [o.gain(name) if name else o.error for o in split if o.whose == whose]
             for way, whose in WAYS.items()
         }
-        means = {way: fmean(of_way) if of_way else None for way, of_way in values.items()}
+        means = {way: _mean(of_way) for way, of_way in values.items()}
         yield {"what": what, "matrices": len({o.matrix for o in split}), **means, "paper": paper}
 
 

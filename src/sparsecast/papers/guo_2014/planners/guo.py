@@ -38,7 +38,7 @@ class GuoPlanner(Planner):
                 names = " and ".join(name.upper() for name in tied)
                 notes.append(f"Rows {block.first_row} to {block.last_row}: {names} have the same forecast.")
         if why := refusal_of_ell(RowBlocks.of(statistics.matrix), costs):
-            notes.append(f"ELL is left out, which the paper's tool does not do: {why}")
+            notes.append(f"ELL is left out for all rows, which the paper's tool does not do: {why}")
         return tuple(notes)
 
 
@@ -50,9 +50,11 @@ def ties(statistics: StripStatistics, costs: Costs, block: PlannedBlock) -> list
 
 
 def refusal_of_ell(matrix: RowBlocks, costs: Costs) -> str:
-    """Return why ELL is not tried on a matrix; nothing where it is."""
+    """Return why our limit of padding keeps ELL from a whole matrix; nothing where it does not."""
+    ell, index_bytes = FORMATS.get("ell"), costs.target.index_bits // 8
+    size_bytes = int(ell.predicted_bytes(matrix, costs.target.value_bytes, index_bytes)[0])
     try:
-        FORMATS.get("ell").refuse_unsuited(matrix, costs.target.value_bytes, costs.target.index_bits // 8)
+        ell.refuse_padding(int(matrix.nnz[0]), int(ell.stored_entries(matrix)[0]), size_bytes)
     except FormatError as error:
         return str(error)
     return ""
