@@ -43,7 +43,7 @@ class Trial:
     """One measurement, and what a model forecasts of it with our fits and with those of its paper.
 
     `sparsecast_s` is the forecast of our own model, fitted to the same Records; None where it cannot be.
-    `longest_over_mean` is the longest row of the matrix over the mean one.
+    `structure` is of the matrix.
     """
 
     matrix: str
@@ -53,7 +53,7 @@ class Trial:
     ours_s: float
     printed_s: float
     sparsecast_s: float | None
-    longest_over_mean: float
+    structure: Structure
 
     @property
     def ours(self) -> float:
@@ -266,7 +266,6 @@ def _trials(
     trials = []
     for record, structure in tested:
         blocks = RowBlocks.of(structure)
-        longest_over_mean = structure.row_lengths.max * structure.rows / max(structure.nnz, 1)
         for ours, printed in models:
             if ours.serves(record.candidate):
                 ours_s, printed_s = (
@@ -284,7 +283,7 @@ def _trials(
                         ours_s,
                         printed_s,
                         own_s,
-                        longest_over_mean,
+                        structure,
                     )
                 )
     return tuple(sorted(trials, key=lambda trial: trial.measured_s))
