@@ -6,6 +6,7 @@ import dataclasses
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from time import perf_counter
 
 from sparsecast.api.calibrating import calibration, profile
 from sparsecast.api.executing import measure
@@ -99,6 +100,7 @@ def measured_trials(setting: Setting, models: Sequence[type[Model]], suite: str)
     """Measure a suite of benchmark matrices within the budget, then the matrices that are named.
 
     What an earlier run measured is taken over. The trials are of the named matrices, else of the gallery.
+    Notes say what there was no time for.
 
     Raises
     ------
@@ -107,7 +109,7 @@ def measured_trials(setting: Setting, models: Sequence[type[Model]], suite: str)
     ProfileError
         If too little was measured for every model.
     """
-    machine = machine_of(setting.device)
+    machine, start_s = machine_of(setting.device), perf_counter()
     dtype = setting.dtype or DTYPE
     threads = DEVICES.get(machine.device).threads(machine, None)
     if setting.profile is not None:
@@ -125,10 +127,19 @@ def measured_trials(setting: Setting, models: Sequence[type[Model]], suite: str)
     tested: list[tuple[Record, Structure]] = []
     problems = [Problem.named(matrix) for matrix in collected(setting.matrices)]
     for number, problem in enumerate(problems):
-        setting.on_progress(number, len(problems), problem.name)
+        used_s = perf_counter() - start_s
+        if used_s > setting.budget_s:
+            late = ", ".join(problem.name for problem in problems[number:])
+            notes += (f"No time for {late} in {setting.budget_s:g} s: run the command again, it goes on.",)
+            break
+        setting.on_progress(min(used_s, setting.budget_s), setting.budget_s, problem.name)
         tested += [(r, problem.structure) for r in records_of(problem, target, setting, fitted)]
     ours = _own_model(measured, model_records(measured, target))
     rows = _trials(fitted, ours, tested if problems else _scored(measured, target))
+    if not rows:
+        notes += (
+            f"No matrix was measured to try the models on in {setting.budget_s:g} s: run the command again.",
+        )
     return Trials(measured, target, fitted, rows, notes)
 
 

@@ -32,7 +32,12 @@ from sparsecast.system.texts import percent
 KERNELS = {"csr_vector": "CSR-V", "csr": "CSR-S", "ell": "ELL", "jad": "JAD"}
 
 ITEMS = (
-    PaperItem("Section 3.1, grids", "differs", "what exceeds the memory or the budget is left out"),
+    PaperItem(
+        "Section 3.1, grids",
+        "differs",
+        "what exceeds memory or budget is left out; T(P) of long rows at fewer strips on a large GPU",
+    ),
+    PaperItem("Section 4, order of the models", "differs", "two tables say why"),
     PaperItem(
         "Section 3.1, spread of the lengths", "differs", "not printed: 0.25 and 0.5; its effect is a table"
     ),
