@@ -209,7 +209,7 @@ def test_state_comes_back(model_class, grid, train, way, of_lengths):
 def test_the_experiment_divides_mean_errors_and_counts_wins(profile_of):
     profile = profile_of(MODELS.get("wang-normal"))
     report = EXPERIMENTS.get("wang-2017")().from_records(profile, Setting(dtype="float64"))
-    means, factors, wins, _, times = (table.rows for table in report.tables[:5])
+    means, factors, wins, _, _, times = (table.rows for table in report.tables[:6])
     by_kernel = {(row["kernel"], row["model"]): row for row in means}
     assert by_kernel["CSR-V", "wang-normal"]["ours"] is None, "a processor has no half-warps"
     for row in factors:

@@ -46,6 +46,7 @@ ITEMS = (
     PaperItem("Figures 7 to 14, by matrix", "done", "as a table and a chart: the paper prints no numbers"),
     PaperItem("Figures 1 to 6, lines of the fits", "done", "figure 6, a surface, as its lines"),
     PaperItem("GeForce GTX 540M", "cannot be had here", "no such GPU"),
+    PaperItem("Published machines", "cannot be had here", "no times of such matrices, nor of JAD"),
 )
 
 _WAYS = (
