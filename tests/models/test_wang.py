@@ -252,8 +252,7 @@ def test_the_reasons_for_the_order_are_errors_at_the_mean_row_and_times_over_row
             shape = profile.matrices[time["matrix"]].structure
             lengths = shape.row_lengths
             if lengths.max > 2 * lengths.mean:
-                alike = dataclasses.replace(lengths, max=lengths.mean)
-                blocks = RowBlocks.of(dataclasses.replace(shape, row_lengths=alike))
+                blocks = dataclasses.replace(RowBlocks.of(shape), row_length_max=np.array([lengths.mean]))
                 [csr] = [
                     r.candidate
                     for r in training.records
