@@ -11,12 +11,13 @@ What differs from the print, and why:
 - Next to the paper's labels, of a block that is repeated in place, there are those of a block within a
   product: only their sums are the times of products. A block is repeated 200 times, not 10,000, and for a
   meter as long as that needs.
-- Where no counter can be read or no frequency set, joules and lower frequencies come from a model of the
-  paper's core (`meters/modelled.py`). Labels, networks and tables then say "modelled".
 - A matrix has floor(nnz / 250) blocks; the printed ceiling would need more entries than there are.
 - Whole groups of matrices are learned from, validate, or test; in the paper's split, which is there too,
   relatives of a matrix stand on both sides.
 - PyTorch and Optuna take the place of Keras and Hyperas. The bias of the output begins at the mean of the
   labels, which are far from 0.
 - The model `blocks` (boosted trees) and the network SEEING_ROWS are ours. They see the ends of rows, too.
+- Without a counter, `--meter modelled` gives joules by the power of the paper's core, and lower frequencies
+  are modelled, too: all answers say so.
+- In PageRank all loops have the power of the product (equation 4: that of each loop's intensity, measured).
 """
