@@ -37,12 +37,20 @@ ITEMS = (
         "differs",
         "what exceeds memory or budget is left out; T(P) of long rows at fewer strips on a large GPU",
     ),
-    PaperItem("Section 4, order of the models", "differs", "two tables say why"),
     PaperItem(
-        "Section 3.1, spread of the lengths", "differs", "not printed: 0.25 and 0.5; its effect is a table"
+        "Section 3.1, spread of the lengths",
+        "differs",
+        "not printed: 0.25 and 0.5; a run that measures has a table of its effect",
     ),
-    PaperItem("Section 4, the 30 matrices", "cannot be had here", "the paper names six of them"),
+    PaperItem("CSR-V and CSR-S", "differs", "rows of their own; a processor has no half-warps, so no CSR-V"),
+    PaperItem("Single precision", "done", "float32 without --dtype"),
+    PaperItem(
+        "Section 4, the 30 matrices",
+        "cannot be had here",
+        "the paper names six of them, which can be named as MATRIX",
+    ),
     PaperItem("Section 4, means, factors, wins", "done", "with our fits and as printed"),
+    PaperItem("Section 4, order of the models", "differs", "two tables say why"),
     PaperItem("Figures 7 to 14, by matrix", "done", "as a table and a chart: the paper prints no numbers"),
     PaperItem("Figures 1 to 6, lines of the fits", "done", "figure 6, a surface, as its lines"),
     PaperItem("GeForce GTX 540M", "cannot be had here", "no such GPU"),
