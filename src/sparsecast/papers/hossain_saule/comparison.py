@@ -11,14 +11,11 @@ from sparsecast.machines.profile import Profile
 from sparsecast.models.clusters.cluster_model import ClusterTraining
 from sparsecast.models.clusters.sparsecast import SparsecastClusterModel
 from sparsecast.papers.hossain_saule.fitted_inputs import FITTED_TABLES, QuestionOf, fitted_inputs
-from sparsecast.papers.hossain_saule.published_times import PublishedTime, of_table
+from sparsecast.papers.hossain_saule.published_times import PublishedTime, of_table, published_times
 from sparsecast.records import Configuration
 
 #: Tables of measured times: all algorithms and formats, with the forecasts of the paper's hossain-micro.
 MEASURED = ("II", "III", "IV", "V", "VI", "VII")
-
-#: Tables of the other models on the same times: lines, and the support vector regression.
-OTHER_MODELS = ("VIII", "IX", "X")
 
 
 @dataclass(frozen=True)
@@ -35,7 +32,7 @@ class ComparedTime:
         none.
     plain_s, ours_s : float
         By our model `sparsecast` from published figures alone, and fitted to the paper's times of the other
-        matrices.
+        graphs; in table XI of the other R-MAT matrices.
     """
 
     published: PublishedTime
@@ -93,29 +90,22 @@ def compared_times(
     on_matrix : callable
         Called with each matrix that is left out.
     """
-    measured = [time for table in MEASURED for time in of_table(table)]
-    inputs = fitted_inputs(profile, question_of)
-    micro = dict(zip(measured, inputs.forecasts(measured, question_of), strict=True))
+    graphs = [time for table in MEASURED for time in of_table(table)]
+    forecasts = fitted_inputs(profile, question_of).forecasts(graphs, question_of)
+    micro_s = {time: forecast.time_s for time, forecast in zip(graphs, forecasts, strict=True)}
     plain = _fitted(profile, [], question_of)
     rows: dict[tuple[str, Configuration], ComparedTime] = {}
-    for name in dict.fromkeys(time.matrix for time in measured):
-        on_matrix(name)
-        of_others = _fitted(profile, [time for time in measured if time.matrix != name], question_of)
-        for time in (time for time in measured if time.matrix == name):
-            asked = [time.configuration], question_of(time)
-            models_s = (model.forecast(*asked)[0].time_s for model in (plain, of_others))
-            rows[name, time.configuration] = ComparedTime(
-                time, time.measured_s, micro[time].time_s, *models_s
-            )
-    others = (time for table in OTHER_MODELS for time in of_table(table))
-    repeated = [replace(rows[time.matrix, time.configuration], published=time) for time in others]
-    on_matrix("R-MAT")
-    of_graphs = _fitted(profile, measured, question_of)
-    for time in of_table("XI"):
-        asked = [time.configuration], question_of(time)
-        models_s = (model.forecast(*asked)[0].time_s for model in (plain, of_graphs))
-        repeated.append(ComparedTime(time, time.measured_s, None, *models_s))
-    return [*sorted(rows.values(), key=lambda row: measured.index(row.published)), *repeated]
+    for alike in (graphs, of_table("XI")):
+        for name in dict.fromkeys(time.matrix for time in alike):
+            on_matrix(name)
+            of_others = _fitted(profile, [time for time in alike if time.matrix != name], question_of)
+            for time in (time for time in alike if time.matrix == name):
+                asked = [time.configuration], question_of(time)
+                models_s = (model.forecast(*asked)[0].time_s for model in (plain, of_others))
+                rows[name, time.configuration] = ComparedTime(
+                    time, time.measured_s, micro_s.get(time), *models_s
+                )
+    return [replace(rows[time.matrix, time.configuration], published=time) for time in published_times()]
 
 
 def _fitted(

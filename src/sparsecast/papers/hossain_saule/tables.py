@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from statistics import fmean
 from typing import Any
 
+from sparsecast.papers.hossain_saule.clusters.hossain_linear import SUITE
 from sparsecast.papers.hossain_saule.comparison import ComparedTime, summaries
+from sparsecast.papers.hossain_saule.published_times import of_table
 from sparsecast.reports.charts.chart import Chart, axis, counts_axis, format_look, panels
+from sparsecast.results.cluster import ClusterEvaluation
 from sparsecast.system.tabular import Column, Columns, Table
 from sparsecast.system.texts import percent
 
@@ -17,6 +21,13 @@ PAPER_MODELS = dict.fromkeys(("II", "III", "IV", "V", "VI", "VII"), "micro-bench
     "IX": "lines",
     "X": "regression",
     "XI": "regression",
+}
+
+#: Which of them our names are.
+MODEL_KINDS = {
+    "hossain-micro": "micro-benchmarks",
+    "hossain-linear": "lines",
+    "hossain-svr": "regression",
 }
 
 SUMMARY: Columns = (
@@ -50,11 +61,21 @@ TIMES: Columns = (
     Column("ours_error", "sparsecast, error", lambda row: row.error(row.ours_s), percent),
 )
 
+RANKS: Columns = (
+    Column("algorithm", "algorithm"),
+    Column("format", "format", text=str.upper),
+    Column("ranks", "ranks"),
+    Column("model", "model"),
+    Column("products", "products"),
+    Column("error", "mean error", text=percent),
+    Column("paper", "the paper's, on its cluster", text=percent),
+)
+
 #: What a chart shows of each format: line, dashed line and points.
 _SHOWN = ("sparsecast", "the paper's", "measured")
 
 
-def tables(rows: Sequence[ComparedTime]) -> list[Table]:
+def tables(rows: Sequence[ComparedTime]) -> tuple[Table, ...]:
     """Return the mean errors of all tables, then each table row by row."""
     by_table: dict[str, list[ComparedTime]] = defaultdict(list)
     for row in rows:
@@ -62,7 +83,40 @@ def tables(rows: Sequence[ComparedTime]) -> list[Table]:
     shown = [Table("Tables II to XI: mean errors", SUMMARY, summaries(rows))]
     for name, own in by_table.items():
         shown.append(Table(f"Table {name}: {PAPER_MODELS[name]}", TIMES, own))
-    return shown
+    return tuple(shown)
+
+
+def ranks_table(scores: ClusterEvaluation) -> Table:
+    """Return the mean errors on products of matrices that no line is learned from, next to the paper's."""
+    groups: dict[tuple[str, str, int, str], list[float]] = defaultdict(list)
+    for row in scores.rows:
+        way = row.record.configuration
+        if row.record.suite != SUITE:
+            groups[way.algorithm, way.format, way.ranks, row.model].append(row.error)
+    rows = [
+        {
+            **dict(zip(("algorithm", "format", "ranks", "model"), key, strict=True)),
+            "products": len(errors),
+            "error": fmean(errors),
+            "paper": _paper_error(key[3], key[0], key[1]),
+        }
+        for key, errors in sorted(groups.items())
+    ]
+    return Table(f"Products on ranks of {scores.profile}: mean errors", RANKS, rows)
+
+
+def _paper_error(model: str, algorithm: str, format_name: str) -> float | None:
+    """Return the mean error that the paper prints of its model; None of ours."""
+    kind = MODEL_KINDS.get(model.removesuffix(" (as printed)"))
+    errors = [
+        time.error
+        for table in PAPER_MODELS
+        if PAPER_MODELS[table] == kind
+        for time in of_table(table)
+        if (time.configuration.algorithm, time.configuration.format) == (algorithm, format_name)
+        and time.error is not None  # table XI prints none
+    ]
+    return fmean(errors) if errors else None
 
 
 def chart(rows: Sequence[ComparedTime]) -> Chart:
