@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
-from sparsecast.api.targets import calibrated_profile, require_own
+from sparsecast.api.profiles import calibrated_profile, require_own
 from sparsecast.benchmark.experiments import EXPERIMENTS, Experiment, Setting
 from sparsecast.benchmark.journal import read_journal
 from sparsecast.devices.naming import machine_of
 from sparsecast.errors import InputError
 from sparsecast.machines.profile import Profile
-from sparsecast.matrices.reading import matrix_files
+from sparsecast.matrices.reading import collected
 from sparsecast.papers import published
 from sparsecast.papers.gahvari_2007 import bench_charts
 from sparsecast.papers.gahvari_2007.bench_reports import figures_table, real_tables, sentence_of
@@ -64,7 +63,7 @@ class Gahvari2007(Experiment):
 
     def run(self, setting: Setting) -> PaperReport:
         """Rate this machine if it has no figures, then measure the matrices."""
-        machine, files = machine_of(setting.device), _files(setting.matrices)
+        machine, files = machine_of(setting.device), collected(setting.matrices)
         if setting.profile is not None:
             require_own(setting.profile.name, machine)
         dtype = setting.dtype or "float64"
@@ -72,7 +71,12 @@ class Gahvari2007(Experiment):
         try:
             figures = rated(profile, dtype)
         except InputError:  # not rated yet
-            used_s = max(LEAST_BUDGET_S, BENCH_SHARE * setting.budget_s)
+            used_s = BENCH_SHARE * setting.budget_s
+            if used_s < LEAST_BUDGET_S:
+                raise InputError(
+                    f"budget {setting.budget_s:g} s: expected at least {LEAST_BUDGET_S / BENCH_SHARE:g} "
+                    f"where no figures are kept; raise it"
+                ) from None
             bench(
                 used_s,
                 threads=1,
@@ -87,6 +91,8 @@ class Gahvari2007(Experiment):
             max(1.0, setting.budget_s - used_s),
             lambda done_s, _, name: setting.on_progress(used_s + done_s, setting.budget_s, name),
         )
+        if measured.refused and not (measured.rows or measured.missing or measured.interrupted):
+            raise InputError(next(iter(measured.refused.values())))
         return _report(figures, measured)
 
     def from_records(self, profile: Profile, setting: Setting) -> PaperReport:
@@ -95,15 +101,6 @@ class Gahvari2007(Experiment):
         kept = read_journal(real_journal(profile.machine))
         rows = rows_of(kept, kept.matrices, figures)
         return _report(figures, RealMatrices(figures, rows, scores_of(rows, figures), {}, 0, False))
-
-
-def _files(matrices: Sequence[str | Path]) -> list[str | Path]:
-    """Return the matrices, those of folders one by one."""
-    return [
-        file
-        for matrix in matrices
-        for file in (matrix_files(Path(matrix)) if Path(matrix).is_dir() else [matrix])
-    ]
 
 
 def _report(figures: Rating, measured: RealMatrices) -> PaperReport:
