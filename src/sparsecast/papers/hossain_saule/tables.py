@@ -9,10 +9,11 @@ from typing import Any
 
 from sparsecast.papers.hossain_saule.clusters.hossain_linear import SUITE
 from sparsecast.papers.hossain_saule.comparison import ComparedTime, summaries
-from sparsecast.papers.hossain_saule.published_times import of_table
+from sparsecast.papers.hossain_saule.published_times import published_times
+from sparsecast.papers.hossain_saule.table_one import ALGORITHMS_OF_THE_PAPER
 from sparsecast.reports.charts.chart import Chart, axis, counts_axis, format_look, panels
 from sparsecast.results.cluster import ClusterEvaluation
-from sparsecast.system.tabular import Column, Columns, Table
+from sparsecast.system.tabular import Column, Columns, Table, lines_of
 from sparsecast.system.texts import percent
 
 #: The paper's model of each table.
@@ -34,15 +35,11 @@ SUMMARY: Columns = (
     Column("table", "table"),
     Column("algorithm", "algorithm"),
     Column("format", "format", text=str.upper),
-    Column("paper_model", "paper's model", lambda row: PAPER_MODELS[row.table]),
+    Column("paper_model", "paper's model", lambda row: PAPER_MODELS[row["table"]]),
     Column("paper_error", "paper", text=percent),
     Column("micro_error", "hossain-micro", text=percent),
     Column("micro_distance", "from the paper's forecasts", text=percent),
-    Column(
-        "fitted",
-        "an input fitted to it",
-        lambda row: row.is_fitted if row.micro_distance is not None else None,
-    ),
+    Column("fitted", "an input fitted to it"),
     Column("ours_error", "sparsecast, other matrices known", text=percent),
     Column("plain_error", "sparsecast, nothing known", text=percent),
 )
@@ -88,35 +85,27 @@ def tables(rows: Sequence[ComparedTime]) -> tuple[Table, ...]:
 
 def ranks_table(scores: ClusterEvaluation) -> Table:
     """Return the mean errors on products of matrices that no line is learned from, next to the paper's."""
-    groups: dict[tuple[str, str, int, str], list[float]] = defaultdict(list)
+    groups, printed = defaultdict(list), defaultdict(list)
     for row in scores.rows:
         way = row.record.configuration
-        if row.record.suite != SUITE:
+        if row.record.suite != SUITE and way.algorithm in ALGORITHMS_OF_THE_PAPER:
             groups[way.algorithm, way.format, way.ranks, row.model].append(row.error)
-    rows = [
-        {
-            **dict(zip(("algorithm", "format", "ranks", "model"), key, strict=True)),
-            "products": len(errors),
-            "error": fmean(errors),
-            "paper": _paper_error(key[3], key[0], key[1]),
-        }
-        for key, errors in sorted(groups.items())
-    ]
-    return Table(f"Products on ranks of {scores.profile}: mean errors", RANKS, rows)
-
-
-def _paper_error(model: str, algorithm: str, format_name: str) -> float | None:
-    """Return the mean error that the paper prints of its model; None of ours."""
-    kind = MODEL_KINDS.get(model.removesuffix(" (as printed)"))
-    errors = [
-        time.error
-        for table in PAPER_MODELS
-        if PAPER_MODELS[table] == kind
-        for time in of_table(table)
-        if (time.configuration.algorithm, time.configuration.format) == (algorithm, format_name)
-        and time.error is not None  # table XI prints none
-    ]
-    return fmean(errors) if errors else None
+    for time in published_times():
+        if time.error is not None:  # table XI prints none
+            way = time.configuration
+            printed[PAPER_MODELS[time.table], way.algorithm, way.format].append(time.error)
+    rows = []
+    for (algorithm, name, ranks, model), errors in sorted(groups.items()):
+        paper = printed.get((MODEL_KINDS.get(model.removesuffix(" (as printed)"), ""), algorithm, name))
+        rows.append(
+            {
+                **{"algorithm": algorithm, "format": name, "ranks": ranks, "model": model},
+                **{"products": len(errors), "error": fmean(errors), "paper": fmean(paper) if paper else None},
+            }
+        )
+    refused = {what: why for what, why in scores.refused.items() if "local-1d-overlap" not in what}
+    title = f"Products on ranks of {scores.profile}: mean errors"
+    return Table(title, RANKS, rows, tuple(lines_of(refused)))
 
 
 def chart(rows: Sequence[ComparedTime]) -> Chart:
