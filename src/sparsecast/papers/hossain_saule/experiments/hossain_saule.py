@@ -89,8 +89,8 @@ NOTES = (
     "other R-MAT matrices. Nothing known: from published figures alone. Factors of the graphs are no use in "
     "table XI: their messages are short, and a factor that mends these multiplies megabytes of R-MAT.",
     "Forecasts of local 1D fall faster with the ranks than the paper's times: bytes of a rank fall, and "
-    "fewer ranks of a node share its memory. Calls as a term of their own, and a fit without the pull to a "
-    "common factor, took them no closer.",
+    "fewer ranks of a node share its memory. Calls as a term of their own, a time that is the same "
+    "on all ranks, and a fit without the pull to a common factor took them no closer.",
 )
 
 
