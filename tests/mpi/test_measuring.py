@@ -51,26 +51,6 @@ def test_ranks_measure_the_random_matrices_of_a_paper(run, data_folder):
     assert len(set(measured)) == len(measured)
 
 
-def test_a_paper_starts_its_ranks_and_scores_its_models_on_them(run, check_keys, data_folder):
-    done = run(0, "paper", "hossain-saule", MESH, "--budget", "10", "--json")
-    assert done.returncode == 0, done.stderr
-    report = json.loads(done.stdout)
-    check_keys(report, "paper NAME")
-    kept = next(data_folder.glob("measurements/*.distributed.jsonl"))
-    measured = kept.read_text()
-    suites = {json.loads(line)["distributed"]["suite"] for line in measured.splitlines()}
-    assert suites == {"hossain", "user"}
-    errors = report["tables"][0]["rows"]
-    ours = [row for row in errors if row["model"] == "sparsecast"]
-    assert {(row["algorithm"], row["format"]) for row in ours} >= {("local-1d", "csr"), ("global-1d", "coo")}
-    assert all(row["error"] > 0 for row in errors)
-    listed = json.loads(run(0, "paper", "--json").stdout)["papers"]
-    assert {report["machine"]: report["ours"]} in [paper["ours"] for paper in listed]
-    again = run(0, "paper", "hossain-saule", "--profile", report["machine"], "--json")
-    assert kept.read_text() == measured
-    assert json.loads(again.stdout)["tables"][0]["rows"] == errors
-
-
 def test_one_rank_needs_no_mpirun(run, data_folder):
     done = run(0, "measure", MESH, "--algorithm", "local-1d", "--no-keep", "--json")
     assert done.returncode == 0, done.stderr

@@ -139,7 +139,7 @@ class HossainSaule(Experiment):
             report,
             machine=profile.name,
             tables=(ranks_table(scores), scores.table(), *report.tables),
-            ours=f"mean errors of products on its ranks: {', '.join(errors)}",
+            ours=f"mean errors of products on its ranks: {', '.join(errors)}" if errors else "",
         )
 
     def _published(self, setting: Setting) -> PaperReport:
