@@ -18,7 +18,7 @@ from sparsecast.machines.machine import PROCESSOR
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.problem import Problem
 from sparsecast.matrices.reading import collected, matrix_name
-from sparsecast.measuring.energy import TOTAL
+from sparsecast.measuring.energy import TOTAL, Meter
 from sparsecast.operators.applications.application import PRODUCT
 from sparsecast.papers import published
 from sparsecast.papers.barreda_2020.label_files import ENERGIES, kept_labels
@@ -34,6 +34,7 @@ from sparsecast.papers.barreda_2020.training_run import (
     TrainingRun,
     training_run,
 )
+from sparsecast.results.application import ApplicationCost, ApplicationRun
 from sparsecast.results.paper import Paper, PaperItem, PaperReport
 from sparsecast.system.tabular import Column, Table
 from sparsecast.system.texts import percent, signed_percent
@@ -123,10 +124,14 @@ PAGERANK = (
     Column("time_s", "run, forecast"),
     Column("measured_s", "run, measured"),
     Column("error", "error", text=signed_percent),
+    Column("weighted_error", "weighted", text=signed_percent),
     Column("product_error", "product, error", text=signed_percent),
-    Column("product_weighted_error", "weighted", text=signed_percent),
+    Column("product_weighted_error", "product, weighted", text=signed_percent),
     Column("power_w", "power, forecast", text="{:.1f} W".format),
     Column("energy_j", "energy, forecast"),
+    Column("measured_j", "energy, measured"),
+    Column("energy_error", "energy, error", text=signed_percent),
+    Column("source", "joules"),
 )
 
 
@@ -271,23 +276,32 @@ def _pagerank(setting: Setting, on_progress: Callable[[str], None]) -> tuple[lis
         on_progress(f"PageRank on {matrix_name(item)}")
         question = application_question("pagerank", Problem.named(item))
         cost = application_cost(question, profile, networks=paths)
-        run = run_application(question, cost.plan)
-        error, seconds = run.errors(cost)[PRODUCT], {loop.name: loop.time_s for loop in cost.loops}
-        rows.append(
-            {
-                "graph": matrix_name(item),
-                "share": cost.shares()[PRODUCT],
-                "measured_share": run.iterations * run.loops[PRODUCT] / run.time_s,
-                "time_s": cost.total_s(seconds, run.iterations) - cost.plan.convert_s,
-                "measured_s": run.time_s,
-                "error": run.error(cost),
-                "product_error": error.relative,
-                "product_weighted_error": error.weighted,
-                "power_w": cost.power_w,
-                "energy_j": cost.energy_j,
-            }
-        )
+        meter = DEVICES.get(PROCESSOR).meter() or ModelledMeter()
+        rows.append(_pagerank_row(cost, run_application(question, cost.plan, meter=meter), meter))
+        rows[-1]["graph"] = matrix_name(item)
     return rows, ""
+
+
+def _pagerank_row(cost: ApplicationCost, run: ApplicationRun, meter: Meter) -> dict[str, Any]:
+    """Return the forecast of a run of as many iterations as it took, by equations 3 and 4, and its errors."""
+    error, seconds = run.errors(cost)[PRODUCT], {loop.name: loop.time_s for loop in cost.loops}
+    time_s = cost.total_s(seconds, run.iterations) - cost.plan.convert_s
+    energy_j = None if cost.power_w is None else cost.power_w * time_s
+    return {
+        "share": cost.shares()[PRODUCT],
+        "measured_share": run.iterations * run.loops[PRODUCT] / run.time_s,
+        "time_s": time_s,
+        "measured_s": run.time_s,
+        "error": run.error(cost),
+        "weighted_error": run.weighted_error(cost),
+        "product_error": error.relative,
+        "product_weighted_error": error.weighted,
+        "power_w": cost.power_w,
+        "energy_j": energy_j,
+        "measured_j": run.energy_j,
+        "energy_error": energy_j / run.energy_j - 1 if energy_j and run.energy_j else None,
+        "source": meter.source if run.energy_j else None,
+    }
 
 
 def _label_row(labels: LabelSet) -> dict[str, Any]:
