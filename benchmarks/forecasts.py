@@ -25,7 +25,7 @@ from scipy.sparse import csr_array, diags_array
 import sparsecast as sc
 from experiment import Matrices, ProfileName, Rows, Threads, experiment, geometric_mean, named, percent
 from sparsecast import api
-from sparsecast.api.targets import model_records, training_for
+from sparsecast.api.profiles import model_records, training_for
 from sparsecast.benchmark.journal import USER_SUITE
 from sparsecast.benchmark.replay import FOLDS, replay
 from sparsecast.devices.naming import machine_of

@@ -26,7 +26,7 @@ import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
-from itertools import chain, zip_longest
+from itertools import chain, product, zip_longest
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -37,6 +37,7 @@ from scipy.sparse import csr_array
 from gpu_graphs import beside_graph
 from gpu_peers import beside_peers, mean_ratio
 from gpu_scope import SIMULATOR, SMALL, TINY, Scope
+from sparsecast.benchmark.experiments import EXPERIMENTS, Setting
 from sparsecast.benchmark.journal import Measurements
 from sparsecast.benchmark.measurement import Instruments, measure_candidates
 from sparsecast.benchmark.replay import replay
@@ -56,11 +57,13 @@ from sparsecast.machines import storage
 from sparsecast.machines.machine import Machine, detect
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.problem import Problem
-from sparsecast.matrices.suites import SuiteMatrix, gallery_benchmark
+from sparsecast.matrices.suites import SUITES, SuiteMatrix, gallery_benchmark
 from sparsecast.measuring.energy import idle_power_w
 from sparsecast.models import MODELS
 from sparsecast.models.training import TrainingSet
 from sparsecast.records import Bandwidth, Candidate, Record
+from sparsecast.results.paper import DOCUMENTS
+from sparsecast.system.tabular import document
 
 PACKAGES = (
     "numpy",
@@ -77,6 +80,9 @@ PACKAGES = (
 
 #: Candidates of each matrix whose energy is read.
 THRIFTIEST = 2
+
+#: Of the time of a paper, what its benchmark matrices take; named matrices and plans take the rest.
+PAPER_SHARE = 0.8
 
 #: So many failures are noted before a phase is given up: a lost device fails at everything.
 MOST_FAILURES = 20
@@ -310,6 +316,31 @@ def calibration(campaign: Campaign, end_s: float) -> None:
             campaign.calibrate(campaign.device, dtype, share * (end_s - perf_counter()))
 
 
+def papers(campaign: Campaign, end_s: float) -> None:
+    """Repeat the experiments of papers, in single precision first as they did: tables, models and plans.
+
+    In the simulator, which is no device of the machine, no plan is built.
+    """
+    turns = list(product(("float32", "float64"), campaign.scope.papers))
+    for number, (dtype, name) in enumerate(turns):
+        share_s = (end_s - perf_counter()) / (len(turns) - number)
+        with campaign.kept_going(f"{name} in {dtype}"):
+            suite = SUITES.get(name.partition("-")[0])().whole(campaign.machine, 1)
+            kept = [matrix for matrix in suite if campaign.scope.has_time_for(matrix)]
+            kept += [gallery_benchmark(each) for each in campaign.scope.energy]  # what models are tried on
+            device = replace(campaign.device, matrices=tuple(kept), variants=campaign.scope.paper_variants)
+            campaign.calibrate(device, dtype, PAPER_SHARE * share_s)
+            setting = Setting("cuda", dtype, campaign.profile, (1 - PAPER_SHARE) * share_s)
+            experiment = EXPERIMENTS.get(name)()
+            if SIMULATED:
+                report = experiment.from_records(campaign.profile, setting)
+            else:
+                report = experiment.run(setting)
+            campaign.write(f"{name}-{dtype}.json", document(DOCUMENTS["paper NAME"], report))
+            page = replace(report, charts={}).to_markdown("make gpu-campaign")
+            (campaign.out / f"{name}-{dtype}.md").write_text(page, encoding="utf-8")
+
+
 def cold(campaign: Campaign, end_s: float) -> None:
     """Measure again, from copies that exceed L2 twice, what would lie in it; smaller ones last."""
     assert campaign.machine.gpu is not None
@@ -422,13 +453,14 @@ def scores(training: TrainingSet) -> dict[str, dict[str, Any]]:
 #: The phases and the seconds of each; what one leaves goes to the next.
 PHASES = (
     (describe, 5),
-    (correctness, 125),
+    (correctness, 100),
     (bandwidth, 20),
-    (calibration, 190),
-    (cold, 40),
-    (peers, 90),
+    (papers, 220),
+    (calibration, 90),
+    (cold, 30),
+    (peers, 60),
     (graphs, 5),
-    (energy, 40),
+    (energy, 30),
     (evaluation, 15),
 )
 

@@ -9,6 +9,7 @@ from sparsecast.devices import DEVICES
 from sparsecast.devices.target import Target
 from sparsecast.machines.gpu import GPU
 from sparsecast.machines.machine import Machine
+from sparsecast.matrices.families import parse_specification
 from sparsecast.matrices.suites import SuiteMatrix, gallery_benchmark, varied_benchmark
 from sparsecast.matrices.suites.general import LARGE_GALLERY
 from sparsecast.measuring.timing import Effort
@@ -62,6 +63,12 @@ class Scope:
     least_peer_entries : int
     variants : tuple of str
         Kernels that are measured; empty for all.
+    papers : tuple of str
+        Experiments that are repeated.
+    paper_variants : tuple of str
+        Kernels that are measured for them; empty for all.
+    has_time_for : callable
+        Whether one of their benchmark matrices is measured.
     """
 
     effort: Effort = EFFORT
@@ -72,6 +79,15 @@ class Scope:
     energy: tuple[str, ...] = LARGE_GALLERY[:3]
     least_peer_entries: int = LEAST_PEER_ENTRIES
     variants: tuple[str, ...] = ()
+    papers: tuple[str, ...] = ("guo-2014", "wang-2017")
+    paper_variants: tuple[str, ...] = ()
+    has_time_for: Callable[[SuiteMatrix], bool] = lambda matrix: True
+
+
+def is_tiny(matrix: SuiteMatrix) -> bool:
+    """Tell whether a benchmark matrix is one of four of Guo's for CSR: two lengths in each of two sizes."""
+    shape = parse_specification(matrix.problem.specification)[1]
+    return shape.get("rows") in (16, 20) and int(shape["nnz_per_row"]) <= 16
 
 
 def tiny_matrices(machine: Machine) -> list[SuiteMatrix]:
@@ -88,8 +104,11 @@ TINY = Scope(
     energy=("poisson2d?n=6",),
     least_peer_entries=1,
     variants=("segmented", "scalar"),
+    papers=("guo-2014",),
+    paper_variants=("vector32",),
+    has_time_for=is_tiny,
 )
 
 #: What the simulator of numba-cuda is described as, for the tests of this file: so small that copies exceed
 #: its L2 soon.
-SIMULATOR = GPU("numba-cuda simulator", 1, 1, 32, 128, 1 << 30, 1 << 12, 1, 1)
+SIMULATOR = GPU("numba-cuda simulator", 1, 4, 32, 128, 1 << 30, 1 << 12, 1, 1)

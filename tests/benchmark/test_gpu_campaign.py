@@ -78,6 +78,15 @@ def test_every_phase_leaves_its_file(folder):
         assert f"{kernel} float64 on " in checked
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_an_experiment_is_repeated_next_to_the_numbers_of_the_paper(folder, dtype):
+    report = found(folder, f"guo-2014-{dtype}.json")
+    [csr] = [row for row in report["tables"][0]["rows"] if row["format"] == "csr"]
+    assert csr["matrices"] == 1 and csr["paper"] == 0.063
+    assert csr["ours"] > 0 and csr["printed"] > 0
+    assert "Mean errors" in (folder / f"guo-2014-{dtype}.md").read_text(encoding="utf-8")
+
+
 def profile_of(folder):
     (path,) = folder.glob("*.parquet")
     return Profile.load(path), path
@@ -95,7 +104,8 @@ def test_records_are_in_the_profile_warm_and_cold(folder):
         (regime, name) for regime in ("warm", "cold") for name in ("coo", "csr")
     }
     for record in profile.records:
-        assert record.candidate.device == "cuda" and record.time_s > 0 and record.error < 1e-14
+        assert record.candidate.device == "cuda" and record.time_s > 0
+        assert record.error < (1e-14 if record.candidate.dtype == "float64" else 1e-6)
         assert record.energy_j is None and record.energy_source is None
         assert record.convert_s > 0  # CSR's too: the transfer is in it
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from types import SimpleNamespace
@@ -14,6 +15,7 @@ from sparsecast.api.applications import RUNS
 from sparsecast.devices.cpu.processor import Processor
 from sparsecast.errors import InputError
 from sparsecast.matrices.gallery import gallery
+from sparsecast.models.product_files import PRODUCT_FILES, ProductForecast
 from sparsecast.records import Bandwidth
 
 GRAPH, GRID = "gallery:rmat?scale=10", "gallery:poisson2d?n=30"
@@ -201,3 +203,39 @@ def test_the_same_in_python(streaming):
 def test_a_b_of_another_shape_or_type_is_refused(streaming, b):
     with pytest.raises(InputError, match=r"b is .*: expected real numbers of shape \(144,\)"):
         sc.cg(gallery("poisson2d", n=12), b, threads=1)
+
+
+@PRODUCT_FILES.register("trained")
+def read_trained(problem, profile, path):
+    """Read seconds and joules of a product, one of them null."""
+    if not path.exists():
+        raise InputError(f"{path}: expected a file; name one")
+    time_s, energy_j = json.loads(path.read_text())
+    return ProductForecast(time_s, energy_j, f"The product by {path.name}.")
+
+
+def test_networks_forecast_the_product_in_csr_and_the_power_of_all_loops(run, exact, streaming, tmp_path):
+    time_file, energy_file = tmp_path / "time.trained", tmp_path / "energy.trained"
+    time_file.write_text("[1.0, null]")
+    energy_file.write_text("[null, 2.0]")
+    asked = ("cost", "pagerank", GRAPH, "--iterations", 10, "--json", "--network", time_file)
+    alone = exact(run(*asked), "cost")
+    assert alone["format"] == "csr" and alone["power_w"] is None and alone["energy_j"] is None
+    both = exact(run(*asked, "--network", energy_file), "cost")
+    assert both["power_w"] == pytest.approx(2.0)  # equation 4: joules over seconds of the product
+    assert both["energy_j"] == pytest.approx(2.0 * both["time_s"])
+    for loop in both["loops"]:
+        assert loop["energy_j"] == pytest.approx(2.0 * loop["time_s"])
+    [product] = [loop for loop in both["loops"] if loop["name"] == "SpMV"]
+    assert product["time_s"] >= 1.0 and product["share"] > 0.99
+    assert {"The product by time.trained.", "The product by energy.trained."} <= set(both["notes"])
+
+
+@pytest.mark.parametrize(
+    ("name", "threads"),
+    [("absent.trained", 1), ("labels.h5", 1), ("absent.safetensors", 1), ("any.trained", 2)],
+)
+def test_a_network_that_cannot_be_read_is_one_line(run, streaming, tmp_path, name, threads):
+    outcome = run("cost", "pagerank", GRAPH, "--threads", threads, "--network", tmp_path / name)
+    assert (outcome.status, outcome.out) == (2, "")
+    assert len(outcome.err.splitlines()) == 1

@@ -9,9 +9,23 @@ import pytest
 RECORDED = Path(__file__).parents[1] / "data/recorded-profile.parquet"
 
 
-def test_the_list_says_of_each_paper_what_it_forecasts_and_what_never_ran(run, exact):
+def test_the_list_says_of_each_paper_what_it_forecasts_and_what_never_ran(run, exact, data_folder):
     listed = exact(run("paper", "--json"), "paper")["papers"]
-    assert all(paper["forecasts"] and paper["headline"] and paper["never_run"] for paper in listed)
+    assert len(listed) == 5
+    for paper in listed:
+        assert paper["forecasts"] and paper["headline"] and paper["never_run"] and paper["ours"] == {}
+
+
+def test_the_list_has_our_last_result_of_each_machine(run, exact, data_folder):
+    reports = [
+        exact(run("paper", "guo-2014", *line, "--json"), "paper NAME")
+        for line in (("--from", RECORDED, "--dtype", "float64"), ("--from", "nvidia-k20xm"))
+    ]
+    [ours] = [p["ours"] for p in exact(run("paper", "--json"), "paper")["papers"] if p["name"] == "guo-2014"]
+    assert ours == {report["machine"]: report["ours"] for report in reports} and len(ours) == 2
+    (data_folder / "papers" / "guo-2014.json").write_text("[1")
+    outcome = run("paper")
+    assert (outcome.status, outcome.err.count("\n")) == (2, 1) and "guo-2014.json" in outcome.err
 
 
 @pytest.mark.parametrize(
@@ -23,6 +37,11 @@ def test_the_list_says_of_each_paper_what_it_forecasts_and_what_never_ran(run, e
         (("hossain-saule", "--from", "nowhere"), "nowhere"),
         (("guo-2014", "--budget", "1"), "budget 1 s"),
         (("wang-2017", "--budget", "1"), "budget 1 s"),
+        (("gahvari-2007", "--from", "nvidia-a100"), "no figures"),
+        (("gahvari-2007", "--profile", "nvidia-a100"), "nvidia-a100"),
+        (("gahvari-2007", "nowhere.mtx", "--budget", "1"), "budget"),
+        (("barreda-2020", "--dtype", "float32"), "float32"),
+        (("barreda-2020", "--from", "nvidia-a100"), "nvidia-a100"),
     ],
 )
 def test_what_cannot_be_is_one_line(run, data_folder, line, value):
@@ -32,7 +51,8 @@ def test_what_cannot_be_is_one_line(run, data_folder, line, value):
 
 
 def test_forecasts_stand_beside_those_of_the_paper(run, exact, data_folder, tmp_path):
-    outcome = run("paper", "hossain-saule", "--figure", tmp_path, "--json")
+    cluster = "xeon-gold-6154-edr"
+    outcome = run("paper", "hossain-saule", "--from", cluster, "--figure", tmp_path, "--json")
     report = exact(outcome, "paper NAME")
     assert all(table["rows"] for table in report["tables"])
     assert {item["state"] for item in report["items"]} == {"done", "differs", "cannot be had here"}
@@ -60,8 +80,14 @@ def test_guo_on_records_is_the_errors_of_its_own_times(run, exact, data_folder):
         assert row["fastest"] == min(own, key=own.get)
 
 
-@pytest.mark.parametrize("name", ["guo-2014", "wang-2017"])
-@pytest.mark.parametrize("line", [("--from", "nvidia-a100"), ("--profile", "nvidia-a100")])
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("guo-2014", ("--profile", "nvidia-a100")),
+        ("wang-2017", ("--profile", "nvidia-a100")),
+        ("wang-2017", ("--from", "nvidia-a100")),
+    ],
+)
 def test_a_profile_that_lacks_its_matrices_is_one_line(run, data_folder, name, line):
     outcome = run("paper", name, *line)
     assert (outcome.status, outcome.out, outcome.err.count("\n")) == (2, "", 1)

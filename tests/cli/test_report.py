@@ -11,7 +11,7 @@ import pytest
 from scipy.io import mmwrite
 
 import sparsecast as sc
-from sparsecast.api.targets import training_for
+from sparsecast.api.profiles import training_for
 from sparsecast.devices.target import Target
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.problem import Problem

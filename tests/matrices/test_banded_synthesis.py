@@ -86,10 +86,11 @@ def test_bands_that_their_rows_cannot_hold_spill_and_keep_the_lengths():
 
 
 @pytest.mark.parametrize("lengths", ("normal", "uniform"))
-def test_lengths_have_their_spread(lengths):
-    found = np.diff(banded_matrix(4_000, 100, lengths=lengths, seed=5).indptr)
-    assert found.mean() == 100
-    assert found.std() / 100 == pytest.approx(SPREADS[lengths], rel=0.12)
+@pytest.mark.parametrize("spread", (None, 0.125))
+def test_lengths_have_their_spread(lengths, spread):
+    row_lengths = np.diff(banded_matrix(4_000, 100, lengths=lengths, spread=spread, seed=5).indptr)
+    assert row_lengths.mean() == 100
+    assert row_lengths.std() / 100 == pytest.approx(spread or SPREADS[lengths], rel=0.12)
 
 
 @pytest.mark.parametrize(
@@ -126,6 +127,9 @@ def test_many_entries_take_wide_indices(monkeypatch):
         (9, 1, {"block": (2, 1), "symmetric": True}),
         (5, 1, {"seed": -1}),
         (5, 1, {"lengths": "fixd"}),
+        (5, 1, {"spread": 0.5}),
+        (5, 1, {"lengths": "normal", "spread": 0.0}),
+        (5, 1, {"lengths": "binomial", "spread": 0.5}),
         (5, 1, {"bands": [0.5] * 10}),
         (5, 1, {"bands": [1.0]}),
         (5, 1, {"bands": [2.0, -1.0, *[0.0] * 8]}),

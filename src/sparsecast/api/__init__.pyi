@@ -3,6 +3,7 @@ from .applications import application_question as application_question
 from .applications import cg as cg
 from .applications import pagerank as pagerank
 from .applications import run_application as run_application
+from .applications import threads_of_networks as threads_of_networks
 from .calibrating import QUICK_BUDGET_S as QUICK_BUDGET_S
 from .calibrating import calibrate as calibrate
 from .calibrating import calibration as calibration
@@ -67,6 +68,10 @@ from .partitioning import kept_partition as kept_partition
 from .partitioning import partition as partition
 from .partitioning import partitions as partitions
 from .partitioning import usable_method as usable_method
+from .profiles import contents as contents
+from .profiles import disturbances as disturbances
+from .profiles import gallery_matrices as gallery_matrices
+from .profiles import origin as origin
 from .ranks import ProductOptions as ProductOptions
 from .ranks import measure_on_ranks as measure_on_ranks
 from .ranks import measure_suites_on_ranks as measure_suites_on_ranks
@@ -77,7 +82,3 @@ from .reporting import collection_report as collection_report
 from .reporting import first_readable as first_readable
 from .reporting import matrix_report as matrix_report
 from .reporting import matrix_reports as matrix_reports
-from .targets import contents as contents
-from .targets import disturbances as disturbances
-from .targets import gallery_matrices as gallery_matrices
-from .targets import origin as origin

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,13 +13,14 @@ from sparsecast.api.calibrating import own_profile
 from sparsecast.api.executing import compile
 from sparsecast.api.forecasting import plan as plan_of
 from sparsecast.api.forecasting import predict
-from sparsecast.api.targets import model_records
+from sparsecast.api.profiles import model_records
 from sparsecast.devices import DEVICES
 from sparsecast.devices.target import Target
 from sparsecast.errors import InputError
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.problem import Problem
 from sparsecast.measuring.energy import used_joules
+from sparsecast.models.product_files import product_forecast
 from sparsecast.operators.applications import APPLICATIONS
 from sparsecast.operators.applications import cg as conjugate_gradients
 from sparsecast.operators.applications import pagerank as power_method
@@ -147,6 +149,13 @@ def application_question(name: str, A: Any, **settings: Any) -> ApplicationQuest
     return ApplicationQuestion(application, problem)
 
 
+def threads_of_networks(networks: Sequence[Path], threads: int | None) -> int | None:
+    """Return the threads of products that networks forecast: one; an InputError refuses others."""
+    if networks and threads not in (None, 1):
+        raise InputError(f"threads {threads} with a network: expected 1, which it forecasts; leave them out")
+    return 1 if networks else threads
+
+
 def application_cost(
     question: ApplicationQuestion,
     profile: Profile | None = None,
@@ -154,6 +163,7 @@ def application_cost(
     iterations: int | None = None,
     threads: int | None = None,
     model: str | None = None,
+    networks: Sequence[Path] = (),
 ) -> ApplicationCost:
     """Forecast a whole run of an application, with the best format for so many products.
 
@@ -164,18 +174,26 @@ def application_cost(
         As in `predict`.
     iterations : int, optional
         How many there will be, where that is known; else some are done with SciPy's product to tell.
+    networks : sequence of Path
+        Files that forecast the product in the place of the model: its time, its energy, or one file of each.
+        It is done in CSR on one thread then, as they know it.
 
     Raises
     ------
     InputError, ProfileError
-        As `plan` and `predict` raise them; if the profile has no Bandwidths.
+        As `plan`, `predict` and `product_forecast` raise them; if the profile has no Bandwidths.
     """
+    threads = threads_of_networks(networks, threads)
     application, problem = question.application, question.problem
     expected = application.iterations() if iterations is None else Iterations.known(iterations)
     options: dict[str, Any] = {"threads": threads, "model": model}
     profile = profile or own_profile(problem, threads=threads)
     plan = plan_of(problem, profile, iterations=expected.expected, **options)
     prediction = predict(problem, profile, **options, drift_correction=False)
+    forecasts = [product_forecast(problem, profile, path) for path in networks]
+    if forecasts:
+        time_s = next((f.time_s for f in forecasts if f.time_s is not None), plan.baseline.time_s)
+        plan = plan.csr_alone(time_s)
     csr = plan.baseline.candidate
     vector_bytes = problem.matrix.shape[0] * VALUE_BYTES[csr.dtype]
     # The bytes of a product have those of x and y, which are two of the vectors.
@@ -186,15 +204,15 @@ def application_cost(
     target = Target(csr.device, csr.dtype, csr.index_bits, csr.threads)
     slower = usual_over_full(model_records(profile, target))
     loops = costs_of(application.loops, plan, profile, RunConditions(vector_bytes, working, slower))
-    notes = (expected.why, *plan.notes)
-    cost = ApplicationCost(application.name, prediction.profile, expected, plan, loops, None, notes)
-    power_w = [
+    notes = (expected.why, *plan.notes, *(forecast.note for forecast in forecasts))
+    powers_w = [f.energy_j / plan.time_s for f in forecasts if f.energy_j is not None] or [
         forecast.energy_j / forecast.time_s
         for forecast in prediction
         if forecast.energy_j is not None and forecast.candidate == plan.blocks[0].candidate
     ]
     # The loops over vectors wait for memory as the product does: the same power.
-    return replace(cost, energy_j=power_w[0] * cost.time_s) if power_w else cost
+    power_w = powers_w[0] if powers_w else None
+    return ApplicationCost(application.name, prediction.profile, expected, plan, loops, power_w, notes)
 
 
 def run_application(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from sparsecast.api.targets import (
+from sparsecast.api.profiles import (
     calibrated_profile,
     contents,
     disturbances,

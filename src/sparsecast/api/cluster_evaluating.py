@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from sparsecast.api.cluster_questions import ClusterProblem, cluster_problem
 from sparsecast.api.clustering import training_of_ranks
-from sparsecast.api.targets import calibrated_profile
+from sparsecast.api.profiles import calibrated_profile
 from sparsecast.benchmark.cluster_replay import replay_clusters
 from sparsecast.benchmark.replay import FOLDS
 from sparsecast.devices.naming import machine_of

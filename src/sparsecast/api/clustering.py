@@ -9,8 +9,8 @@ from typing import Any
 
 from sparsecast.api.cluster_questions import ClusterProblem, cluster_problem
 from sparsecast.api.forecasting import without_joules
-from sparsecast.api.targets import calibrated_profile, model_records, training_for
-from sparsecast.api.targets import energy_model as fitted_energy_model
+from sparsecast.api.profiles import calibrated_profile, model_records, training_for
+from sparsecast.api.profiles import energy_model as fitted_energy_model
 from sparsecast.benchmark.journal import kept_distributed
 from sparsecast.devices.naming import machine_of
 from sparsecast.devices.target import Target

@@ -12,7 +12,7 @@ from pathlib import Path
 import numba
 import psutil
 
-from sparsecast.api.targets import age_days, calibrated_profile, contents, disturbances
+from sparsecast.api.profiles import age_days, calibrated_profile, contents, disturbances
 from sparsecast.devices import DEVICES
 from sparsecast.errors import InputError, MeterError, ProfileError
 from sparsecast.machines import storage

@@ -12,8 +12,8 @@ from typing import Any
 
 from sparsecast.api.executing import measure_here
 from sparsecast.api.matrices import named_problems
+from sparsecast.api.profiles import asked_machine, require_own, training_for
 from sparsecast.api.session import Session, question
-from sparsecast.api.targets import asked_machine, require_own, training_for
 from sparsecast.benchmark.evaluation import Scoring
 from sparsecast.benchmark.journal import AGAIN_SUITE, USER_SUITE, keep, kept, refuse_to_lose
 from sparsecast.benchmark.replay import FOLDS

@@ -12,8 +12,8 @@ from scipy.sparse import csr_array
 
 from sparsecast.api.forecasting import choice, threads_of
 from sparsecast.api.forecasting import plan as plan_of  # `compile` has a parameter of that name
+from sparsecast.api.profiles import require_own
 from sparsecast.api.session import Session, question
-from sparsecast.api.targets import require_own
 from sparsecast.benchmark.journal import USER_SUITE, keep
 from sparsecast.benchmark.measurement import Instruments, LeftOut, measure_candidates
 from sparsecast.benchmark.plan_check import check_plan

@@ -13,8 +13,8 @@ from scipy.sparse import csr_array
 
 from sparsecast.api.calibrating import own_profile
 from sparsecast.api.matrices import structure as structure_of
+from sparsecast.api.profiles import calibrated_profile, model_records, require_own
 from sparsecast.api.session import Session, question, session_for, sources
-from sparsecast.api.targets import calibrated_profile, model_records, require_own
 from sparsecast.devices import DEVICES
 from sparsecast.devices.naming import machine_of, parse_device, parse_devices
 from sparsecast.devices.target import Choice, Target, whole_matrix
@@ -179,7 +179,8 @@ def plan(
         Products that will be done, at least 1.
     as_printed : bool
         Whether to plan as Guo et al. (2014), section 4, print it: the least time of one product on strips as
-        theirs, with no conversion counted and no gain asked for. With the model ``"guo"`` it is their tool.
+        theirs, with no conversion counted and no gain asked for. The model is fitted as its paper prints it:
+        with ``"guo"`` it is their tool.
     objective : str
         What is least of all products and the conversion: ``"time"``, ``"energy"``, or ``"edp"``, energy times
         time.
@@ -215,6 +216,7 @@ def plan(
             f"kernels of ours and times of conversions; name another one, or ask predict"
         )
     session, probe = session_for(matrix, profile, target, name, probe_s)
+    session = session.as_printed() if as_printed else session
     structure, strip = session.structure(matrix), strip_rows(machine, target.threads)
     statistics = strip_statistics(matrix.matrix.indptr, structure, strip, as_printed)
     energy = session.energy(power_model, energy_model)

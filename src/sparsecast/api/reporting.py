@@ -13,7 +13,7 @@ from sparsecast.api.evaluating import chosen_models
 from sparsecast.api.forecasting import plan as plan_of
 from sparsecast.api.forecasting import predict
 from sparsecast.api.matrices import structure
-from sparsecast.api.targets import age_days, training_for
+from sparsecast.api.profiles import age_days, training_for
 from sparsecast.benchmark.evaluation import Scoring
 from sparsecast.benchmark.journal import AGAIN_SUITE, kept
 from sparsecast.benchmark.rarity import rarities

@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import chain
 
 from sparsecast.api.calibrating import profile_for
-from sparsecast.api.targets import (
+from sparsecast.api.profiles import (
     asked_machine,
     described,
     disturbed,
@@ -130,6 +130,13 @@ class Session:
         of_machine = made.sentence(profile.name) if made else ""
         notes = of_machine, transferred, withheld.sentence() or unused.unused_sentence()
         return cls(profile, target, source, training, fit, unused, tuple(filter(None, notes)))
+
+    def as_printed(self) -> Session:
+        """Return the session with the model fitted as its paper prints it, where that differs from ours."""
+        kind = MODELS.get(self.model.name)
+        if self.source != self.target or not kind.compared[-1]:
+            return self
+        return replace(self, model=fitted(kind(**kind.compared[-1]), self.training))
 
     @property
     def transferred_from(self) -> Setting | None:

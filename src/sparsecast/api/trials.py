@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from sparsecast.api.calibrating import calibration, profile
 from sparsecast.api.executing import measure
 from sparsecast.api.forecasting import choice
-from sparsecast.api.targets import model_records, require_own
+from sparsecast.api.profiles import model_records, require_own
 from sparsecast.benchmark.experiments import Setting
 from sparsecast.benchmark.journal import kept
+from sparsecast.benchmark.run import LEAST_BUDGET_S
 from sparsecast.devices import DEVICES
 from sparsecast.devices.naming import machine_of
 from sparsecast.devices.target import Target
@@ -20,19 +21,28 @@ from sparsecast.errors import InputError, ProfileError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
 from sparsecast.machines.profile import Profile
-from sparsecast.matrices.problem import Problem
+from sparsecast.matrices.problem import Problem, group_of
+from sparsecast.matrices.reading import collected
+from sparsecast.models import DEFAULT_MODEL, MODELS, store
 from sparsecast.models.model import SCORED_SUITES, Model
 from sparsecast.models.training import TrainingSet
 from sparsecast.records import Candidate, Record
 
+#: Deviation of the row lengths of a matrix, over their mean, up to which they count as nearly constant.
+ALIKE = 0.2
+
 #: What both papers compute with.
 DTYPE = "float32"
+
+#: The share of the budget for the benchmark matrices. The rest is for compiling and the named matrices.
+_SUITE_SHARE = 0.75
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
     """One measurement, and what a model forecasts of it with our fits and with those of its paper.
 
+    `sparsecast_s` is the forecast of our own model, fitted to the same Records; None where it cannot be.
     `longest_over_mean` is the longest row of the matrix over the mean one.
     """
 
@@ -42,6 +52,7 @@ class Trial:
     measured_s: float
     ours_s: float
     printed_s: float
+    sparsecast_s: float | None
     longest_over_mean: float
 
     @property
@@ -54,6 +65,11 @@ class Trial:
         """The error with the fits as printed."""
         return abs(self.printed_s - self.measured_s) / self.measured_s
 
+    @property
+    def sparsecast(self) -> float | None:
+        """The error of our own model."""
+        return None if self.sparsecast_s is None else abs(self.sparsecast_s / self.measured_s - 1)
+
 
 @dataclass(frozen=True, slots=True)
 class Trials:
@@ -63,6 +79,7 @@ class Trials:
     ----------
     profile : Profile
         Whose Records they are.
+    target : Target
     fitted : tuple of (Model, Model)
         With our fits, and as printed.
     rows : tuple of Trial
@@ -72,6 +89,7 @@ class Trials:
     """
 
     profile: Profile
+    target: Target
     fitted: tuple[tuple[Model, Model], ...]
     rows: tuple[Trial, ...]
     notes: tuple[str, ...]
@@ -95,28 +113,29 @@ def measured_trials(setting: Setting, models: Sequence[type[Model]], suite: str)
     if setting.profile is not None:
         require_own(setting.profile.name, machine)
     else:
-        run = calibration(
-            setting.budget_s, threads=threads, dtype=dtype, device=setting.device, suites=[suite]
-        )
+        budget_s = max(_SUITE_SHARE * setting.budget_s, min(setting.budget_s, LEAST_BUDGET_S))
+        run = calibration(budget_s, threads=threads, dtype=dtype, device=setting.device, suites=[suite])
+        run.adds = True
         run.on_progress = setting.on_progress
         run.compile_kernels()  # before the budget counts
         run.run()
     measured = setting.profile or profile(machine.name)
     target = Target.on(measured.machine, dtype, threads)
-    fitted, notes = _fitted(measured, target, models)
-    kernels = {kernel for ours, _ in fitted for kernel in ours.kernels("csr")}
-    problems = [Problem.named(matrix) for matrix in setting.matrices]
-    tested = (
-        (record, problem.structure)
-        for problem in problems
-        for record in _measured(problem, target, setting.device, kernels)
-    )
-    rows = _trials(fitted, tested if problems else _scored(measured, target))
-    return Trials(measured, fitted, rows, notes)
+    fitted, notes = _fitted(measured, model_records(measured, target), models)
+    tested: list[tuple[Record, Structure]] = []
+    problems = [Problem.named(matrix) for matrix in collected(setting.matrices)]
+    for number, problem in enumerate(problems):
+        setting.on_progress(number, len(problems), problem.name)
+        tested += [(r, problem.structure) for r in records_of(problem, target, setting, fitted)]
+    ours = _own_model(measured, model_records(measured, target))
+    rows = _trials(fitted, ours, tested if problems else _scored(measured, target))
+    return Trials(measured, target, fitted, rows, notes)
 
 
 def recorded_trials(profile: Profile, setting: Setting, models: Sequence[type[Model]]) -> Trials:
     """Return the trials on the Records of a profile; the matrices of the setting choose among them.
+
+    The results of others are in the type of values that they were published in, by default.
 
     Raises
     ------
@@ -125,7 +144,9 @@ def recorded_trials(profile: Profile, setting: Setting, models: Sequence[type[Mo
     ProfileError
         If no model can be fitted to the Records.
     """
-    device, dtype = profile.machine.device, setting.dtype or DTYPE
+    is_published = profile.machine.published_as is not None
+    device = profile.machine.device
+    dtype = setting.dtype or (profile.records[0].candidate.dtype if is_published else DTYPE)
     counts = Counter(r.candidate.threads for r in profile.select(device=device, dtype=dtype))
     if not counts:
         raise ProfileError(
@@ -133,7 +154,11 @@ def recorded_trials(profile: Profile, setting: Setting, models: Sequence[type[Mo
             f"--dtype, or another profile"
         )
     target = dataclasses.replace(Target.on(profile.machine, dtype, None), threads=counts.most_common(1)[0][0])
-    tested = list(_scored(profile, target))
+    records = model_records(profile, target)
+    if target.is_published:
+        records, tested = _halves(profile, records)
+    else:
+        tested = list(_scored(profile, target))
     if setting.matrices:
         names = {str(matrix) for matrix in setting.matrices}
         if unknown := names - {record.matrix for record, _ in tested}:
@@ -142,18 +167,18 @@ def recorded_trials(profile: Profile, setting: Setting, models: Sequence[type[Mo
                 f"name others, or measure them without --from"
             )
         tested = [(record, structure) for record, structure in tested if record.matrix in names]
-    fitted, notes = _fitted(profile, target, models)
-    return Trials(profile, fitted, _trials(fitted, tested), notes)
+    fitted, notes = _fitted(profile, records, models)
+    return Trials(profile, target, fitted, _trials(fitted, _own_model(profile, records), tested), notes)
 
 
 def _fitted(
-    profile: Profile, target: Target, models: Sequence[type[Model]]
+    profile: Profile, records: Sequence[Record], models: Sequence[type[Model]]
 ) -> tuple[tuple[tuple[Model, Model], ...], tuple[str, ...]]:
     """Return each model fitted by us and as printed, and why others cannot be.
 
     A ProfileError says that the Records suffice for none.
     """
-    training = TrainingSet.of(profile, model_records(profile, target))
+    training = TrainingSet.of(profile, records)
     fitted, refused = [], []
     for model in models:
         ways: list[Callable[[], Model]] = [lambda kind=model, way=way: kind(**way) for way in model.compared]  # type: ignore[misc]
@@ -168,6 +193,15 @@ def _fitted(
     return tuple(fitted), tuple(f"Left out: {error}" for error in refused)
 
 
+def _own_model(profile: Profile, records: Sequence[Record]) -> Model | None:
+    """Return our own model, fitted to the Records; None where they do not suffice."""
+    training = TrainingSet.of(profile, records)
+    try:
+        return store.fitted(MODELS.get(DEFAULT_MODEL)(), training)
+    except ProfileError:
+        return None  # the column of its errors is empty then
+
+
 def _scored(profile: Profile, target: Target) -> Iterator[tuple[Record, Structure]]:
     """Give the Records of matrices that no model is fitted to."""
     for record in model_records(profile, target):
@@ -175,8 +209,32 @@ def _scored(profile: Profile, target: Target) -> Iterator[tuple[Record, Structur
             yield record, profile.structure(record)
 
 
-def _measured(problem: Problem, target: Target, device: str, kernels: set[str]) -> list[Record]:
-    """Return the Records of a matrix in every format, and of CSR with each of some kernels."""
+def _halves(
+    profile: Profile, records: Sequence[Record]
+) -> tuple[list[Record], list[tuple[Record, Structure]]]:
+    """Return what models are fitted to of the results of others, and what they are tried on.
+
+    These lie on no grid of strips and lengths. So both are matrices of nearly constant row length, of half of
+    the groups each.
+    """
+    alike = [
+        (record, structure)
+        for record in records
+        if (lengths := (structure := profile.structure(record)).row_lengths).deviation <= ALIKE * lengths.mean
+    ]
+    held_out = set(sorted({group_of(record.matrix) for record in records})[1::2])
+    fit = [record for record, _ in alike if group_of(record.matrix) not in held_out]
+    return fit, [(record, structure) for record, structure in alike if group_of(record.matrix) in held_out]
+
+
+def records_of(
+    problem: Problem, target: Target, setting: Setting, fitted: Sequence[tuple[Model, Model]]
+) -> list[Record]:
+    """Return the Records of a matrix in every format, and of CSR with each kernel that is fitted.
+
+    What is missing is measured here, and kept.
+    """
+    device, kernels = setting.device, {kernel for ours, _ in fitted for kernel in ours.kernels("csr")}
     is_current = DEVICES.get(target.device).is_current
     taken = [
         record
@@ -200,7 +258,8 @@ def _measured(problem: Problem, target: Target, device: str, kernels: set[str]) 
 
 
 def _trials(
-    fitted: Sequence[tuple[Model, Model]],
+    models: Sequence[tuple[Model, Model]],
+    own: Model | None,
     tested: Iterator[tuple[Record, Structure]] | Sequence[tuple[Record, Structure]],
 ) -> tuple[Trial, ...]:
     """Return a trial for each measurement and model that serves it, the shortest time first."""
@@ -208,11 +267,14 @@ def _trials(
     for record, structure in tested:
         blocks = RowBlocks.of(structure)
         longest_over_mean = structure.row_lengths.max * structure.rows / max(structure.nnz, 1)
-        for ours, printed in fitted:
+        for ours, printed in models:
             if ours.serves(record.candidate):
                 ours_s, printed_s = (
                     float(model.values(record.candidate, blocks)[0]) for model in (ours, printed)
                 )
+                own_s = None
+                if own is not None and own.serves(record.candidate):
+                    own_s = float(own.values(record.candidate, blocks)[0])
                 trials.append(
                     Trial(
                         record.matrix,
@@ -221,6 +283,7 @@ def _trials(
                         record.time_s,
                         ours_s,
                         printed_s,
+                        own_s,
                         longest_over_mean,
                     )
                 )

@@ -74,6 +74,7 @@ def banded_matrix(
     block: tuple[int, int] = (1, 1),
     bands: Sequence[float] | None = None,
     lengths: str = "fixed",
+    spread: float | None = None,
     symmetric: bool = False,
     seed: int,
 ) -> csr_array:
@@ -97,6 +98,8 @@ def banded_matrix(
         ``"normal"`` (the sum of twelve uniform numbers), ``"uniform"``, ``"power"`` (Pareto) or
         ``"binomial"`` (each block goes to a random row), with the relative deviation of SPREADS. Lengths
         are cut off at 0 and at the columns, and scaled to the exact total.
+    spread : float, optional
+        Another relative deviation of normal, uniform or power lengths, above 0.
     symmetric : bool
         Whether the matrix equals its transpose. The diagonal is then full, or lacks one block to make the
         count even. `lengths` apply to the lower triangle, in proportion to the places of the bands there;
@@ -119,7 +122,7 @@ def banded_matrix(
     """
     size, blocks = _checked(rows, nnz_per_row, block, symmetric, seed)
     shares = _checked_shares(band_statistics().bands(nnz_per_row) if bands is None else bands)
-    weights = _weights(size // block[0], blocks, lengths, seed)
+    weights = _weights(size // block[0], blocks, lengths, spread, seed)
     grid = grid_of(size // block[0], size // block[1], blocks, symmetric)
     index: Index = index_dtype(blocks * block[0] * block[1])
     pattern = _symmetric_pattern if symmetric else pattern_of
@@ -175,12 +178,17 @@ def _checked_shares(shares: Sequence[float]) -> NDArray[np.float64]:
     return array
 
 
-def _weights(count: int, blocks: int, lengths: str, seed: int) -> Whole:
+def _weights(count: int, blocks: int, lengths: str, spread: float | None, seed: int) -> Whole:
     """Return numbers in proportion to the lengths of `count` rows that have `blocks` blocks together."""
     if lengths not in SPREADS:
         expected = ", ".join(SPREADS)
         raise InputError(f"lengths '{lengths}': expected one of {expected}; name one of them")
-    spread = SPREADS[lengths]
+    if spread is not None and not (SPREADS[lengths] and 0 < spread < math.inf):
+        raise InputError(
+            f"spread {spread:g} of {lengths} lengths: expected more than 0, and normal, uniform or power "
+            f"ones; leave it out"
+        )
+    spread = SPREADS[lengths] if spread is None else spread
     if spread is None:
         thrown = np.zeros(count, dtype=np.int64)
         _throw(blocks, np.uint64(seed % 2**64), thrown)

@@ -25,6 +25,7 @@ MODELS: Registry[type[Model]] = Registry(
             "forest",
             "power_files",
             "probing",
+            "product_files",
             "published_trees",
             "store",
         ),

@@ -42,8 +42,8 @@ class ApplicationCost:
         Of the products, for the iterations expected.
     loops : tuple of LoopCost
         The product among them.
-    energy_j : float or None
-        None where no energy was ever measured.
+    power_w : float or None
+        Of the product, and of each loop; None where no energy was ever measured.
     notes : tuple of str
     """
 
@@ -52,8 +52,13 @@ class ApplicationCost:
     iterations: Iterations
     plan: Plan
     loops: tuple[LoopCost, ...]
-    energy_j: float | None
+    power_w: float | None
     notes: tuple[str, ...]
+
+    @property
+    def energy_j(self) -> float | None:
+        """Joules of the run (Barreda et al. 2020, equation 4); None without a power."""
+        return None if self.power_w is None else self.power_w * self.time_s
 
     @property
     def time_s(self) -> float:
@@ -177,6 +182,7 @@ class CostReport:
                 "share": shares[loop.name],
                 "measured_s": self.run.loops[loop.name] if self.run else None,
                 "error": errors.get(loop.name),
+                "energy_j": None if cost.power_w is None else cost.power_w * loop.time_s,
             }
             for loop in cost.loops
         ]
@@ -223,6 +229,7 @@ LOOP: Columns = (
     Column("runs", "runs"),
     Column("time_s", "one run", "loop.time_s", about="of one run of the loop"),
     *within("loop", INTERVAL),
+    Column("energy_j", "energy", about="of one run of the loop; null where no energy was measured"),
     Column("share", "share", text=percent, about="of the run without the conversion"),
     Column("", "measured", "measured_s", time),
     Column("", "error", "error.relative", signed_percent),
@@ -244,7 +251,7 @@ DOCUMENTS: dict[str, Columns] = {
         Column("iterations", value="cost.iterations", columns=keys("expected", "low", "high", "tried")),
         *within("cost", keys("format", "time_s", "low_s", "high_s")),
         Column("convert_s", value="cost.plan.convert_s"),
-        Column("energy_j", value="cost.energy_j"),
+        *within("cost", keys("power_w", "energy_j")),
         Column("loops", columns=LOOP),
         Column("notes", value="cost.notes"),
         Column(

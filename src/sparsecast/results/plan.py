@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sparsecast.devices import DEVICES
 from sparsecast.models.transfer import Setting
@@ -156,6 +156,20 @@ class Plan(Tabular):
         if self.break_even_iterations is None:
             return f"Conversion takes {took} and does not pay."
         return f"Conversion takes {took} and {pays or 'pays at once'}."
+
+    def csr_alone(self, time_s: float) -> Plan:
+        """Return the plan of plain CSR, with another forecast of its product and so no interval."""
+        csr = replace(self.baseline, time_s=time_s)
+        return replace(
+            self,
+            blocks=(csr,),
+            baseline=csr,
+            time_s=time_s,
+            low_s=None,
+            high_s=None,
+            convert_s=csr.convert_s,
+            break_even_iterations=0,
+        )
 
     @property
     def device(self) -> str:

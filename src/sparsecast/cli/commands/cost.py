@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
@@ -11,9 +12,6 @@ from sparsecast.cli.commands import Panel, command
 from sparsecast.cli.output import Output
 from sparsecast.cli.reading import profile_for, read_matrix, shown_parts
 from sparsecast.operators.applications.defaults import DAMPING, EPSILON, TOLERANCE
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @command("cost", Panel.FORECASTS, figure=True, csv=True)
@@ -40,6 +38,12 @@ def cost(
     profile: options.ProfileOption = None,
     threads: options.ThreadsOption = None,
     model: options.ModelOption = None,
+    network: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE", help="Forecast the product by a trained network; of time, energy or both."
+        ),
+    ] = None,
 ) -> Output:
     """Forecast time and energy of a whole run before it starts, loop by loop."""
     from sparsecast import api
@@ -57,9 +61,18 @@ def cost(
     settings = {name: value for name, value in named.items() if value is not None}
     problem = read_matrix(matrix)
     question = api.application_question(application, problem, **settings)
+    networks = [Path(file) for file in network or ()]
+    threads = api.threads_of_networks(networks, threads)
     chosen = profile_for(question.problem, profile, threads, None, None)
     with shown_parts():
-        cost = api.application_cost(question, chosen, iterations=iterations, threads=threads, model=model)
+        cost = api.application_cost(
+            question,
+            chosen,
+            iterations=iterations,
+            threads=threads,
+            model=model,
+            networks=networks,
+        )
     run = None
     if check:
         with counted_bar(options.screen(), application, cost.iterations.high) as advance:

@@ -10,11 +10,11 @@ from sparsecast.matrices.banded_synthesis import banded_matrix
 from sparsecast.matrices.families import FAMILIES, Family
 
 #: Shares of ten bands in a matrix whose columns are uniform: distance d has 1 - d of the places.
-_UNIFORM_BANDS = tuple((1 - k / 10) ** 2 - (0.9 - k / 10) ** 2 for k in range(10))
+UNIFORM_BANDS = tuple((1 - k / 10) ** 2 - (0.9 - k / 10) ** 2 for k in range(10))
 
 
 def _row_lengths(rows: int, mean_length: int, lengths: str) -> csr_array[Any]:
-    return banded_matrix(rows, mean_length, bands=_UNIFORM_BANDS, lengths=lengths, seed=0)
+    return banded_matrix(rows, mean_length, bands=UNIFORM_BANDS, lengths=lengths, seed=0)
 
 
 def _entries(rows: int, mean_length: int, lengths: str) -> int:

@@ -17,4 +17,7 @@ What differs from the print, and why:
 - PyTorch and Optuna take the place of Keras and Hyperas. The bias of the output begins at the mean of the
   labels, which are far from 0.
 - The model `blocks` (boosted trees) and the network SEEING_ROWS are ours. They see the ends of rows, too.
+- Without a counter, `--meter modelled` gives joules by the power of the paper's core, and lower frequencies
+  are modelled, too: all answers say so.
+- In PageRank all loops have the power of the product (equation 4: that of each loop's intensity, measured).
 """

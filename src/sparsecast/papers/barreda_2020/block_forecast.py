@@ -85,13 +85,9 @@ def block_forecast(
         If the machine has no labels of blocks.
     """
     problem = Problem.of(A)
-    if problem.matrix.nnz < BLOCK_ENTRIES:
-        raise InputError(
-            f"{problem.name} has {problem.matrix.nnz} entries: expected at least one block of {BLOCK_ENTRIES}"
-            f"; forecast it with sparsecast predict"
-        )
+    refuse_short(problem)
     profile, target = question(problem, profile, 1 if threads is None else threads, None, None)
-    card, values = (None, None) if network is None else _of_network(problem, profile, network)
+    card, values = (None, None) if network is None else of_network(problem, profile, network)
     if card is not None and values is not None and card.quantity not in ENERGIES:
         return _forecast(problem, profile.name, str(network), values)
     session = Session.of(problem, profile, target, Blocks.name, transfers=False)
@@ -109,8 +105,18 @@ def block_forecast(
     return replace(forecast, network=f"{model.name}, {joules}", nj=values, energy_j=energy_j)
 
 
-def _of_network(problem: Problem, profile: Profile, path: Path) -> tuple[ModelCard, Floats]:
+def refuse_short(problem: Problem) -> None:
+    """Raise an InputError for a matrix of less than a block."""
+    if problem.matrix.nnz < BLOCK_ENTRIES:
+        raise InputError(
+            f"{problem.name} has {problem.matrix.nnz} entries: expected at least one block of {BLOCK_ENTRIES}"
+            f"; forecast it with sparsecast predict"
+        )
+
+
+def of_network(problem: Problem, profile: Profile, path: Path) -> tuple[ModelCard, Floats]:
     """Return what a network of PyTorch is of, and what it forecasts of every block, per entry."""
+    refuse_short(problem)
     from sparsecast.papers.barreda_2020.networks.dataset import asked_blocks
     from sparsecast.papers.barreda_2020.networks.training import forecasts
     from sparsecast.papers.barreda_2020.networks.weights import load_network

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from sparsecast.api.targets import calibrated_profile, require_own
+from sparsecast.api.profiles import calibrated_profile, require_own
 from sparsecast.benchmark.experiments import EXPERIMENTS, Experiment, Setting
 from sparsecast.benchmark.journal import read_journal
 from sparsecast.devices.naming import machine_of
@@ -35,7 +35,9 @@ ITEMS = (
     PaperItem("Table II, one distribution over bands", "done", "counted in our collection of matrices"),
     PaperItem("Figures 3 to 5, real matrices", "done", "maps in CSR and tuned"),
     PaperItem("Figure 7, synthetic matrices", "done", "`sparsecast bench --figure FILE`"),
-    PaperItem("Figures 8 to 10, real and synthetic", "done", "R and S of each matrix are joined by a line"),
+    PaperItem(
+        "Figures 8 to 10, real and synthetic", "done", "chart and table of twins, where measured"
+    ),
     PaperItem("Figures 11 to 13, the figures over real speeds", "done", "a chart for each size of matrices"),
     PaperItem("Figures 13 to 15, symmetric matrices", "differs", "the benchmark has symmetric figures, too"),
     PaperItem("Tuned maximum too high", "done", "column `blocked maximum over it`: above 1 it is too high"),
@@ -71,7 +73,12 @@ class Gahvari2007(Experiment):
         dtype = setting.dtype or "float64"
         figures, used_s = _whole(setting.profile or calibrated_profile(machine), dtype), 0.0
         if figures is None:
-            used_s = max(LEAST_BUDGET_S, BENCH_SHARE * setting.budget_s)
+            used_s = BENCH_SHARE * setting.budget_s
+            if used_s < LEAST_BUDGET_S:
+                raise InputError(
+                    f"budget {setting.budget_s:g} s: expected at least {LEAST_BUDGET_S / BENCH_SHARE:g} "
+                    f"where no figures are kept; raise it"
+                )
             result = bench(
                 used_s,
                 threads=1,
@@ -88,6 +95,8 @@ class Gahvari2007(Experiment):
             max(1.0, setting.budget_s - used_s),
             lambda done_s, _, name: setting.on_progress(used_s + done_s, setting.budget_s, name),
         )
+        if measured.refused and not (measured.rows or measured.missing or measured.interrupted):
+            raise InputError(next(iter(measured.refused.values())))
         return _report(figures, measured)
 
     def from_records(self, profile: Profile, setting: Setting) -> PaperReport:
@@ -114,6 +123,8 @@ def _report(figures: Rating, measured: RealMatrices) -> PaperReport:
     remarks = notes([figures])
     if not measured.rows:
         remarks.append("No real matrices: name a folder of them.")
+    elif all(score.twin == "again" for score in measured.twins):
+        remarks.append("No twins are measured yet, so Figures 8 to 10 are missing: run again to go on.")
     if measured.interrupted:
         remarks.append("Stopped: run again to go on.")
     tables = [

@@ -26,9 +26,9 @@ _COARSE_STRIPS = (1, 5, 10)
 _COARSE_NNZ_PER_ROW = (4, 16, 64)
 _COARSE_ENTRY_STRIPS = (10, 50, 100)
 
-#: Non-zeros a row of the matrices for CSR: one more length than for a processor, beyond the threads of a
+#: Non-zeros a row of the matrices for CSR: two more lengths than for a processor, beyond the threads of a
 #: block, from where on section 3.5.1 has another line.
-CSR_NNZ_PER_ROW = (*NNZ_PER_ROW, 2048)
+CSR_NNZ_PER_ROW = (*NNZ_PER_ROW, 2048, 3072)
 
 
 @SUITES.register("guo")

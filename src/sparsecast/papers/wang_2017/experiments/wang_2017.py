@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import product
 from statistics import fmean
 from typing import Any
 
-from sparsecast.api.trials import Trial, Trials, measured_trials, recorded_trials
+from sparsecast.api.trials import Trial, Trials, measured_trials, recorded_trials, records_of
 from sparsecast.benchmark.experiments import EXPERIMENTS, Experiment, Setting
 from sparsecast.machines.profile import Profile
+from sparsecast.machines.strips import strip_rows
+from sparsecast.matrices.problem import Problem
 from sparsecast.models import MODELS
 from sparsecast.models.model import Model
 from sparsecast.papers import published
-from sparsecast.papers.wang_2017.row_length_model import GPU_VECTOR, WangModel
+from sparsecast.papers.wang_2017.row_length_model import GPU_VECTOR, P1, WangModel
+from sparsecast.records import Candidate
 from sparsecast.reports.charts.chart import Chart
 from sparsecast.reports.charts.fits import Fit, fits, forecasts
 from sparsecast.results.paper import Paper, PaperItem, PaperReport
@@ -24,7 +28,9 @@ KERNELS = {"csr_vector": "CSR-V", "csr": "CSR-S", "ell": "ELL", "jad": "JAD"}
 
 ITEMS = (
     PaperItem("Section 3.1, grids", "differs", "what exceeds the memory or the budget is left out"),
-    PaperItem("Section 3.1, spread of the lengths", "differs", "not printed: a quarter and half of the mean"),
+    PaperItem(
+        "Section 3.1, spread of the lengths", "differs", "not printed: 0.25 and 0.5; its effect is a table"
+    ),
     PaperItem("Section 4, the 30 matrices", "cannot be had here", "the paper names six of them"),
     PaperItem("Section 4, means, factors, wins", "done", "with our fits and as printed"),
     PaperItem("Figures 7 to 14, by matrix", "done", "as a table and a chart: the paper prints no numbers"),
@@ -37,7 +43,13 @@ _WAYS = (
     Column("printed", "as printed", text=percent),
     Column("paper", "the paper", text=percent),
 )
-MEANS = (Column("kernel", "kernel"), Column("model", "model"), Column("matrices", "matrices"), *_WAYS)
+MEANS = (
+    Column("kernel", "kernel"),
+    Column("model", "model"),
+    Column("matrices", "matrices"),
+    *_WAYS,
+    Column("sparsecast", "our model sparsecast", text=percent),
+)
 #: The longest row over the mean one, up to which the rows of a matrix count as alike.
 ALIKE = 2.0
 
@@ -48,6 +60,14 @@ SKEW = (
     Column("alike_error", "error", text=percent),
     Column("skewed", "matrices above"),
     Column("skewed_error", "error", text=percent),
+)
+#: Deviations over the mean that are tried, and the strips of the matrices.
+SPREADS_TRIED, SPREAD_STRIPS = (0.125, 0.25, 0.5), 5
+
+SPREADS = (
+    Column("lengths", "row lengths"),
+    Column("spread", "deviation over mean", text="{:g}".format),
+    *(Column(key, f"{name}, over fixed", text="{:.2f}".format) for key, name in KERNELS.items()),
 )
 FACTORS = (
     Column("kernel", "kernel"),
@@ -93,17 +113,18 @@ class Wang2017(Experiment):
     )
 
     def run(self, setting: Setting) -> PaperReport:
-        """Measure the benchmark matrices, then the matrices that are named."""
-        return self._report(measured_trials(setting, _models(), "wang"))
+        """Measure the benchmark matrices, then the matrices that are named, and spreads of row lengths."""
+        trials = measured_trials(setting, _models(), "wang")
+        return self._report(trials, list(_spreads(setting, trials)))
 
     def from_records(self, profile: Profile, setting: Setting) -> PaperReport:
         """Take what was measured before."""
         return self._report(recorded_trials(profile, setting, _models()))
 
-    def _report(self, trials: Trials) -> PaperReport:
+    def _report(self, trials: Trials, spreads: Sequence[dict[str, Any]] = ()) -> PaperReport:
         by_kernel = {key: [trial for trial in trials.rows if _kernel(trial) == key] for key in KERNELS}
         means = list(_means(by_kernel))
-        tables = (
+        tables = [
             Table("Mean errors (section 4, figures 7 to 10)", MEANS, means),
             Table(
                 "Error of wang-fixed over that of the model (section 4)", FACTORS, list(_factors(by_kernel))
@@ -111,7 +132,9 @@ class Wang2017(Experiment):
             Table("Matrices with the smaller error (section 4)", WINS, list(_wins(by_kernel))),
             Table("Mean errors by the longest row over the mean one", SKEW, list(_by_skew(by_kernel))),
             Table("Times and errors by matrix (figures 7 to 14)", TRIALS, list(_rows(trials.rows)), most=40),
-        )
+        ]
+        if spreads:
+            tables.append(Table("Time of a product by the spread of its row lengths", SPREADS, spreads))
         notes = [
             "wang-fixed is the model of reference 16, for the same kernels; wang-binomial is ours.",
             "P of a matrix is its longest row but for CSR-V (below equation 6). Where that is far above the "
@@ -139,7 +162,13 @@ class Wang2017(Experiment):
                 },
             )
         return PaperReport(
-            self.paper, trials.profile.name, tables, ITEMS, charts=charts, notes=tuple(notes), ours=ours
+            self.paper,
+            trials.profile.name,
+            tuple(tables),
+            ITEMS,
+            charts=charts,
+            notes=tuple(notes),
+            ours=ours,
         )
 
 
@@ -156,6 +185,31 @@ def _fits(fitted: Sequence[tuple[Model, Model]]) -> Chart:
             fit = Fit.of(model.grids_[label], lines)
             kernels.setdefault(label.upper(), {})[model.lengths] = fit
     return fits("fits", kernels)
+
+
+def _spreads(setting: Setting, trials: Trials) -> Iterator[dict[str, Any]]:
+    """Measure matrices of normal and uniform lengths with several spreads, over rows of one length."""
+    rows = SPREAD_STRIPS * strip_rows(trials.profile.machine, trials.target.threads, "ell")
+    fixed: dict[str, float] = {}
+    for lengths, spread in (("fixed", None), *product(("normal", "uniform"), SPREADS_TRIED)):
+        shape = f"lengths?rows={rows}&mean_length={P1}&lengths={lengths}"
+        problem = Problem.rebuilt(f"row {shape}" if spread is None else f"spread {shape}&spread={spread:g}")
+        if problem is None:
+            return
+        setting.on_progress(setting.budget_s, setting.budget_s, problem.name)
+        records = records_of(problem, trials.target, setting, trials.fitted)
+        times_s = {
+            key: min(r.time_s for r in records if _kernel_of(r.candidate) == key)
+            for key in {_kernel_of(r.candidate) for r in records} & KERNELS.keys()
+        }
+        fixed = fixed or times_s
+        yield {
+            "lengths": lengths,
+            "spread": spread or 0.0,
+            **{
+                key: times_s[key] / fixed[key] if key in times_s and key in fixed else None for key in KERNELS
+            },
+        }
 
 
 def _by_skew(by_kernel: dict[str, list[Trial]]) -> Iterator[dict[str, Any]]:
@@ -175,11 +229,15 @@ def _by_skew(by_kernel: dict[str, list[Trial]]) -> Iterator[dict[str, Any]]:
 
 
 def _kernel(trial: Trial) -> str:
-    return "csr_vector" if trial.candidate.kernel == GPU_VECTOR else trial.candidate.format
+    return _kernel_of(trial.candidate)
+
+
+def _kernel_of(candidate: Candidate) -> str:
+    return "csr_vector" if candidate.kernel == GPU_VECTOR else candidate.format
 
 
 def _mean(trials: Sequence[Trial], model: str, way: str) -> float | None:
-    errors = [getattr(trial, way) for trial in trials if trial.model == model]
+    errors = [error for t in trials if t.model == model and (error := getattr(t, way)) is not None]
     return fmean(errors) if errors else None
 
 
@@ -190,7 +248,7 @@ def _means(by_kernel: dict[str, list[Trial]]) -> Iterator[dict[str, Any]]:
                 "kernel": name,
                 "model": model,
                 "matrices": len({trial.matrix for trial in by_kernel[key] if trial.model == model}),
-                **{way: _mean(by_kernel[key], model, way) for way in ("ours", "printed")},
+                **{way: _mean(by_kernel[key], model, way) for way in ("ours", "printed", "sparsecast")},
                 "paper": printed.get(key),
             }
 

@@ -1,0 +1,59 @@
+"""`sparsecast paper barreda-2020`, small: labels, sixteen networks, and a run that goes on."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+
+import pytest
+
+from sparsecast.papers.barreda_2020.experiments import barreda_2020
+from sparsecast.papers.barreda_2020.labels import LabelEffort
+from sparsecast.records import Bandwidth
+
+pytestmark = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
+
+MATRICES = tuple(
+    f"gallery:{name}" for name in ("poisson2d?n=30", "rmat?scale=8", "banded?n=600", "random?n=900")
+)
+
+
+@pytest.fixture
+def small(monkeypatch):
+    monkeypatch.setattr(
+        barreda_2020, "REQUEST", dataclasses.replace(barreda_2020.REQUEST, epochs=1, blocks=8)
+    )
+    effort = LabelEffort(sweeps=5, most_s=0.01, hot_blocks=8, hot_repeats=5, hot_trials=2, energy_s=0.02)
+    monkeypatch.setattr(barreda_2020, "EFFORT", effort)
+
+
+def test_sixteen_networks_are_trained_once_and_scored_next_to_the_paper(run, exact, small, data_folder):
+    first = exact(run("paper", "barreda-2020", *MATRICES, "--json"), "paper NAME")
+    labels, networks, errors = (table["rows"] for table in first["tables"])
+    assert len(labels) == len(networks) == len(errors) == 16
+    assert {(row["quantity"], row["frequency_ghz"]) for row in networks} == {
+        (quantity, ghz) for quantity in ("time", "total", "package", "dram") for ghz in (1.2, 1.6, 2.0, 2.4)
+    }
+    for row in labels:
+        assert 0 < row["least"] <= row["mean"] <= row["most"]
+        assert row["source"] == "modelled"
+    assert all("times" in row["modelled"] for row in networks)
+    assert all("joules" in row["modelled"] for row in networks if row["quantity"] != "time")
+    assert all(row["power_baseline_block_mean"] for row in networks if row["quantity"] != "time")
+    assert any("Modelled" in note for note in first["notes"]) and "modelled" in first["ours"]
+    again = exact(run("paper", "barreda-2020", *MATRICES, "--json"), "paper NAME")
+    assert again["tables"] == first["tables"], "nothing is labelled or trained twice"
+
+
+def test_a_network_forecasts_the_product_of_pagerank(run, exact, small, calibrated, data_folder):
+    sizes = (1 << 14, 1 << 20, 1 << 26)
+    reads = [Bandwidth("read", "cpu", 1, size, size / 1e10, 0.0, "", "") for size in sizes]
+    calibrated.with_bandwidths(reads).save()
+    run("paper", "barreda-2020", *MATRICES, "--json")
+    files = {path.name.partition("-")[0]: path for path in data_folder.rglob("*2.4GHz*.safetensors")}
+    asked = ("cost", "pagerank", MATRICES[1], "--iterations", 5)
+    outcome = run(*asked, "--network", files["package"])
+    assert (outcome.status, outcome.out) == (2, "") and "package" in outcome.err
+    cost = exact(run(*asked, "--network", files["time"], "--network", files["total"], "--json"), "cost")
+    assert cost["power_w"] > 0 and cost["energy_j"] == pytest.approx(cost["power_w"] * cost["time_s"])
+    assert sum("modelled" in note for note in cost["notes"]) == 2
