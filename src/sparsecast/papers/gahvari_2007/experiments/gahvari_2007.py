@@ -35,9 +35,7 @@ ITEMS = (
     PaperItem("Table II, one distribution over bands", "done", "counted in our collection of matrices"),
     PaperItem("Figures 3 to 5, real matrices", "done", "maps in CSR and tuned"),
     PaperItem("Figure 7, synthetic matrices", "done", "`sparsecast bench --figure FILE`"),
-    PaperItem(
-        "Figures 8 to 10, real and synthetic", "done", "chart and table of twins, where measured"
-    ),
+    PaperItem("Figures 8 to 10, real and synthetic", "done", "chart and table of twins, where measured"),
     PaperItem("Figures 11 to 13, the figures over real speeds", "done", "a chart for each size of matrices"),
     PaperItem("Figures 13 to 15, symmetric matrices", "differs", "the benchmark has symmetric figures, too"),
     PaperItem("Tuned maximum too high", "done", "column `blocked maximum over it`: above 1 it is too high"),
