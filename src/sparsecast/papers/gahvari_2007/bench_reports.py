@@ -116,6 +116,10 @@ def _mflops(value: float) -> str:
     return f"{value:,.0f}"
 
 
+def _of_size(rating: Rating, size: str) -> int | None:
+    return rating.sizes.get(size)
+
+
 def _points(rating: Rating) -> list[Document]:
     """Return what was measured of each point."""
     value_bytes, documents = VALUE_BYTES[rating.dtype], []
@@ -158,7 +162,7 @@ _MEASURED: Columns = (
     Column("noise", "noise", text=percent),
     Column("bandwidth_share", "share of the bandwidth", text=percent),
     Column("largest_dimension", "largest dimension"),
-    *(Column(size, size, lambda rating, size=size: rating.sizes.get(size)) for size in SIZES),
+    *(Column(size, size, partial(_of_size, size=size)) for size in SIZES),
     Column("refilled", "refilled"),
 )
 
