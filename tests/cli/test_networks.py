@@ -29,7 +29,7 @@ def small(monkeypatch):
 
 def test_sixteen_networks_are_trained_once_and_scored_next_to_the_paper(run, exact, small, data_folder):
     first = exact(run("paper", "barreda-2020", *MATRICES, "--json"), "paper NAME")
-    labels, networks, errors = (table["rows"] for table in first["tables"])
+    labels, networks, errors, _ = (table["rows"] for table in first["tables"])
     assert len(labels) == len(networks) == len(errors) == 16
     assert {(row["quantity"], row["frequency_ghz"]) for row in networks} == {
         (quantity, ghz) for quantity in ("time", "total", "package", "dram") for ghz in (1.2, 1.6, 2.0, 2.4)

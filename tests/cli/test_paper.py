@@ -64,7 +64,7 @@ def test_forecasts_stand_beside_those_of_the_paper(run, exact, data_folder, tmp_
 def test_guo_on_records_is_the_errors_of_its_own_times(run, exact, data_folder):
     outcome = run("paper", "guo-2014", "--from", RECORDED, "--dtype", "float64", "--json")
     report = exact(outcome, "paper NAME")
-    means, small, solutions, _, times = (table["rows"] for table in report["tables"])
+    means, small, solutions, optima, split, times = (table["rows"] for table in report["tables"])
     assert [row["paper"] for row in means] == [0.063, 0.044, 0.022, 0.047]
     for row in means:
         errors = [
@@ -78,6 +78,19 @@ def test_guo_on_records_is_the_errors_of_its_own_times(run, exact, data_folder):
     for row in solutions:
         own = {time["format"]: time["measured_s"] for time in times if time["matrix"] == row["matrix"]}
         assert row["fastest"] == min(own, key=own.get)
+        whole = {o["whose"]: o for o in optima if o["matrix"] == row["matrix"]}
+        assert (row["ours"], row["printed"]) == (whole["our fits"]["blocks"], whole["as printed"]["blocks"])
+        for solution in whole.values():
+            names = [block.partition("]")[2].strip().lower() for block in solution["blocks"].split(", [")]
+            is_measured = solution["measured_s"] is not None
+            assert not is_measured or solution["measured_s"] == own[names[0].partition("/")[0]]
+            assert (len(names) == 1) == is_measured, "a split solution is measured by a run alone"
+            if is_measured:
+                expected = 1 - solution["measured_s"] / own["csr"]
+                assert solution["gain_csr"] == pytest.approx(expected)
+    assert {row["paper"] for row in split} == {0.051, 0.411, 0.498, 0.379}
+    assert all(row["matrices"] == 0 and row["ours"] is None for row in split)
+    assert any("refuses ELL on 2 of the 8" in note for note in report["notes"])
 
 
 @pytest.mark.parametrize(

@@ -209,7 +209,7 @@ def test_state_comes_back(model_class, grid, train, way, of_lengths):
 def test_the_experiment_divides_mean_errors_and_counts_wins(profile_of):
     profile = profile_of(MODELS.get("wang-normal"))
     report = EXPERIMENTS.get("wang-2017")().from_records(profile, Setting(dtype="float64"))
-    means, factors, wins, _, times = (table.rows for table in report.tables[:5])
+    means, factors, wins, _, _, times = (table.rows for table in report.tables[:6])
     by_kernel = {(row["kernel"], row["model"]): row for row in means}
     assert by_kernel["CSR-V", "wang-normal"]["ours"] is None, "a processor has no half-warps"
     for row in factors:
@@ -228,3 +228,37 @@ def test_the_experiment_divides_mean_errors_and_counts_wins(profile_of):
         assert row["matrices"] == len(first)
         assert (row["ours"] or 0) == sum(first[matrix] < second[matrix] for matrix in first)
     assert any(row["ours"] for row in factors)
+
+
+def test_the_reasons_for_the_order_are_errors_at_the_mean_row_and_times_over_rows_of_one_length(profile_of):
+    profile = profile_of(MODELS.get("wang-normal"))
+    slower = [
+        dataclasses.replace(r, time_s=2 * r.time_s) if "lengths=normal" in r.matrix else r
+        for r in profile.records
+    ]
+    profile = dataclasses.replace(profile, records=tuple(slower))
+    report = EXPERIMENTS.get("wang-2017")().from_records(profile, Setting(dtype="float64"))
+    skew, over, times = (table.rows for table in report.tables[3:6])
+    assert [row["kernel"] for row in over] == ["CSR-S", "ELL", "JAD"]
+    for row in over:
+        assert row["points"] > 0
+        assert [row["normal"], row["uniform"], row["binomial"]] == pytest.approx([2.0, 1.0, 1.0])
+    [row] = [row for row in skew if (row["kernel"], row["model"]) == ("CSR-S", "wang-normal")]
+    assert row["alike"] > 0 and row["skewed"] > 0
+    training = TrainingSet.of(profile, [r for r in profile.records if r.candidate.dtype == "float64"])
+    model, errors = MODELS.get("wang-normal")().fit(training), []
+    for time in times:
+        if (time["kernel"], time["model"]) == ("CSR-S", "wang-normal"):
+            shape = profile.matrices[time["matrix"]].structure
+            lengths = shape.row_lengths
+            if lengths.max > 2 * lengths.mean:
+                blocks = dataclasses.replace(RowBlocks.of(shape), row_length_max=np.array([lengths.mean]))
+                [csr] = [
+                    r.candidate
+                    for r in training.records
+                    if r.matrix == time["matrix"] and r.candidate.format == "csr"
+                ][:1]
+                forecast_s = float(model.values(csr, blocks)[0])
+                errors.append(abs(forecast_s - time["measured_s"]) / time["measured_s"])
+    assert len(errors) == row["skewed"]
+    assert row["skewed_at_mean"] == pytest.approx(sum(errors) / len(errors))

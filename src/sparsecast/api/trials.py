@@ -6,6 +6,7 @@ import dataclasses
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from time import perf_counter
 
 from sparsecast.api.calibrating import calibration, profile
 from sparsecast.api.executing import measure
@@ -43,7 +44,7 @@ class Trial:
     """One measurement, and what a model forecasts of it with our fits and with those of its paper.
 
     `sparsecast_s` is the forecast of our own model, fitted to the same Records; None where it cannot be.
-    `longest_over_mean` is the longest row of the matrix over the mean one.
+    `structure` is of the matrix.
     """
 
     matrix: str
@@ -53,7 +54,7 @@ class Trial:
     ours_s: float
     printed_s: float
     sparsecast_s: float | None
-    longest_over_mean: float
+    structure: Structure
 
     @property
     def ours(self) -> float:
@@ -99,6 +100,7 @@ def measured_trials(setting: Setting, models: Sequence[type[Model]], suite: str)
     """Measure a suite of benchmark matrices within the budget, then the matrices that are named.
 
     What an earlier run measured is taken over. The trials are of the named matrices, else of the gallery.
+    Notes say what there was no time for.
 
     Raises
     ------
@@ -107,7 +109,7 @@ def measured_trials(setting: Setting, models: Sequence[type[Model]], suite: str)
     ProfileError
         If too little was measured for every model.
     """
-    machine = machine_of(setting.device)
+    machine, start_s = machine_of(setting.device), perf_counter()
     dtype = setting.dtype or DTYPE
     threads = DEVICES.get(machine.device).threads(machine, None)
     if setting.profile is not None:
@@ -125,10 +127,19 @@ def measured_trials(setting: Setting, models: Sequence[type[Model]], suite: str)
     tested: list[tuple[Record, Structure]] = []
     problems = [Problem.named(matrix) for matrix in collected(setting.matrices)]
     for number, problem in enumerate(problems):
-        setting.on_progress(number, len(problems), problem.name)
+        used_s = perf_counter() - start_s
+        if used_s > setting.budget_s:
+            late = ", ".join(problem.name for problem in problems[number:])
+            notes += (f"No time for {late} in {setting.budget_s:g} s: run the command again, it goes on.",)
+            break
+        setting.on_progress(min(used_s, setting.budget_s), setting.budget_s, problem.name)
         tested += [(r, problem.structure) for r in records_of(problem, target, setting, fitted)]
     ours = _own_model(measured, model_records(measured, target))
     rows = _trials(fitted, ours, tested if problems else _scored(measured, target))
+    if not rows:
+        notes += (
+            f"No matrix was measured to try the models on in {setting.budget_s:g} s: run the command again.",
+        )
     return Trials(measured, target, fitted, rows, notes)
 
 
@@ -266,7 +277,6 @@ def _trials(
     trials = []
     for record, structure in tested:
         blocks = RowBlocks.of(structure)
-        longest_over_mean = structure.row_lengths.max * structure.rows / max(structure.nnz, 1)
         for ours, printed in models:
             if ours.serves(record.candidate):
                 ours_s, printed_s = (
@@ -284,7 +294,7 @@ def _trials(
                         ours_s,
                         printed_s,
                         own_s,
-                        longest_over_mean,
+                        structure,
                     )
                 )
     return tuple(sorted(trials, key=lambda trial: trial.measured_s))
