@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from sparsecast.api.trials import Trial, Trials, measured_trials, recorded_trials, records_of
+from sparsecast.api.trials import Trial, Trials, measured_trials, recorded_trials, records_of, shown_name
 from sparsecast.benchmark.experiments import EXPERIMENTS, Experiment, Setting
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.machines.profile import Profile
@@ -192,7 +192,7 @@ class Wang2017(Experiment):
             charts["wang-2017"] = forecasts(
                 "forecasts",
                 {
-                    KERNELS[key]: [(t.matrix, t.model, t.measured_s, t.ours_s) for t in of_kernel]
+                    KERNELS[key]: [(shown_name(t.matrix), t.model, t.measured_s, t.ours_s) for t in of_kernel]
                     for key, of_kernel in by_kernel.items()
                     if of_kernel
                 },
@@ -361,5 +361,6 @@ def _wins(by_kernel: dict[str, list[Trial]]) -> Iterator[dict[str, Any]]:
 
 def _rows(trials: Sequence[Trial]) -> Iterator[dict[str, Any]]:
     for trial in trials:
-        names = ("matrix", "model", "measured_s", "ours_s", "printed_s", "ours", "printed")
-        yield {"kernel": KERNELS[_kernel(trial)], **{name: getattr(trial, name) for name in names}}
+        names = ("model", "measured_s", "ours_s", "printed_s", "ours", "printed")
+        values = {name: getattr(trial, name) for name in names}
+        yield {"matrix": shown_name(trial.matrix), "kernel": KERNELS[_kernel(trial)], **values}
