@@ -65,7 +65,7 @@ SMALL = (
     Column("of", "of"),
 )
 TRIALS = (
-    Column("matrix", "matrix", text=_named),
+    Column("matrix", "matrix", text=shown_name),
     Column("format", "format", text=str.upper),
     Column("measured_s", "measured"),
     Column("ours_s", "our fits"),
@@ -73,14 +73,14 @@ TRIALS = (
     *_ERRORS,
 )
 SOLUTIONS = (
-    Column("matrix", "matrix", text=_named),
+    Column("matrix", "matrix", text=shown_name),
     Column("paper", "the paper"),
     Column("ours", "our fits"),
     Column("printed", "as printed"),
     Column("fastest", "fastest whole", text=str.upper),
 )
 OPTIMA = (
-    Column("matrix", "matrix", text=_named),
+    Column("matrix", "matrix", text=shown_name),
     Column("whose", "fits"),
     Column("blocks", "blocks"),
     Column("forecast_s", "forecast"),

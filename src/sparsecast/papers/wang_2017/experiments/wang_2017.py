@@ -111,7 +111,7 @@ WINS = (
     Column("paper", "the paper, of 30"),
 )
 TRIALS = (
-    Column("matrix", "matrix"),
+    Column("matrix", "matrix", text=shown_name),
     Column("kernel", "kernel"),
     Column("model", "model"),
     Column("measured_s", "measured"),
@@ -361,6 +361,5 @@ def _wins(by_kernel: dict[str, list[Trial]]) -> Iterator[dict[str, Any]]:
 
 def _rows(trials: Sequence[Trial]) -> Iterator[dict[str, Any]]:
     for trial in trials:
-        names = ("model", "measured_s", "ours_s", "printed_s", "ours", "printed")
-        values = {name: getattr(trial, name) for name in names}
-        yield {"matrix": shown_name(trial.matrix), "kernel": KERNELS[_kernel(trial)], **values}
+        names = ("matrix", "model", "measured_s", "ours_s", "printed_s", "ours", "printed")
+        yield {"kernel": KERNELS[_kernel(trial)], **{name: getattr(trial, name) for name in names}}
