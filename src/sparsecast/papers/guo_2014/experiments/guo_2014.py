@@ -151,7 +151,8 @@ class Guo2014(Experiment):
             f"matrices{': ' if refused else ''}{', '.join(refused)}. The paper has ELL on "
             f"{published('guo_2014')['cases']['ell']} of its {len(_published())}.",
             "Gain: (time of the whole matrix in a format - time of the solution) / time in the format. The "
-            "paper's means are of the six matrices that it splits, ours of those that are split here.",
+            "paper's means are of the six matrices that it splits, ours of those that are split here. CSR is "
+            "measured in turn with a split solution, the other formats before it.",
             "A slash is a tie: the formats have the same forecast. Strips are those of CSR, counted from 1.",
             f"Matrices of Table 3: {', '.join(known)}; Dense is not "
             "in the collection, and seven matrices have the rows of QCD.",
