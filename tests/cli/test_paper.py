@@ -41,6 +41,7 @@ def test_the_list_has_our_last_result_of_each_machine(run, exact, data_folder):
         (("hossain-saule", "--profile", "xeon-gold-6154-edr"), "xeon-gold-6154-edr"),
         (("guo-2014", "--budget", "1"), "budget 1 s"),
         (("wang-2017", "--budget", "1"), "budget 1 s"),
+        (("wang-2017", "gallery:poisson2d?n=9", "nowhere.mtx"), "nowhere.mtx"),
         (("gahvari-2007", "--from", "nvidia-a100"), "no figures"),
         (("gahvari-2007", "--profile", "nvidia-a100"), "nvidia-a100"),
         (("gahvari-2007", "nowhere.mtx", "--budget", "1"), "budget"),
