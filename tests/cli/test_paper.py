@@ -37,6 +37,7 @@ def test_the_list_has_our_last_result_of_each_machine(run, exact, data_folder):
         (("hossain-saule", "--dtype", "float32"), "float32"),
         (("hossain-saule", "--from", "nowhere"), "nowhere"),
         (("hossain-saule", "--budget", "1"), "budget 1 s"),
+        (("hossain-saule", "nowhere.mtx"), "nowhere.mtx"),
         (("hossain-saule", "--profile", "xeon-gold-6154-edr"), "xeon-gold-6154-edr"),
         (("guo-2014", "--budget", "1"), "budget 1 s"),
         (("wang-2017", "--budget", "1"), "budget 1 s"),
