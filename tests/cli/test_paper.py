@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+CLUSTER = "hossain-saule", "--from", "xeon-gold-6154-edr"
 RECORDED = Path(__file__).parents[1] / "data/recorded-profile.parquet"
 
 
@@ -32,11 +33,14 @@ def test_the_list_has_our_last_result_of_each_machine(run, exact, data_folder):
     ("line", "value"),
     [
         (("nowhere",), "nowhere"),
-        (("hossain-saule", "gallery:poisson2d?n=30"), "gallery:poisson2d?n=30"),
+        ((*CLUSTER, "gallery:poisson2d?n=30"), "gallery:poisson2d?n=30"),
         (("hossain-saule", "--dtype", "float32"), "float32"),
         (("hossain-saule", "--from", "nowhere"), "nowhere"),
+        (("hossain-saule", "--budget", "1"), "budget 1 s"),
+        (("hossain-saule", "--profile", "xeon-gold-6154-edr"), "xeon-gold-6154-edr"),
         (("guo-2014", "--budget", "1"), "budget 1 s"),
         (("wang-2017", "--budget", "1"), "budget 1 s"),
+        (("wang-2017", "gallery:poisson2d?n=9", "nowhere.mtx"), "nowhere.mtx"),
         (("gahvari-2007", "--from", "nvidia-a100"), "no figures"),
         (("gahvari-2007", "--profile", "nvidia-a100"), "nvidia-a100"),
         (("gahvari-2007", "nowhere.mtx", "--budget", "1"), "budget"),
@@ -51,14 +55,20 @@ def test_what_cannot_be_is_one_line(run, data_folder, line, value):
 
 
 def test_forecasts_stand_beside_those_of_the_paper(run, exact, data_folder, tmp_path):
-    cluster = "xeon-gold-6154-edr"
-    outcome = run("paper", "hossain-saule", "--from", cluster, "--figure", tmp_path, "--json")
+    outcome = run("paper", *CLUSTER, "--figure", tmp_path, "--json")
     report = exact(outcome, "paper NAME")
     assert all(table["rows"] for table in report["tables"])
     assert {item["state"] for item in report["items"]} == {"done", "differs", "cannot be had here"}
     page = (tmp_path / "hossain-saule.md").read_text(encoding="utf-8")
     assert all(f"## {table['title']}\n" in page for table in report["tables"])
     assert (tmp_path / "hossain-saule.svg").exists()
+
+
+def test_ranks_start_no_ranks(run, data_folder, monkeypatch):
+    monkeypatch.setenv("PMI_SIZE", "2")
+    outcome = run("paper", "hossain-saule")
+    assert (outcome.status, outcome.out, outcome.err.count("\n")) == (2, "", 1)
+    assert "mpirun" in outcome.err
 
 
 def test_guo_on_records_is_the_errors_of_its_own_times(run, exact, data_folder):

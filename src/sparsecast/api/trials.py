@@ -6,6 +6,7 @@ import dataclasses
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from time import perf_counter
 
 from sparsecast.api.calibrating import calibration, profile
@@ -22,7 +23,7 @@ from sparsecast.errors import InputError, ProfileError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
 from sparsecast.machines.profile import Profile
-from sparsecast.matrices.problem import Problem, group_of
+from sparsecast.matrices.problem import FILE_PREFIX, Problem, group_of
 from sparsecast.matrices.reading import collected
 from sparsecast.models import DEFAULT_MODEL, MODELS, store
 from sparsecast.models.model import SCORED_SUITES, Model
@@ -37,6 +38,11 @@ DTYPE = "float32"
 
 #: The share of the budget for the benchmark matrices. The rest is for compiling and the named matrices.
 _SUITE_SHARE = 0.75
+
+
+def shown_name(matrix: str) -> str:
+    """Return a specification of a matrix, of a file its name alone."""
+    return Path(matrix.partition("?")[0]).name if matrix.startswith(FILE_PREFIX) else matrix
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +118,9 @@ def measured_trials(setting: Setting, models: Sequence[type[Model]], suite: str)
     machine, start_s = machine_of(setting.device), perf_counter()
     dtype = setting.dtype or DTYPE
     threads = DEVICES.get(machine.device).threads(machine, None)
+    problems = [Problem.named(matrix) for matrix in collected(setting.matrices)]
+    for problem in problems:
+        problem.specification  # noqa: B018 - what is no file is refused before anything is measured
     if setting.profile is not None:
         require_own(setting.profile.name, machine)
     else:
@@ -125,7 +134,6 @@ def measured_trials(setting: Setting, models: Sequence[type[Model]], suite: str)
     target = Target.on(measured.machine, dtype, threads)
     fitted, notes = _fitted(measured, model_records(measured, target), models)
     tested: list[tuple[Record, Structure]] = []
-    problems = [Problem.named(matrix) for matrix in collected(setting.matrices)]
     for number, problem in enumerate(problems):
         used_s = perf_counter() - start_s
         if used_s > setting.budget_s:

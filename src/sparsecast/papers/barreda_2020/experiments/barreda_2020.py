@@ -23,7 +23,7 @@ from sparsecast.machines.profile import Profile
 from sparsecast.matrices.atlas import atlas
 from sparsecast.matrices.problem import Problem
 from sparsecast.matrices.reading import collected, matrix_name
-from sparsecast.measuring.energy import TOTAL
+from sparsecast.measuring.energy import TOTAL, Meter
 from sparsecast.operators.applications.application import PRODUCT
 from sparsecast.papers import published
 from sparsecast.papers.barreda_2020.figures import dispersion, matrices_off
@@ -41,6 +41,7 @@ from sparsecast.papers.barreda_2020.training_run import (
     TrainingRun,
     trained,
 )
+from sparsecast.results.application import ApplicationCost, ApplicationRun
 from sparsecast.results.paper import Paper, PaperItem, PaperReport
 from sparsecast.system.tabular import Column, Table
 from sparsecast.system.texts import percent, signed_percent
@@ -102,7 +103,10 @@ ITEMS = (
         "Figure 4, errors of blocks", "differs", "as a table of quantiles: the paper prints ranges only"
     ),
     PaperItem("Figure 5, errors of matrices", "done", "a chart; its table has the largest error of four"),
-    PaperItem("Section 6, PageRank", "done", "`cost pagerank --network FILE`; one power for all loops"),
+    PaperItem("Section 6.2, equation 3", "done", "`cost pagerank --network FILE`; four loops are merged"),
+    PaperItem(
+        "Section 6.2, equation 4", "differs", "all loops wait for memory: they have the power of the product"
+    ),
     PaperItem("Figure 6, six graphs", "done", "those that are named; not with --from"),
     PaperItem("The authors' labels", "done", "`train --published FOLDER` reads their HDF5 files"),
     PaperItem("Xeon E5-2630 and its counters", "cannot be had here", "no such processor"),
@@ -142,10 +146,14 @@ PAGERANK = (
     Column("time_s", "run, forecast"),
     Column("measured_s", "run, measured"),
     Column("error", "error", text=signed_percent),
+    Column("weighted_error", "weighted", text=signed_percent),
     Column("product_error", "product, error", text=signed_percent),
-    Column("product_weighted_error", "weighted", text=signed_percent),
+    Column("product_weighted_error", "product, weighted", text=signed_percent),
     Column("power_w", "power, forecast", text="{:.1f} W".format),
     Column("energy_j", "energy, forecast"),
+    Column("measured_j", "energy, measured"),
+    Column("energy_error", "energy, error", text=signed_percent),
+    Column("source", "joules"),
 )
 
 
@@ -299,23 +307,32 @@ def _pagerank(setting: Setting, on_progress: Callable[[str], None]) -> tuple[lis
         on_progress(f"PageRank on {matrix_name(item)}")
         question = application_question("pagerank", Problem.named(item))
         cost = application_cost(question, profile, networks=paths)
-        run = run_application(question, cost.plan)
-        error, seconds = run.errors(cost)[PRODUCT], {loop.name: loop.time_s for loop in cost.loops}
-        rows.append(
-            {
-                "graph": matrix_name(item),
-                "share": cost.shares()[PRODUCT],
-                "measured_share": run.iterations * run.loops[PRODUCT] / run.time_s,
-                "time_s": cost.total_s(seconds, run.iterations) - cost.plan.convert_s,
-                "measured_s": run.time_s,
-                "error": run.error(cost),
-                "product_error": error.relative,
-                "product_weighted_error": error.weighted,
-                "power_w": cost.power_w,
-                "energy_j": cost.energy_j,
-            }
-        )
+        meter = DEVICES.get(PROCESSOR).meter() or ModelledMeter()
+        rows.append(_pagerank_row(cost, run_application(question, cost.plan, meter=meter), meter))
+        rows[-1]["graph"] = matrix_name(item)
     return rows, ""
+
+
+def _pagerank_row(cost: ApplicationCost, run: ApplicationRun, meter: Meter) -> dict[str, Any]:
+    """Return the forecast of a run of as many iterations as it took, by equations 3 and 4, and its errors."""
+    error, seconds = run.errors(cost)[PRODUCT], {loop.name: loop.time_s for loop in cost.loops}
+    time_s = cost.total_s(seconds, run.iterations) - cost.plan.convert_s
+    energy_j = None if cost.power_w is None else cost.power_w * time_s
+    return {
+        "share": cost.shares()[PRODUCT],
+        "measured_share": run.iterations * run.loops[PRODUCT] / run.time_s,
+        "time_s": time_s,
+        "measured_s": run.time_s,
+        "error": run.error(cost),
+        "weighted_error": run.weighted_error(cost),
+        "product_error": error.relative,
+        "product_weighted_error": error.weighted,
+        "power_w": cost.power_w,
+        "energy_j": energy_j,
+        "measured_j": run.energy_j,
+        "energy_error": energy_j / run.energy_j - 1 if energy_j and run.energy_j else None,
+        "source": meter.source if run.energy_j else None,
+    }
 
 
 def _label_rows(labels: Mapping[float, Sequence[BlockLabels]]) -> Iterator[dict[str, Any]]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from sparsecast.api.trials import Trial, Trials, measured_trials, recorded_trials, records_of
+from sparsecast.api.trials import Trial, Trials, measured_trials, recorded_trials, records_of, shown_name
 from sparsecast.benchmark.experiments import EXPERIMENTS, Experiment, Setting
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.machines.profile import Profile
@@ -111,7 +111,7 @@ WINS = (
     Column("paper", "the paper, of 30"),
 )
 TRIALS = (
-    Column("matrix", "matrix"),
+    Column("matrix", "matrix", text=shown_name),
     Column("kernel", "kernel"),
     Column("model", "model"),
     Column("measured_s", "measured"),
@@ -192,7 +192,7 @@ class Wang2017(Experiment):
             charts["wang-2017"] = forecasts(
                 "forecasts",
                 {
-                    KERNELS[key]: [(t.matrix, t.model, t.measured_s, t.ours_s) for t in of_kernel]
+                    KERNELS[key]: [(shown_name(t.matrix), t.model, t.measured_s, t.ours_s) for t in of_kernel]
                     for key, of_kernel in by_kernel.items()
                     if of_kernel
                 },
