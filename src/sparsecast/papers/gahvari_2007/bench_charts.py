@@ -212,7 +212,7 @@ def _figure_lines(rating: Rating, y: Spec, drawn: Sequence[tuple[str, str, list[
 #: What is shown of a real matrix, by the attribute of its row.
 _TUNED = {"untuned_mflops": "CSR", "tuned_mflops": "tuned"}
 _SYMMETRIC = {"tuned_mflops": "tuned", "symmetric_mflops": "one triangle"}
-_TWIN = {"untuned_mflops": "real, CSR", "banded_mflops": "synthetic, CSR"}
+_TWIN = {"again_mflops": "real, CSR", "banded_mflops": "synthetic, CSR"}
 _SQUARE_TWIN = {"square_mflops": "real, blocks", "banded_square_mflops": "synthetic, blocks"}
 
 
