@@ -266,7 +266,10 @@ def test_two_calibrations_at_once_are_one_too_many(run, measured, path):
     assert measured == []
 
 
-def test_suites_of_papers_come_in_turn_after_what_is_held_out(run, measured, small_suite, monkeypatch):
+@pytest.mark.parametrize(("budget_s", "order"), [(1000.0, [2, 4, 3, 5, 1]), (LEAST_BUDGET_S, [2, 4, 1])])
+def test_suites_of_papers_come_in_turn_and_what_is_held_out_after_half_of_the_time(
+    run, measured, small_suite, clock, monkeypatch, budget_s, order
+):
     def matrices(suite, *names):
         return [SuiteMatrix(Problem.named(name), suite, ("csr",)) for name in names]
 
@@ -275,8 +278,15 @@ def test_suites_of_papers_come_in_turn_after_what_is_held_out(run, measured, sma
     monkeypatch.setattr(type(small_suite), "suites", lambda self, target, machine: usual)
     for name, suite in whole.items():
         monkeypatch.setattr(SUITES.get(name), "whole", lambda self, machine, threads, suite=suite: suite)
-    profile = run(suites=("wang", "guo")).run()
-    assert measured == [NAMES[1], NAMES[2], NAMES[4], NAMES[3], NAMES[5]]
+    inner = benchmark_run.measure_candidates
+
+    def slow(subject, *arguments, **options):
+        clock[0] += 2.0 if subject.name in NAMES else 0.0
+        return inner(subject, *arguments, **options)
+
+    monkeypatch.setattr(benchmark_run, "measure_candidates", slow)
+    profile = run(budget_s=budget_s, suites=("wang", "guo")).run()
+    assert measured == [NAMES[number] for number in order]
     assert profile.bandwidths, "models of papers read them, too"
     with pytest.raises(InputError):
         run(suites=("wang", "wong"))

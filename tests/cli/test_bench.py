@@ -14,7 +14,6 @@ from sparsecast.machines.machine import Cache, detect
 from sparsecast.machines.profile import Profile
 from sparsecast.papers.gahvari_2007.search_space import Point
 from sparsecast.papers.gahvari_2007.summary import AGAIN, FIGURES, SUITE
-from sparsecast.papers.gahvari_2007.twin_comparison import TwinRow, Twins
 
 NAMES = ("unblocked_max_mflops", "unblocked_median_mflops", "blocked_max_mflops", "blocked_median_mflops")
 
@@ -177,8 +176,6 @@ def files(tmp_path):
         (("--compare", "{tmp}/junk.json"), "--compare"),
         (("--real", "{tmp}/absent"), "absent"),
         (("--real", "{tmp}"), "no matrix files"),
-        (("--twins", "{tmp}/absent"), "absent"),
-        (("--twins", "{tmp}"), "no matrix files"),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_line(run, files, data_folder, arguments, wrong):
@@ -215,38 +212,3 @@ def test_without_vl_convert_a_figure_is_refused_before_measuring(run, rated, mon
     assert outcome.status == 2
     assert "pip install 'sparsecast[report]'" in outcome.err
     assert rated[0] == []
-
-
-def test_twins_of_a_folder(run, exact, recorded, monkeypatch, tmp_path):
-    for name in ("b.mtx", "a.rb.gz", "notes.txt"):
-        (tmp_path / name).write_text("")
-    row = TwinRow("a", 99, recorded.records[0].candidate, 2, 1e-3, 1.01, 1.2, 0.9)
-    asked = []
-
-    def measured(paths, threads, machine, dtype, on_matrix):
-        asked.append(([path.name for path in paths], threads, dtype))
-        return Twins((row,) if dtype is None else (), (), {"b": "b.mtx is empty"})
-
-    monkeypatch.setattr("sparsecast.papers.gahvari_2007.rating.twins_of", measured)
-    document = exact(run("bench", "--twins", tmp_path, "--threads", "1", "--json"), "bench --twins FOLDER")
-    assert [row["matrix"] for row in document["rows"]] == ["a"]
-    assert "our twin" in run("bench", "--twins", tmp_path).out
-    assert "b.mtx is empty" in run("bench", "--twins", tmp_path, "--dtype", "float32").err
-    counts = list(dict.fromkeys((detect().threads, 1)))
-    files = ["a.rb.gz", "b.mtx"]
-    assert asked == [(files, [1], None), (files, counts, None), (files, counts, "float32")]
-
-
-def test_ctrl_c_shows_the_twins_of_what_was_measured(run, recorded, monkeypatch, tmp_path):
-    (tmp_path / "a.mtx").write_text("")
-    row = TwinRow("a", 99, recorded.records[0].candidate, 2, 1e-3, 1.01, 1.2, 0.9)
-    for rows in ((row,), ()):
-        found = Twins(rows, (), {}, interrupted=True)
-        monkeypatch.setattr(
-            "sparsecast.papers.gahvari_2007.rating.twins_of", lambda *asked, found=found: found
-        )
-        outcome = run("bench", "--twins", tmp_path, "--json")
-        assert outcome.status == 130
-        document = json.loads(outcome.out)
-        assert (len(document["rows"]), document["interrupted"]) == (len(rows), True)
-        assert "stopped from the keyboard" in outcome.err

@@ -6,7 +6,9 @@ import dataclasses
 import importlib.util
 
 import pytest
+from scipy.io import mmwrite
 
+from sparsecast.matrices.gallery import gallery
 from sparsecast.papers.barreda_2020.experiments import barreda_2020
 from sparsecast.papers.barreda_2020.labels import LabelEffort
 from sparsecast.records import Bandwidth
@@ -29,7 +31,7 @@ def small(monkeypatch):
 
 def test_sixteen_networks_are_trained_once_and_scored_next_to_the_paper(run, exact, small, data_folder):
     first = exact(run("paper", "barreda-2020", *MATRICES, "--json"), "paper NAME")
-    labels, networks, errors = (table["rows"] for table in first["tables"])
+    labels, networks, errors, _ = (table["rows"] for table in first["tables"])
     assert len(labels) == len(networks) == len(errors) == 16
     assert {(row["quantity"], row["frequency_ghz"]) for row in networks} == {
         (quantity, ghz) for quantity in ("time", "total", "package", "dram") for ghz in (1.2, 1.6, 2.0, 2.4)
@@ -45,11 +47,25 @@ def test_sixteen_networks_are_trained_once_and_scored_next_to_the_paper(run, exa
     assert again["tables"] == first["tables"], "nothing is labelled or trained twice"
 
 
-def test_a_network_forecasts_the_product_of_pagerank(run, exact, small, calibrated, data_folder):
+def test_a_network_forecasts_the_product_of_pagerank(
+    run, exact, small, calibrated, data_folder, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(barreda_2020, "FREQUENCIES_GHZ", (2.4,))  # the one that PageRank takes
     sizes = (1 << 14, 1 << 20, 1 << 26)
     reads = [Bandwidth("read", "cpu", 1, size, size / 1e10, 0.0, "", "") for size in sizes]
     calibrated.with_bandwidths(reads).save()
-    run("paper", "barreda-2020", *MATRICES, "--json")
+    graph = tmp_path / "wiki-Vote.mtx"  # one of the six of the paper, by its name
+    mmwrite(graph, gallery("rmat", scale=8))
+    paper = exact(run("paper", "barreda-2020", *MATRICES, graph, "--json"), "paper NAME")
+    [row] = paper["tables"][-1]["rows"]
+    assert row["graph"] == "wiki-Vote" and row["source"] == "modelled"
+    assert row["energy_j"] == pytest.approx(row["power_w"] * row["time_s"])  # equation 4
+    for error, forecast, measured in (
+        ("error", "time_s", "measured_s"),
+        ("energy_error", "energy_j", "measured_j"),
+    ):
+        assert row[error] == pytest.approx((row[forecast] - row[measured]) / row[measured])  # equation 5
+    assert 0 < row["measured_share"] < 1 and row["measured_j"] > 0
     files = {path.name.partition("-")[0]: path for path in data_folder.rglob("*2.4GHz*.safetensors")}
     asked = ("cost", "pagerank", MATRICES[1], "--iterations", 5)
     outcome = run(*asked, "--network", files["package"])

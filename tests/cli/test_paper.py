@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+CLUSTER = "hossain-saule", "--from", "xeon-gold-6154-edr"
 RECORDED = Path(__file__).parents[1] / "data/recorded-profile.parquet"
 
 
@@ -32,11 +33,15 @@ def test_the_list_has_our_last_result_of_each_machine(run, exact, data_folder):
     ("line", "value"),
     [
         (("nowhere",), "nowhere"),
-        (("hossain-saule", "gallery:poisson2d?n=30"), "gallery:poisson2d?n=30"),
+        ((*CLUSTER, "gallery:poisson2d?n=30"), "gallery:poisson2d?n=30"),
         (("hossain-saule", "--dtype", "float32"), "float32"),
         (("hossain-saule", "--from", "nowhere"), "nowhere"),
+        (("hossain-saule", "--budget", "1"), "budget 1 s"),
+        (("hossain-saule", "nowhere.mtx"), "nowhere.mtx"),
+        (("hossain-saule", "--profile", "xeon-gold-6154-edr"), "xeon-gold-6154-edr"),
         (("guo-2014", "--budget", "1"), "budget 1 s"),
         (("wang-2017", "--budget", "1"), "budget 1 s"),
+        (("wang-2017", "gallery:poisson2d?n=9", "nowhere.mtx"), "nowhere.mtx"),
         (("gahvari-2007", "--from", "nvidia-a100"), "no figures"),
         (("gahvari-2007", "--profile", "nvidia-a100"), "nvidia-a100"),
         (("gahvari-2007", "nowhere.mtx", "--budget", "1"), "budget"),
@@ -51,8 +56,7 @@ def test_what_cannot_be_is_one_line(run, data_folder, line, value):
 
 
 def test_forecasts_stand_beside_those_of_the_paper(run, exact, data_folder, tmp_path):
-    cluster = "xeon-gold-6154-edr"
-    outcome = run("paper", "hossain-saule", "--from", cluster, "--figure", tmp_path, "--json")
+    outcome = run("paper", *CLUSTER, "--figure", tmp_path, "--json")
     report = exact(outcome, "paper NAME")
     assert all(table["rows"] for table in report["tables"])
     assert {item["state"] for item in report["items"]} == {"done", "differs", "cannot be had here"}
@@ -61,10 +65,17 @@ def test_forecasts_stand_beside_those_of_the_paper(run, exact, data_folder, tmp_
     assert (tmp_path / "hossain-saule.svg").exists()
 
 
+def test_ranks_start_no_ranks(run, data_folder, monkeypatch):
+    monkeypatch.setenv("PMI_SIZE", "2")
+    outcome = run("paper", "hossain-saule")
+    assert (outcome.status, outcome.out, outcome.err.count("\n")) == (2, "", 1)
+    assert "mpirun" in outcome.err
+
+
 def test_guo_on_records_is_the_errors_of_its_own_times(run, exact, data_folder):
     outcome = run("paper", "guo-2014", "--from", RECORDED, "--dtype", "float64", "--json")
     report = exact(outcome, "paper NAME")
-    means, small, solutions, _, times = (table["rows"] for table in report["tables"])
+    means, small, solutions, optima, split, times = (table["rows"] for table in report["tables"])
     assert [row["paper"] for row in means] == [0.063, 0.044, 0.022, 0.047]
     for row in means:
         errors = [
@@ -74,10 +85,24 @@ def test_guo_on_records_is_the_errors_of_its_own_times(run, exact, data_folder):
         ]
         assert len(errors) == row["matrices"] and row["ours"] == pytest.approx(sum(errors) / len(errors))
     assert any(row["ours"] != row["printed"] for row in means), "fits as printed are others"
+    assert all(row["sparsecast"] is None or row["sparsecast"] > 0.01 for row in means), "it has not seen them"
     assert small[0]["of"] == len(times) and small[2] == {"whose": "the paper", "below": 77, "of": 82}
     for row in solutions:
         own = {time["format"]: time["measured_s"] for time in times if time["matrix"] == row["matrix"]}
         assert row["fastest"] == min(own, key=own.get)
+        whole = {o["whose"]: o for o in optima if o["matrix"] == row["matrix"]}
+        assert (row["ours"], row["printed"]) == (whole["our fits"]["blocks"], whole["as printed"]["blocks"])
+        for solution in whole.values():
+            names = [block.partition("]")[2].strip().lower() for block in solution["blocks"].split(", [")]
+            is_measured = solution["measured_s"] is not None
+            assert not is_measured or solution["measured_s"] == own[names[0].partition("/")[0]]
+            assert (len(names) == 1) == is_measured, "a split solution is measured by a run alone"
+            if is_measured:
+                expected = 1 - solution["measured_s"] / own["csr"]
+                assert solution["gain_csr"] == pytest.approx(expected)
+    assert {row["paper"] for row in split} == {0.051, 0.411, 0.498, 0.379}
+    assert all(row["matrices"] == 0 and row["ours"] is None for row in split)
+    assert any("refuses ELL on 2 of the 8" in note for note in report["notes"])
 
 
 @pytest.mark.parametrize(

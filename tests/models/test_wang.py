@@ -163,6 +163,19 @@ def test_beyond_1024_there_are_lines_of_their_own_where_they_were_measured(on_gp
     assert below == pytest.approx((2e-3 + 3e-4 * 2500) * 3e-3, rel=1e-9), "the lines from below go on"
 
 
+def test_a_gpu_that_holds_few_strips_of_long_rows_has_their_lines_at_the_most_strips(
+    grid, train, way, of_lengths
+):
+    strip, ways = wang_strip(ON_GPU.gpu, "csr-vector"), ("csr vector16",)
+    points = [((10, 40), (4, 64)), ((1, 2), (1024, 2048))]
+    records = [r for p in points for r in grid("normal", bent, strip, *p, ways, device="cuda")]
+    model = MODELS.get("wang-normal")().fit(train(records, ON_GPU))
+    candidate = way("csr", "vector16", device="cuda")
+    for length in (16, 2500):
+        time_s = float(model.values(candidate, RowBlocks.of(of_lengths([length] * 3)))[0])
+        assert time_s == pytest.approx(bent(length, 1), rel=1e-9)
+
+
 def test_a_gpu_has_a_fit_for_each_of_its_two_kernels_of_csr(on_gpu, way):
     model = on_gpu(law)
     assert model.formats() == ["csr", "jad"] and model.kernels("csr") == ("vector16", "scalar")
@@ -196,7 +209,7 @@ def test_state_comes_back(model_class, grid, train, way, of_lengths):
 def test_the_experiment_divides_mean_errors_and_counts_wins(profile_of):
     profile = profile_of(MODELS.get("wang-normal"))
     report = EXPERIMENTS.get("wang-2017")().from_records(profile, Setting(dtype="float64"))
-    means, factors, wins, times = (table.rows for table in report.tables)
+    means, factors, wins, _, _, times = (table.rows for table in report.tables[:6])
     by_kernel = {(row["kernel"], row["model"]): row for row in means}
     assert by_kernel["CSR-V", "wang-normal"]["ours"] is None, "a processor has no half-warps"
     for row in factors:
@@ -215,3 +228,37 @@ def test_the_experiment_divides_mean_errors_and_counts_wins(profile_of):
         assert row["matrices"] == len(first)
         assert (row["ours"] or 0) == sum(first[matrix] < second[matrix] for matrix in first)
     assert any(row["ours"] for row in factors)
+
+
+def test_the_reasons_for_the_order_are_errors_at_the_mean_row_and_times_over_rows_of_one_length(profile_of):
+    profile = profile_of(MODELS.get("wang-normal"))
+    slower = [
+        dataclasses.replace(r, time_s=2 * r.time_s) if "lengths=normal" in r.matrix else r
+        for r in profile.records
+    ]
+    profile = dataclasses.replace(profile, records=tuple(slower))
+    report = EXPERIMENTS.get("wang-2017")().from_records(profile, Setting(dtype="float64"))
+    skew, over, times = (table.rows for table in report.tables[3:6])
+    assert [row["kernel"] for row in over] == ["CSR-S", "ELL", "JAD"]
+    for row in over:
+        assert row["points"] > 0
+        assert [row["normal"], row["uniform"], row["binomial"]] == pytest.approx([2.0, 1.0, 1.0])
+    [row] = [row for row in skew if (row["kernel"], row["model"]) == ("CSR-S", "wang-normal")]
+    assert row["alike"] > 0 and row["skewed"] > 0
+    training = TrainingSet.of(profile, [r for r in profile.records if r.candidate.dtype == "float64"])
+    model, errors = MODELS.get("wang-normal")().fit(training), []
+    for time in times:
+        if (time["kernel"], time["model"]) == ("CSR-S", "wang-normal"):
+            shape = profile.matrices[time["matrix"]].structure
+            lengths = shape.row_lengths
+            if lengths.max > 2 * lengths.mean:
+                blocks = dataclasses.replace(RowBlocks.of(shape), row_length_max=np.array([lengths.mean]))
+                [csr] = [
+                    r.candidate
+                    for r in training.records
+                    if r.matrix == time["matrix"] and r.candidate.format == "csr"
+                ][:1]
+                forecast_s = float(model.values(csr, blocks)[0])
+                errors.append(abs(forecast_s - time["measured_s"]) / time["measured_s"])
+    assert len(errors) == row["skewed"]
+    assert row["skewed_at_mean"] == pytest.approx(sum(errors) / len(errors))

@@ -19,9 +19,11 @@ from sparsecast.matrices.gallery import gallery
 from sparsecast.models.forecaster import Forecaster
 from sparsecast.planning.dynamic_programme import strip_statistics
 from sparsecast.planning.plan import make_plan
+from sparsecast.planning.planners import PLANNERS
 
 SETTING = Target("cpu", "float64", 32, 1)
 HERE = detect()
+PRINTED = PLANNERS.get("guo")()
 
 
 class PerRow(Forecaster):
@@ -158,8 +160,8 @@ def test_as_printed_a_plan_takes_the_fastest_product_whatever_it_costs(
 ):
     model = Padded({"csr": 1e-9, "ell": ell_s}, {"ell": convert_s})
     ours, printed = (
-        make_plan(statistics(two_kinds, 1), model, SETTING, HERE, iterations, as_printed)
-        for as_printed in (False, True)
+        make_plan(statistics(two_kinds, 1), model, SETTING, HERE, iterations, planner)
+        for planner in (None, PRINTED)
     )
     assert (ours.as_printed, printed.as_printed) == (False, True)
     assert [block.candidate.format for block in ours.blocks] == ["csr"]
@@ -174,23 +176,38 @@ def test_as_printed_the_cut_is_at_the_strip_where_the_rows_change(two_kinds):
     A = two_kinds[1:]
     model = Padded({"csr": 1e-9, "ell": 0.6e-9}, {})
     printed = make_plan(
-        strip_statistics(A.indptr, structure(A), 1, as_printed=True), model, SETTING, HERE, 1, True
+        strip_statistics(A.indptr, structure(A), 1, PRINTED.coarsening), model, SETTING, HERE, 1, PRINTED
     )
     ours = make_plan(strip_statistics(A.indptr, structure(A), 1), model, SETTING, HERE, 1)
     assert [block.first_row for block in printed.blocks] == [0, 299]
     assert [block.first_row for block in ours.blocks] in ([0, 298], [0, 300])
 
 
+def test_as_printed_formats_that_tie_and_a_refused_ell_are_named(two_kinds):
+    model = Padded({"csr": 1e-9, "ell": 0.6e-9, "hyb": 0.6e-9}, {})
+    printed = make_plan(statistics(two_kinds, 1), model, SETTING, HERE, 1, PRINTED)
+    assert next(note for note in printed.notes if "ELL and HYB" in note).startswith("Rows 0 to 299:")
+    assert not any("CSR and" in note or "left out" in note for note in printed.notes)
+    A = gallery("arrow", n=3000, dense_rows=1)
+    refused = make_plan(statistics(A, 64), model, SETTING, HERE, 1, PRINTED)
+    assert any(note.startswith("ELL is left out") and "would store" in note for note in refused.notes)
+
+
+def test_a_plan_as_printed_is_of_a_model_whose_paper_prints_one():
+    with pytest.raises(InputError, match=r"'linear' for a plan as printed: expected .*guo; name it"):
+        sc.plan(csr_array((3, 3)), model="linear", as_printed=True)
+
+
 def test_a_plan_as_printed_is_for_one_device():
     with pytest.raises(InputError, match="'cpu,cuda' for a plan as printed: expected one of them; name it"):
-        sc.plan(csr_array((3, 3)), device="cpu,cuda", as_printed=True)
+        sc.plan(csr_array((3, 3)), model="guo", device="cpu,cuda", as_printed=True)
 
 
 @pytest.mark.parametrize(("strips", "printed"), [(1, 1), (713, 713), (1489, 1489), (1490, 47)])
 def test_as_printed_there_are_as_many_strips_as_in_table_3(strips, printed):
     A = csr_array((strips * 4, 3))
     found = structure(A)
-    assert strip_statistics(A.indptr, found, 4, as_printed=True).strips == printed
+    assert strip_statistics(A.indptr, found, 4, PRINTED.coarsening).strips == printed
     assert strip_statistics(A.indptr, found, 4).strips <= 512
 
 

@@ -19,12 +19,18 @@ from sparsecast.devices.target import Target
 from sparsecast.errors import InputError
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.problem import Problem
-from sparsecast.measuring.energy import used_joules
+from sparsecast.measuring.energy import Meter, ProcessorMeter, used_joules
 from sparsecast.models.product_files import product_forecast
 from sparsecast.operators.applications import APPLICATIONS
 from sparsecast.operators.applications import cg as conjugate_gradients
 from sparsecast.operators.applications import pagerank as power_method
-from sparsecast.operators.applications.application import Application, Iterations, Laps, no_iteration
+from sparsecast.operators.applications.application import (
+    PRODUCT,
+    Application,
+    Iterations,
+    Laps,
+    no_iteration,
+)
 from sparsecast.operators.applications.defaults import DAMPING, EPSILON, TOLERANCE
 from sparsecast.planning.application_cost import RunConditions, WorkingSet, costs_of, usual_over_full
 from sparsecast.records import VALUE_BYTES
@@ -221,6 +227,7 @@ def run_application(
     *,
     most: int | None = None,
     on_iteration: Callable[[int, float], object] = no_iteration,
+    meter: Meter | None = None,
 ) -> ApplicationRun:
     """Build a plan, run the application, and time its loops.
 
@@ -237,21 +244,26 @@ def run_application(
         Iterations after which it ends; its own most by default.
     on_iteration : callable
         As in the application, of the first run.
+    meter : Meter, optional
+        What counts joules; that of the device by default.
     """
     op, application = compile(question.problem, plan), question.application
     most = application.most_iterations if most is None else most
     application.run(op, 2, no_iteration, Laps())
-    meter = DEVICES.get(plan.device).meter()
+    meter = meter or DEVICES.get(plan.device).meter()
     before = meter.joules() if meter else None
     runs: list[ApplicationRun] = []
+    products = 0
     while not runs or (len(runs) < RUNS and sum(run.time_s for run in runs) < REPEATED_S):
         laps = Laps()
         outcome = application.run(op, most, no_iteration if runs else on_iteration, laps)
         loops = {name: seconds / laps.runs[name] for name, seconds in laps.time_s.items()}
-        total_s = sum(laps.time_s.values())
+        total_s, products = sum(laps.time_s.values()), products + laps.runs[PRODUCT]
         runs.append(ApplicationRun(outcome.iterations, outcome.stop, total_s, loops, outcome.residuals[-1]))
     shortest = min(runs, key=lambda run: run.time_s)
     if meter is None or sum(run.time_s for run in runs) < meter.run_s:
         return shortest  # too short for the meter to see
+    if isinstance(meter, ProcessorMeter):
+        meter.work(products * application.matrix.nnz)
     joules = used_joules(before, meter.joules())
     return replace(shortest, energy_j=None if joules is None else joules / len(runs))

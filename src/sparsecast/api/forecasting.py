@@ -27,10 +27,11 @@ from sparsecast.matrices.problem import Problem
 from sparsecast.models import model_for
 from sparsecast.models.power_files import PowerFile as PowerFile
 from sparsecast.planning.drift import Drift
-from sparsecast.planning.dynamic_programme import strip_statistics
+from sparsecast.planning.dynamic_programme import at_most, strip_statistics
 from sparsecast.planning.placement import compare, transfer_s
 from sparsecast.planning.plan import make_plan
 from sparsecast.planning.plan import refuse_objective as refuse_objective
+from sparsecast.planning.planners import PLANNERS, Planner
 from sparsecast.results.plan import Placement, Placements, Plan
 from sparsecast.results.prediction import Prediction
 
@@ -178,9 +179,8 @@ def plan(
     iterations : int
         Products that will be done, at least 1.
     as_printed : bool
-        Whether to plan as Guo et al. (2014), section 4, print it: the least time of one product on strips as
-        theirs, with no conversion counted and no gain asked for. The model is fitted as its paper prints it:
-        with ``"guo"`` it is their tool.
+        Whether to plan as the paper of the `model` prints it, with its fits as printed, such as that of
+        ``"guo"``.
     objective : str
         What is least of all products and the conversion: ``"time"``, ``"energy"``, or ``"edp"``, energy times
         time.
@@ -190,7 +190,8 @@ def plan(
     Raises
     ------
     InputError
-        If `iterations`, or what `predict` reads, cannot be, or a plan as printed is for several devices.
+        If `iterations`, or what `predict` reads, cannot be, or a plan as printed is for several devices, or
+        for a model whose paper prints none.
     ProfileError
         As in `predict`.
     """
@@ -199,6 +200,7 @@ def plan(
     name = model_for("time", model)
     refuse_probe(probe_s, drift_correction, device)
     _refuse_objective_for(objective, device, as_printed)
+    planner = _planner(name) if as_printed else None
     matrix = Problem.of(A)
     if device is not None and "," in device:
         if as_printed:
@@ -218,16 +220,17 @@ def plan(
     session, probe = session_for(matrix, profile, target, name, probe_s)
     session = session.as_printed() if as_printed else session
     structure, strip = session.structure(matrix), strip_rows(machine, target.threads)
-    statistics = strip_statistics(matrix.matrix.indptr, structure, strip, as_printed)
+    coarsening = planner.coarsening if planner else at_most
+    statistics = strip_statistics(matrix.matrix.indptr, structure, strip, coarsening)
     energy = session.energy(power_model, energy_model)
     if energy is None and objective != "time":
         raise without_joules(objective, profile)
-    best = make_plan(statistics, session.model, target, machine, iterations, as_printed, energy, objective)
+    best = make_plan(statistics, session.model, target, machine, iterations, planner, energy, objective)
     drift, notes = session.trust(drift_correction and probe is None)
     size = int(target.format_bytes("csr", RowBlocks.of(structure))[0])
     return replace(
         drift.plan(best, size, machine),
-        notes=(*session.notes, *notes, *([probe.sentence()] if probe else [])),
+        notes=(*best.notes, *session.notes, *notes, *([probe.sentence()] if probe else [])),
         probe=probe,
         transferred_from=session.transferred_from,
     )
@@ -239,6 +242,16 @@ def without_joules(objective: str, profile: Profile) -> ProfileError:
         f"objective '{objective}' on {profile.name}: expected records with joules, or a power model; "
         f"measure matrices where a meter is, or give --power-model FILE"
     )
+
+
+def _planner(model: str) -> Planner:
+    """Return the planner of the paper of a model."""
+    if model not in (known := PLANNERS.names()):
+        raise InputError(
+            f"model '{model}' for a plan as printed: expected one whose paper prints a plan, "
+            f"{', '.join(known)}; name it by --model"
+        )
+    return PLANNERS.get(model)()
 
 
 def _refuse_objective_for(objective: str, device: str | None, as_printed: bool) -> None:

@@ -134,8 +134,10 @@ class Session:
     def as_printed(self) -> Session:
         """Return the session with the model fitted as its paper prints it, where that differs from ours."""
         kind = MODELS.get(self.model.name)
-        if self.source != self.target or not kind.compared[-1]:
+        if not kind.compared[-1]:
             return self
+        if self.source != self.target:
+            return replace(self, notes=(*self.notes, "These are our fits: printed ones are not transferred."))
         return replace(self, model=fitted(kind(**kind.compared[-1]), self.training))
 
     @property

@@ -6,6 +6,8 @@ import dataclasses
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
 
 from sparsecast.api.calibrating import calibration, profile
 from sparsecast.api.executing import measure
@@ -13,6 +15,7 @@ from sparsecast.api.forecasting import choice
 from sparsecast.api.profiles import model_records, require_own
 from sparsecast.benchmark.experiments import Setting
 from sparsecast.benchmark.journal import kept
+from sparsecast.benchmark.run import LEAST_BUDGET_S
 from sparsecast.devices import DEVICES
 from sparsecast.devices.naming import machine_of
 from sparsecast.devices.target import Target
@@ -20,7 +23,7 @@ from sparsecast.errors import InputError, ProfileError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
 from sparsecast.machines.profile import Profile
-from sparsecast.matrices.problem import Problem, group_of
+from sparsecast.matrices.problem import FILE_PREFIX, Problem, group_of
 from sparsecast.matrices.reading import collected
 from sparsecast.models import DEFAULT_MODEL, MODELS, store
 from sparsecast.models.model import SCORED_SUITES, Model
@@ -33,13 +36,21 @@ ALIKE = 0.2
 #: What both papers compute with.
 DTYPE = "float32"
 
+#: The share of the budget for the benchmark matrices. The rest is for compiling and the named matrices.
+_SUITE_SHARE = 0.75
+
+
+def shown_name(matrix: str) -> str:
+    """Return a specification of a matrix, of a file its name alone."""
+    return Path(matrix.partition("?")[0]).name if matrix.startswith(FILE_PREFIX) else matrix
+
 
 @dataclass(frozen=True, slots=True)
 class Trial:
     """One measurement, and what a model forecasts of it with our fits and with those of its paper.
 
     `sparsecast_s` is the forecast of our own model, fitted to the same Records; None where it cannot be.
-    `longest_over_mean` is the longest row of the matrix over the mean one.
+    `structure` is of the matrix.
     """
 
     matrix: str
@@ -49,7 +60,7 @@ class Trial:
     ours_s: float
     printed_s: float
     sparsecast_s: float | None
-    longest_over_mean: float
+    structure: Structure
 
     @property
     def ours(self) -> float:
@@ -95,6 +106,7 @@ def measured_trials(setting: Setting, models: Sequence[type[Model]], suite: str)
     """Measure a suite of benchmark matrices within the budget, then the matrices that are named.
 
     What an earlier run measured is taken over. The trials are of the named matrices, else of the gallery.
+    Notes say what there was no time for.
 
     Raises
     ------
@@ -103,15 +115,18 @@ def measured_trials(setting: Setting, models: Sequence[type[Model]], suite: str)
     ProfileError
         If too little was measured for every model.
     """
-    machine = machine_of(setting.device)
+    machine, start_s = machine_of(setting.device), perf_counter()
     dtype = setting.dtype or DTYPE
     threads = DEVICES.get(machine.device).threads(machine, None)
+    problems = [Problem.named(matrix) for matrix in collected(setting.matrices)]
+    for problem in problems:
+        problem.specification  # noqa: B018 - what is no file is refused before anything is measured
     if setting.profile is not None:
         require_own(setting.profile.name, machine)
     else:
-        run = calibration(
-            setting.budget_s, threads=threads, dtype=dtype, device=setting.device, suites=[suite]
-        )
+        budget_s = max(_SUITE_SHARE * setting.budget_s, min(setting.budget_s, LEAST_BUDGET_S))
+        run = calibration(budget_s, threads=threads, dtype=dtype, device=setting.device, suites=[suite])
+        run.adds = True
         run.on_progress = setting.on_progress
         run.compile_kernels()  # before the budget counts
         run.run()
@@ -119,12 +134,20 @@ def measured_trials(setting: Setting, models: Sequence[type[Model]], suite: str)
     target = Target.on(measured.machine, dtype, threads)
     fitted, notes = _fitted(measured, model_records(measured, target), models)
     tested: list[tuple[Record, Structure]] = []
-    problems = [Problem.named(matrix) for matrix in collected(setting.matrices)]
     for number, problem in enumerate(problems):
-        setting.on_progress(number, len(problems), problem.name)
+        used_s = perf_counter() - start_s
+        if used_s > setting.budget_s:
+            late = ", ".join(problem.name for problem in problems[number:])
+            notes += (f"No time for {late} in {setting.budget_s:g} s: run the command again, it goes on.",)
+            break
+        setting.on_progress(min(used_s, setting.budget_s), setting.budget_s, problem.name)
         tested += [(r, problem.structure) for r in records_of(problem, target, setting, fitted)]
     ours = _own_model(measured, model_records(measured, target))
     rows = _trials(fitted, ours, tested if problems else _scored(measured, target))
+    if not rows:
+        notes += (
+            f"No matrix was measured to try the models on in {setting.budget_s:g} s: run the command again.",
+        )
     return Trials(measured, target, fitted, rows, notes)
 
 
@@ -190,8 +213,8 @@ def _fitted(
 
 
 def _own_model(profile: Profile, records: Sequence[Record]) -> Model | None:
-    """Return our own model, fitted to the Records; None where they do not suffice."""
-    training = TrainingSet.of(profile, records)
+    """Return our own model, fitted to matrices that are not tried; None where these do not suffice."""
+    training = TrainingSet.of(profile, [record for record in records if record.suite not in SCORED_SUITES])
     try:
         return store.fitted(MODELS.get(DEFAULT_MODEL)(), training)
     except ProfileError:
@@ -262,7 +285,6 @@ def _trials(
     trials = []
     for record, structure in tested:
         blocks = RowBlocks.of(structure)
-        longest_over_mean = structure.row_lengths.max * structure.rows / max(structure.nnz, 1)
         for ours, printed in models:
             if ours.serves(record.candidate):
                 ours_s, printed_s = (
@@ -280,7 +302,7 @@ def _trials(
                         ours_s,
                         printed_s,
                         own_s,
-                        longest_over_mean,
+                        structure,
                     )
                 )
     return tuple(sorted(trials, key=lambda trial: trial.measured_s))

@@ -325,18 +325,19 @@ class Calibration:
         yield from self._measure_papers() if self.suites else self._measure_usual()
 
     def _measure_papers(self) -> Iterator[Measured]:
-        """Measure the suites that were asked for, in turn, after the gallery, which tells the errors."""
+        """Measure the suites that were asked for, in turn, and the gallery, which tells the errors.
+
+        The gallery comes after half of the time, so that a short budget has both.
+        """
         if self._budget.suffices(_STREAMS_S * len(self.targets)):
             self._measure_bandwidths()
         usual = [(target, self._device.suites(target, self.machine)) for target in self.targets]
-        yield from self._measure_rounds(
-            [
-                (target, matrix)
-                for target, both in usual
-                for matrix in chain(*both)
-                if matrix.suite == HELD_OUT_SUITE
-            ]
-        )
+        gallery = [
+            (target, matrix)
+            for target, both in usual
+            for matrix in chain(*both)
+            if matrix.suite == HELD_OUT_SUITE
+        ]
         for suite in self.rating_suites:
             yield from suite.measured(self, (self.left_s) / len(self._suites))
         most = self._device.most_entries(self.machine)
@@ -349,8 +350,9 @@ class Calibration:
             for suite in self._suites.values()
             for target in self.targets
         ]
-        in_turn = chain.from_iterable(zip_longest(*rounds))
-        yield from self._measure_rounds([each for each in in_turn if each is not None])
+        in_turn = [pair for pair in chain.from_iterable(zip_longest(*rounds)) if pair is not None]
+        yield from self._measure_rounds(in_turn, self.used_s + self.left_s / 2)
+        yield from self._measure_rounds(gallery + in_turn)
 
     def _measure_usual(self) -> Iterator[Measured]:
         suites = [(target, self._device.suites(target, self.machine)) for target in self.targets]
@@ -394,10 +396,14 @@ class Calibration:
                 self.on_progress(self.used_s, self.budget_s, "bandwidth")
                 self.bandwidths += self._device.measure_bandwidths(self.machine, threads)
 
-    def _measure_rounds(self, rounds: Sequence[tuple[Target, SuiteMatrix]]) -> Iterator[Measured]:
-        """Measure the models' matrices in this order, as far as time and memory suffice."""
+    def _measure_rounds(
+        self, rounds: Sequence[tuple[Target, SuiteMatrix]], end_s: float = inf
+    ) -> Iterator[Measured]:
+        """Measure the models' matrices in this order until `end_s`, as far as time and memory suffice."""
         expected = self.used_s + sum(self._budget.estimate_s(matrix) for _, matrix in rounds)
         for target, matrix in rounds:
+            if self.used_s > end_s:
+                return
             total = min(self.budget_s, max(self.used_s, expected))
             self.on_progress(min(self.used_s, total), total, matrix.name)
             estimate = self._budget.estimate_s(matrix)
@@ -411,14 +417,17 @@ class Calibration:
             with self._phase("the models' matrices"), suppress(OutOfTime):
                 problem = matrix.problem.released()  # made here, and gone when it was measured
                 yield problem, self._measure(target, problem, matrix)
+                self._done.add(self._key(target, matrix))
             took = self.used_s - begin
             expected += took - estimate
             self._budget.learn(estimate, took)
 
     def _is_due(self, target: Target, matrix: SuiteMatrix, estimate_s: float) -> bool:
-        key = matrix.problem.specification, matrix.suite, target.dtype, target.threads, self._device.regime
         fits = self._budget.suffices(estimate_s) and matrix.entries <= most_entries_here(target)
-        return fits and key not in self._done
+        return fits and self._key(target, matrix) not in self._done
+
+    def _key(self, target: Target, matrix: SuiteMatrix) -> tuple[Any, ...]:
+        return matrix.problem.specification, matrix.suite, target.dtype, target.threads, self._device.regime
 
     @contextmanager
     def _phase(self, name: str) -> Iterator[None]:

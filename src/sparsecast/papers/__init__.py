@@ -2,7 +2,8 @@
 
 A paper is found as a plug-in is, by the folders that it has: a file `models/NAME.py` registers a model, one
 in `suites/` benchmark matrices, in `families/` a family of matrices, in `features/` a feature group, in
-`clusters/` a model of ranks, in `commands/` a command, in `experiments/` its experiment.
+`clusters/` a model of ranks, in `commands/` a command, in
+`planners/` how it plans, in `experiments/` its experiment.
 No paper imports another, and nothing outside this package imports one.
 """
 

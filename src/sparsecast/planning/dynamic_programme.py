@@ -5,14 +5,12 @@ MAX_STRIPS strips is cut into coarser ones, as the paper itself does on large ma
 the rows. The guarantee: the plan is the best, in the model's eyes, of all plans whose cuts are multiples of
 the coarser strip; one block is always among them. Planning then costs one pass over the row pointers and at
 most MAX_STRIPS**2 / 2 blocks, each a difference of prefix sums, whatever the rows.
-
-As printed, the strips are finer (`strip_statistics`), and conversions do not count.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -32,10 +30,6 @@ from sparsecast.results.plan import PlannedBlock
 
 #: Most strips the programme is run on: 131,000 blocks, a few tenths of a second.
 MAX_STRIPS = 512
-
-#: Section 4, as printed: strips of "very large" matrices have 32 times the rows. The paper does not say from
-#: where on; most strips in its table 3 are 1,489 (Webbase).
-MOST_PRINTED_STRIPS, PRINTED_COARSENING = 1489, 32
 
 #: Blocks that are forecast at once: for fewer, the calls take longer than the arithmetic.
 _BLOCKS_AT_ONCE = 2048
@@ -117,20 +111,20 @@ class Costs:
         return time_s
 
 
-def strip_statistics(
-    indptr: NDArray[Any], matrix: Structure, strip_rows: int, as_printed: bool = False
-) -> StripStatistics:
-    """Return the statistics of a matrix' strips, coarsened until there are at most MAX_STRIPS of them.
+def at_most(strips: int) -> int:
+    """Return how many strips make one, so that there are at most MAX_STRIPS."""
+    return max(1, math.ceil(strips / MAX_STRIPS))
 
-    `strip_rows` are those of the model's strip: S_CSR in the paper. With `as_printed` there are as
-    many strips as in the paper.
+
+def strip_statistics(
+    indptr: NDArray[Any], matrix: Structure, strip_rows: int, coarsening: Callable[[int], int] = at_most
+) -> StripStatistics:
+    """Return the statistics of a matrix' strips, each as many strips of the model as `coarsening` says.
+
+    `strip_rows` are those of the model's strip: S_CSR in the paper.
     """
     strips = math.ceil((len(indptr) - 1) / strip_rows)
-    if as_printed:
-        coarsening = PRINTED_COARSENING if strips > MOST_PRINTED_STRIPS else 1
-    else:
-        coarsening = max(1, math.ceil(strips / MAX_STRIPS))
-    return StripStatistics.of(indptr, matrix, strip_rows * coarsening)
+    return StripStatistics.of(indptr, matrix, strip_rows * coarsening(strips))
 
 
 def best_blocks(statistics: StripStatistics, costs: Costs) -> list[PlannedBlock]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from sparsecast.features.row_blocks import RowBlocks, StripStatistics
 from sparsecast.machines.machine import Machine
 from sparsecast.models.forecaster import Forecaster
 from sparsecast.planning.dynamic_programme import Costs, best_blocks, best_single_block
+from sparsecast.planning.planners import Planner
 from sparsecast.results.plan import Plan, PlannedBlock
 
 #: What a plan may make least: seconds, joules, or their product, each of all products and the conversion.
@@ -37,7 +37,7 @@ def make_plan(
     target: Target,
     machine: Machine,
     iterations: int,
-    as_printed: bool = False,
+    planner: Planner | None = None,
     energy: Forecaster | None = None,
     objective: str = "time",
 ) -> Plan:
@@ -47,8 +47,7 @@ def make_plan(
     LEAST_GAIN: such a difference is within the models' errors, and the simpler plan costs less if it is not
     there. `model` is fitted, and `machine` is the one that is asked about.
 
-    With `as_printed` it is the argmin of Fig. 8 of Guo et al. (2014): the least forecast time of one product,
-    however small the gain, and no conversion counted.
+    With the `planner` of a paper it is the plan that this prints.
 
     With an `objective` other than time it is the one block with the least joules, or joules times seconds,
     of all products and the conversion, by a fitted model of `energy`; a conversion has the power of the
@@ -59,7 +58,7 @@ def make_plan(
     ProfileError
         If the model cannot forecast plain CSR, which every plan is compared with.
     MatrixSizeError
-        If plain CSR, with x and y, exceeds the memory of the machine, or the plan as printed does.
+        If plain CSR, with x and y, exceeds the memory of the machine, or the plan of the planner does.
     """
     if "csr" not in model.formats():
         raise ProfileError(
@@ -71,8 +70,8 @@ def make_plan(
     refuse_beyond_memory("CSR", csr_bytes, statistics.matrix, target, machine)
     costs = Costs(model, target, machine, iterations)
     baseline = costs.planned(whole, 0, "csr")
-    if as_printed:
-        blocks = best_blocks(statistics, replace(costs, iterations=math.inf))
+    if planner is not None:
+        blocks = planner.blocks(statistics, costs)
         _refuse_excess(blocks, statistics, target, machine)
     else:
         blocks = _simplest(statistics, costs, baseline)
@@ -92,7 +91,8 @@ def make_plan(
         convert_s=convert_s,
         baseline=baseline,
         break_even_iterations=break_even(convert_s - baseline.convert_s, baseline.time_s - time_s),
-        as_printed=as_printed,
+        notes=planner.notes(statistics, costs, blocks) if planner else (),
+        as_printed=planner is not None,
         energy_j=joules[0],
         energy_low_j=joules[1],
         energy_high_j=joules[2],
@@ -129,7 +129,7 @@ def _joules(
     """Return the joules of one product, low and high; None where the model does not serve a block."""
     if not all(energy.serves(block.candidate) for block in blocks):
         return None, None, None
-    joules = [float(energy.values(block.candidate, _statistics_of(statistics, block))[0]) for block in blocks]
+    joules = [float(energy.values(block.candidate, rows_of(statistics, block))[0]) for block in blocks]
     ends = [
         energy.interval(block.candidate, value, statistics.matrix)
         for block, value in zip(blocks, joules, strict=True)
@@ -137,7 +137,8 @@ def _joules(
     return math.fsum(joules), _sum([low for low, _ in ends]), _sum([high for _, high in ends])
 
 
-def _statistics_of(statistics: StripStatistics, block: PlannedBlock) -> RowBlocks:
+def rows_of(statistics: StripStatistics, block: PlannedBlock) -> RowBlocks:
+    """Return the statistics of the rows of a block."""
     first, end = np.searchsorted(statistics.bounds, [[block.first_row], [block.last_row + 1]])
     return statistics.blocks(first, end)
 
@@ -170,7 +171,7 @@ def _refuse_excess(
     """Raise unless all blocks in their formats, with x and y, fit in the machine's memory at once."""
     size = 0
     for block in blocks:
-        size += int(target.format_bytes(block.candidate.format, _statistics_of(statistics, block))[0])
+        size += int(target.format_bytes(block.candidate.format, rows_of(statistics, block))[0])
     refuse_beyond_memory("the plan", size, statistics.matrix, target, machine)
 
 

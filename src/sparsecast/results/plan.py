@@ -97,7 +97,7 @@ class Plan(Tabular):
     probe, transferred_from : Probe and Setting, or None
         As in a Prediction.
     as_printed : bool
-        Whether it is the plan that Guo et al. (2014) print.
+        Whether it is the plan that a paper prints.
     energy_j, energy_low_j, energy_high_j : float or None
         Forecast joules of one product, and the sums of the ends as of the time; None where no energy was ever
         measured.
@@ -137,10 +137,6 @@ class Plan(Tabular):
         if self.energy_j is not None:
             what = "" if self.objective == "time" else f", the least {self.objective}"
             sentences.append(f"Energy of one product: {energy(self.energy_j)}{what}.")
-        if self.as_printed:
-            sentences.append(
-                "This is the plan of Guo et al. (2014): the fastest product, with no conversion counted."
-            )
         return [*sentences, self._conversion_sentence()]
 
     def _conversion_sentence(self) -> str:

@@ -14,11 +14,12 @@ from sparsecast.benchmark.journal import read_journal
 from sparsecast.machines.machine import Cache, detect
 from sparsecast.matrices.synthesis import block_matrix, varied_matrix
 from sparsecast.measuring.timing import Effort
-from sparsecast.papers.gahvari_2007.bench_charts import real as real_chart
+from sparsecast.papers.gahvari_2007.bench_charts import real as real_charts
 from sparsecast.papers.gahvari_2007.bench_reports import DOCUMENTS, real_tables
-from sparsecast.papers.gahvari_2007.real_matrices import RealRow, real_matrices, scores_of
+from sparsecast.papers.gahvari_2007.real_matrices import RealMatrices, RealRow, real_matrices
 from sparsecast.papers.gahvari_2007.search_space import UNBLOCKED, Point, Series
 from sparsecast.papers.gahvari_2007.summary import SUITE, ratings
+from sparsecast.reports.charts.chart import svg
 from sparsecast.system.tabular import document
 
 EFFORT = Effort(samples=2, sample_s=1e-5)
@@ -75,10 +76,16 @@ def test_a_stopped_run_goes_on_where_it_stopped(folder, rating, tmp_path):
     }
     assert sizes == {(1, 2), (2, 1), (2, 2)}
     json.dumps(document(DOCUMENTS["bench --real FOLDER"], whole))
-    matrices, scores = real_tables(whole)
-    assert len(matrices.cells()) == 3
-    assert scores.cells()[0] == ("matrices", "3", "3")
-    assert real_chart(whole).spec
+    assert {(score.format, score.twin): score.matrices for score in whole.twins} == {
+        **{("csr", kind): 3 for kind in ("again", "banded", "ours")},
+        **{("bcsr", kind): 1 for kind in ("banded", "ours")},
+    }
+    scores, twins, matrices = real_tables(whole)
+    assert [len(table.cells()) for table in (scores, twins, matrices)] == [2, 5, 3]
+    charts = real_charts(whole)
+    assert set(charts) == {f"figures-{numbers}" for numbers in ("3-to-5", "8-to-10", "11-to-13", "13-to-15")}
+    for chart in charts.values():
+        assert svg(chart).startswith("<svg")
 
 
 def test_scores_compare_the_figures_with_the_speeds_of_each_size(rating):
@@ -86,10 +93,12 @@ def test_scores_compare_the_figures_with_the_speeds_of_each_size(rating):
     highest = rating.figures.blocked_max_mflops
 
     def row(size, csr, tuned):
-        return RealRow("a", 10, 100, size, csr, tuned, "2x2", "1x1", csr, None, csr / 2, None)
+        speeds = csr, None, csr / 2, None, 0.9 * csr, 2 * csr
+        return RealRow("a", 10, 100, size, csr, tuned, "2x2", "1x1", *speeds)
 
     rows = [row("small", figure / 2, highest / 2), row("large", figure / 4, highest / 4)]
-    scores = {score.size: score for score in scores_of(rows, rating)}
+    real = RealMatrices(rating, tuple(rows), {}, 0, False)
+    scores = {score.size: score for score in real.scores}
     assert list(scores) == ["all", "small", "large"]
     assert scores["small"].untuned_error == pytest.approx(1.0)
     assert scores["large"].untuned_error == pytest.approx(3.0)
@@ -99,3 +108,6 @@ def test_scores_compare_the_figures_with_the_speeds_of_each_size(rating):
     assert scores["all"].synthetic_error == pytest.approx(0.5)
     assert scores["all"].synthetic_tuned_error is None
     assert scores["small"].square_share == pytest.approx(figure / highest)
+    # A twin that is faster is as far off as one that is slower; the time of 0.9 of the speed is 11 % longer.
+    errors = {(score.format, score.twin): score.median_error for score in real.twins}
+    assert errors == {("csr", "again"): pytest.approx(1 / 0.9 - 1), ("csr", "banded"): pytest.approx(0.55)}

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
 import pytest
 
 import sparsecast as sc
+from sparsecast.models.clusters.cluster_model import ClusterForecast
 from sparsecast.papers import published
 from sparsecast.papers.hossain_saule.fitted_inputs import fitted_inputs
 from sparsecast.papers.hossain_saule.published_times import of_table, published_times
+from sparsecast.papers.hossain_saule.tables import ranks_table
+from sparsecast.results.cluster import ClusterEvaluation, ClusterRow
 
 
 @pytest.mark.parametrize("table", ("II", "III", "IV", "V", "VI", "VII", "VIII", "IX"))
@@ -61,4 +65,24 @@ def test_hossain_micro_forecasts_what_the_paper_forecast(inputs):
 
 def test_one_bandwidth_for_both_formats_misses_the_forecasts_in_coo(inputs):
     fitted, question = inputs
-    assert distance(fitted.with_one_bandwidth, question, "III") > 0.1
+    one = dict.fromkeys(("csr", "coo"), fitted.bandwidth_bytes_per_s["csr"])
+    assert distance(replace(fitted, bandwidth_bytes_per_s=one), question, "III") > 0.1
+
+
+def test_errors_on_ranks_stand_next_to_those_of_the_paper_in_the_same_algorithm_and_format():
+    time = of_table("II")[0]
+    record = time.record(time.distribution)
+    forecast = ClusterForecast(time.configuration, 1.5 * record.time_s, 0, ())
+    models = ("hossain-micro (as printed)", "hossain-linear", "sparsecast")
+    of_lines = replace(record, suite="hossain")
+    rows = [ClusterRow(model, record, forecast) for model in models]
+    rows.append(ClusterRow("sparsecast", of_lines, replace(forecast, time_s=9 * record.time_s)))
+    table = ranks_table(ClusterEvaluation("here", tuple(rows), {}, {"hossain-svr": "too few"}, 0))
+    paper = {row["model"]: row["paper"] for row in table.rows}
+    assert [row["error"] for row in table.rows] == pytest.approx([0.5] * 3)
+    assert paper == {
+        models[0]: pytest.approx(0.0762, abs=2e-4),
+        models[1]: pytest.approx(0.146, abs=1e-4),
+        models[2]: None,
+    }
+    assert table.below == ("hossain-svr: too few",)

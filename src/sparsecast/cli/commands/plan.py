@@ -35,9 +35,7 @@ def plan(
     ] = None,
     as_printed: Annotated[
         bool,
-        typer.Option(
-            "--as-printed", help="As Guo et al. (2014): the fastest product, no conversion counted."
-        ),
+        typer.Option("--as-printed", help="As the paper of the model prints it, such as --model guo."),
     ] = False,
     objective: options.ObjectiveOption = "time",
     power_model: options.PowerModelOption = None,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,7 +13,6 @@ import numpy as np
 from sparsecast.devices.naming import machine_of
 from sparsecast.errors import InputError, ProfileError, remedy_for
 from sparsecast.machines.machine import PROCESSOR
-from sparsecast.matrices.problem import Problem
 from sparsecast.papers.barreda_2020.label_files import (
     ENERGIES,
     QUANTITIES,
@@ -23,7 +22,7 @@ from sparsecast.papers.barreda_2020.label_files import (
 )
 from sparsecast.papers.barreda_2020.networks.architectures import TIME, Architecture, built
 from sparsecast.papers.barreda_2020.networks.dataset import BlockDataset, joined, labelled_blocks
-from sparsecast.papers.barreda_2020.networks.scores import BlockScore, always_the_mean, score
+from sparsecast.papers.barreda_2020.networks.scores import BlockScore, always_the_mean, matrix_errors, score
 from sparsecast.papers.barreda_2020.networks.training import (
     PAPER_PLAN,
     Progress,
@@ -103,9 +102,9 @@ def label_set(
     machine = machine_of(PROCESSOR)
     parts, frequency_sources, energy_sources = [], set(), set()
     for labels in kept_labels(machine.name, dtype, frequency_ghz):
-        problem = Problem.rebuilt(labels.matrix) if len(labels.of(quantity)[0]) else None
-        if problem is not None:
-            parts.append(labelled_blocks(problem, labels, quantity, machine, most))
+        blocks = labelled_blocks(labels, quantity, machine, most)
+        if blocks is not None:
+            parts.append(blocks)
             frequency_sources.add(labels.frequency_source)
             energy_sources.add(labels.energy_source if quantity in ENERGIES else None)
     if not parts:
@@ -125,11 +124,12 @@ def label_set(
     )
 
 
-def network_path(labels: LabelSet, name: str, split: str) -> Path:
+def network_path(
+    machine: str, quantity: str, dtype: str, frequency_ghz: float | None, name: str, split: str
+) -> Path:
     """Return the file of a network in the data folder; `name` is that of its architecture."""
-    at = "" if labels.frequency_ghz is None else f"-{labels.frequency_ghz:g}GHz"
-    folder = labels_folder(labels.machine) / "networks"
-    return folder / f"{labels.quantity}-{labels.dtype}{at}-{name}-{split}.safetensors"
+    at = "" if frequency_ghz is None else f"-{frequency_ghz:g}GHz"
+    return labels_folder(machine) / "networks" / f"{quantity}-{dtype}{at}-{name}-{split}.safetensors"
 
 
 def train_network(
@@ -139,6 +139,7 @@ def train_network(
     architecture: Architecture = TIME,
     split: str = "groups",
     plan: TrainingPlan = PAPER_PLAN,
+    time: Path | None = None,
     on_epoch: OnEpoch = lambda progress: None,
 ) -> ModelCard:
     """Train a network on labelled blocks and write it with its card.
@@ -156,6 +157,8 @@ def train_network(
         One of SPLITS.
     plan, on_epoch
         As in `train`.
+    time : Path, optional
+        The trained network of the time of the same blocks: joules are compared with its power baseline.
 
     Raises
     ------
@@ -171,7 +174,7 @@ def train_network(
             f"a network that sees ends of rows on labels of {labels.machine} without them: expected one of "
             f"the paper's; choose it"
         )
-    digest = _digest(labels, architecture, split, plan)
+    digest = _digest(labels, architecture, split, plan, time)
     if path.exists():
         _, card = load_network(path)
         if card.digest == digest:
@@ -181,12 +184,12 @@ def train_network(
         raise InputError(f"{len(labels.blocks)} blocks of one group: expected several; label more matrices")
     network, checkpoint = built(architecture), path.with_suffix(f".{digest[:12]}.checkpoint")
     progress = train(network, learned, validation, plan, checkpoint, on_epoch)
-    errors = {
-        "network": score(forecasts(network, test), test),
-        "always the mean": always_the_mean(learned, test),
-    }
+    estimated = forecasts(network, test)
+    errors = {"network": score(estimated, test), "always the mean": always_the_mean(learned, test)}
     if np.isfinite(test.again).all():
         errors["measured again"] = score(test.again, test)
+    if time is not None:
+        errors["power baseline"] = power_baseline(time, learned, test)
     steered = {*learned.matrices.tolist(), *validation.matrices.tolist()}
     card = ModelCard(
         **{field: getattr(labels, field) for field in _OF_LABELS},
@@ -194,6 +197,7 @@ def train_network(
         blocks=len(learned),
         split=split,
         errors={name: asdict(error) for name, error in errors.items()},
+        matrix_errors=matrix_errors(estimated, test),
         trained_at=datetime.now(UTC).isoformat(timespec="seconds"),
         version=VERSION,
         digest=digest,
@@ -210,38 +214,44 @@ def train_network(
 _OF_LABELS = ("quantity", "machine", "dtype", "frequency_ghz", "frequency_source", "energy_source")
 
 
-def cross_validated(
-    labels: LabelSet, architecture: Architecture = TIME, plan: TrainingPlan = PAPER_PLAN, count: int = FOLDS
-) -> Iterator[BlockScore]:
-    """Give the errors on each part of the groups, of a network that was trained on the other parts.
+def cross_validate(labels: LabelSet, path: Path, plan: TrainingPlan, count: int = FOLDS) -> ModelCard:
+    """Train a network as that of a file on the groups but a part, in turn; its card keeps the errors.
 
     As in the paper, the part that is left out steers the training.
     """
-    for learned, validation in labels.blocks.folds(count):
-        network = built(architecture)
-        train(network, learned, validation, plan)
-        yield score(forecasts(network, validation), validation)
+    whole, card = load_network(path)
+    if not card.folds or len(card.folds) != min(count, len(set(labels.blocks.groups))):
+        errors = []
+        for learned, validation in labels.blocks.folds(count):
+            network = built(whole.architecture)
+            train(network, learned, validation, plan)
+            errors.append(score(forecasts(network, validation), validation).block_mean)
+        card = replace(card, folds=tuple(errors))
+        save_network(whole, card, path)
+    return card
 
 
-def power_baseline(time: Path, labels: LabelSet, split: str) -> BlockScore:
+def power_baseline(time: Path, learned: BlockDataset, test: BlockDataset) -> BlockScore:
     """Return the errors of mean power times the time that a network forecasts (section 5.3).
 
     Parameters
     ----------
     time : Path
         Of a trained network of the time of the same blocks.
-    labels : LabelSet
-        Of joules; the mean power is that of what their network learns.
-    split : str
+    learned, test : BlockDataset
+        With joules; the mean power is that of what is learned.
     """
     network, card = load_network(time)
-    learned, _, test = labels.blocks.parts(split)
     power = float(learned.labels.mean()) / card.mean
     return score((power * forecasts(network, test)).astype(np.float32), test)
 
 
-def _digest(labels: LabelSet, architecture: Architecture, split: str, plan: TrainingPlan) -> str:
+def _digest(
+    labels: LabelSet, architecture: Architecture, split: str, plan: TrainingPlan, time: Path | None
+) -> str:
+    """Return a digest of all that a card is made from: labels, inputs, machine, plan, the network of time."""
     blocks, facts = labels.blocks, [getattr(labels, field) for field in _OF_LABELS]
+    facts.append(None if time is None else load_network(time)[1].digest)
     digest = hashlib.sha256(repr((architecture, split, plan, blocks.names, blocks.groups, facts)).encode())
     for array in (blocks.inputs, blocks.conditions, blocks.labels, blocks.again, blocks.matrices):
         digest.update(np.ascontiguousarray(array).tobytes())

@@ -16,14 +16,12 @@ from sparsecast.measuring.energy import MODELLED
 from sparsecast.papers.barreda_2020.label_files import ENERGIES, labelled_frequencies
 from sparsecast.papers.barreda_2020.network_training import (
     LabelSet,
-    cross_validated,
+    cross_validate,
     label_set,
     network_path,
-    power_baseline,
     train_network,
 )
 from sparsecast.papers.barreda_2020.networks.architectures import ENERGY, SEEING_ROWS, TIME, Architecture
-from sparsecast.papers.barreda_2020.networks.scores import BlockScore
 from sparsecast.papers.barreda_2020.networks.search import SearchResult, search
 from sparsecast.papers.barreda_2020.networks.training import PAPER_PLAN, Progress, TrainingPlan
 from sparsecast.papers.barreda_2020.networks.weights import ModelCard
@@ -83,17 +81,12 @@ class TrainedNetwork:
     ----------
     path : Path
     card : ModelCard
-    baseline : BlockScore or None
-        Of mean power times forecast time, for joules.
     found : SearchResult or None
-    folds : tuple of BlockScore
     """
 
     path: Path
     card: ModelCard
-    baseline: BlockScore | None = None
     found: SearchResult | None = None
-    folds: tuple[BlockScore, ...] = ()
 
     @property
     def modelled(self) -> str:
@@ -127,17 +120,19 @@ class TrainingRun:
                     f"{network.found.architecture}, {network.found.plan.optimizer} from "
                     f"{network.found.plan.rate:g}, batches of {network.found.plan.batch}."
                 )
-            if network.folds:
-                errors = ", ".join(f"{part.block_mean:.1%}" for part in network.folds)
-                mean = fmean(part.block_mean for part in network.folds)
+            if folds := network.card.folds:
+                errors = ", ".join(map(percent, folds))
+                mean = percent(fmean(folds))
                 sentences.append(
-                    f"Cross-validation of {network.card.quantity}: {errors} a block; mean {mean:.1%}."
+                    f"Cross-validation of {network.card.quantity}: {errors} a block; mean {mean}."
                 )
         return sentences
 
 
-def training_run(request: TrainingRequest, on_part: OnPart = lambda what, done, most: None) -> TrainingRun:
-    """Train networks, those of time first; what was trained so before is taken over.
+def trained(
+    request: TrainingRequest, on_part: OnPart = lambda what, done, most: None
+) -> Iterator[TrainedNetwork]:
+    """Give networks as they are trained, those of time first; what was trained so before is taken over.
 
     Raises
     ------
@@ -146,11 +141,11 @@ def training_run(request: TrainingRequest, on_part: OnPart = lambda what, done, 
     """
     if request.network not in ARCHITECTURES:
         raise InputError(f"network '{request.network}': expected paper or ours; name one")
-    run = TrainingRun()
     times: dict[float | None, Path] = {}
     for labels in _label_sets(request):
         architecture, plan = _architecture(request, labels), replace(request.plan, epochs=request.epochs)
-        path = network_path(labels, request.network, request.split)
+        of_labels = labels.machine, labels.quantity, labels.dtype, labels.frequency_ghz
+        path = network_path(*of_labels, request.network, request.split)
         ensure_writable(path.parent)
         at = "" if labels.frequency_ghz is None else f" at {labels.frequency_ghz:g} GHz"
         what = f"{labels.quantity}{at}"
@@ -165,15 +160,13 @@ def training_run(request: TrainingRequest, on_part: OnPart = lambda what, done, 
             architecture=architecture,
             split=request.split,
             plan=plan,
+            time=times.get(labels.frequency_ghz) if labels.quantity in ENERGIES else None,
             on_epoch=partial(_on_epoch, on_part, what, request.epochs),
         )
         times |= {labels.frequency_ghz: path} if labels.quantity == "time" else {}
-        baseline = None
-        if labels.quantity in ENERGIES and labels.frequency_ghz in times:
-            baseline = power_baseline(times[labels.frequency_ghz], labels, request.split)
-        folds = tuple(cross_validated(labels, architecture, plan, request.folds)) if request.folds else ()
-        run.networks.append(TrainedNetwork(path, card, baseline, found, folds))
-    return run
+        if request.folds:
+            card = cross_validate(labels, path, plan, request.folds)
+        yield TrainedNetwork(path, card, found)
 
 
 def _on_epoch(on_part: OnPart, what: str, most: int, progress: Progress) -> None:
@@ -233,14 +226,9 @@ NETWORK: Columns = (
     _error("network", "matrix_worst", "worst"),
     _error("always the mean", "block_mean", "always the mean"),
     _error("measured again", "block_mean", "measured again"),
-    Column(
-        "power_baseline_block_mean",
-        "power x time",
-        lambda network: network.baseline.block_mean if network.baseline else None,
-        percent,
-    ),
+    _error("power baseline", "block_mean", "power x time"),
     Column("modelled", "modelled", lambda network: network.modelled or None),
-    Column("cross_validation_block_mean", value=lambda network: [part.block_mean for part in network.folds]),
+    Column("cross_validation_block_mean", "", "card.folds"),
     *within("card", keys("energy_source", "frequency_source", "blocks", "matrices", "split", "machine")),
     Column("file", value=lambda network: str(network.path)),
 )

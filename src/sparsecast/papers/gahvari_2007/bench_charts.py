@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sparsecast.machines.machine import Machine
-from sparsecast.papers.gahvari_2007.real_matrices import RealMatrices
+from sparsecast.papers.gahvari_2007.real_matrices import RealMatrices, RealRow
 from sparsecast.papers.gahvari_2007.search_space import (
     NNZ_PER_ROW,
     SIZES,
@@ -19,7 +20,7 @@ from sparsecast.papers.gahvari_2007.search_space import (
 )
 from sparsecast.papers.gahvari_2007.summary import Rating, speeds_of
 from sparsecast.records import VALUE_BYTES
-from sparsecast.reports.charts.chart import COLOURS, HEIGHT, Chart, Spec, axis, beside, look, tooltip
+from sparsecast.reports.charts.chart import COLOURS, GREY, HEIGHT, Chart, Spec, axis, beside, look, tooltip
 
 #: The figures of a Summary that are lines, with their words and the dashes of their lines.
 _LINES = (
@@ -29,10 +30,16 @@ _LINES = (
     ("blocked_median_mflops", "blocked median", [1, 0]),
 )
 
+_SYMMETRIC_LINES = (
+    ("symmetric_max_mflops", "symmetric maximum", [1, 3]),
+    ("symmetric_median_mflops", "symmetric median", [6, 4]),
+)
+
 #: Pixels of a map, and of a block size.
 _WIDTH, _STEP = 320, 20
 
 Speeds = Mapping[Series, Mapping[Point, float]]
+Row = dict[str, Any]
 
 
 def bench(rating: Rating) -> Chart:
@@ -77,24 +84,34 @@ def _speed_map(series: Series, speeds: Mapping[Point, float], rating: Rating, do
     }
     y = axis("nnz_per_row", "non-zeros per row")
     y["scale"] = {"domain": [NNZ_PER_ROW[0] - 1, NNZ_PER_ROW[-1] + 2], "nice": False}
-    borders, names = _sizes(ends, rating)
+    lengths = np.linspace(NNZ_PER_ROW[0] - 1, NNZ_PER_ROW[-1] + 2, 30)
+    what = "no blocks, CSR" if series == UNBLOCKED else f"blocks of {series.name}, BCSR: the fastest size"
+    return _map(what, rows, (x, y), _sizes(ends, lengths, rating), domain)
+
+
+def _map(
+    caption: str,
+    rows: list[Row],
+    axes: tuple[Spec, Spec],
+    sizes: tuple[list[Row], list[Row]],
+    domain: list[float],
+) -> Chart:
+    """Return speeds as colours over dimension and density, with the lines between the sizes."""
+    x, y = axes
+    borders, names = sizes
+    texts = {"matrix": "matrix"} if rows and "matrix" in rows[0] else {}
+    shown = tooltip(texts, dimension="dimension", nnz_per_row="non-zeros per row", mflops="MFLOP/s")
+    color = {
+        "field": "mflops",
+        "type": "quantitative",
+        "title": "MFLOP/s",
+        "scale": {"scheme": "cividis", "domain": domain},
+    }
     layers: list[Spec] = [
         {
             "data": {"values": rows},
             "mark": {"type": "point", "filled": True, "size": 60, "opacity": 1},
-            "encoding": {
-                "x": x,
-                "y": y,
-                "color": {
-                    "field": "mflops",
-                    "type": "quantitative",
-                    "title": "MFLOP/s",
-                    "scale": {"scheme": "cividis", "domain": domain},
-                },
-                "tooltip": tooltip(
-                    {"dimension": "dimension", "nnz_per_row": "non-zeros per row"}, mflops="MFLOP/s"
-                ),
-            },
+            "encoding": {"x": x, "y": y, "color": color, "tooltip": shown},
         },
         {
             "data": {"values": borders},
@@ -107,25 +124,23 @@ def _speed_map(series: Series, speeds: Mapping[Point, float], rating: Rating, do
             "encoding": {"x": x, "y": {"value": 6}, "text": {"field": "size"}},
         },
     ]
-    what = "no blocks, CSR" if series == UNBLOCKED else f"blocks of {series.name}, BCSR: the fastest size"
-    return Chart("speed-map", what, {"layer": layers, "width": _WIDTH, "height": HEIGHT})
+    return Chart("speed-map", caption, {"layer": layers, "width": _WIDTH, "height": HEIGHT})
 
 
-def _sizes(ends: list[float], rating: Rating) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def _sizes(ends: list[float], lengths: NDArray[np.float64], rating: Rating) -> tuple[list[Row], list[Row]]:
     """Return the lines at which problems become medium and large, and the names of what lies between them."""
     if not rating.cache_bytes:
         return [], []
-    lengths = np.linspace(NNZ_PER_ROW[0] - 1, NNZ_PER_ROW[-1] + 2, 30)
     value_bytes = VALUE_BYTES[rating.dtype]
     small_until = rating.cache_bytes / np.array([problem_bytes(1, k, value_bytes) for k in lengths])
     medium_until = np.full(len(lengths), rating.cache_bytes / value_bytes)
     borders, names = [], []
     begin, most = ends
     for size, border in (("small", small_until), ("medium", medium_until), ("large", None)):
-        end = most if border is None else min(most, float(border[-1]))
+        end = most if border is None else min(most, float(np.median(border)))
         if begin < end:
             names.append({"size": size, "dimension": float(np.sqrt(begin * end))})
-        if border is not None and ends[0] < border[-1] < most:
+        if border is not None and ends[0] < border.max() and border.min() < most:
             borders += [
                 {"border": size, "dimension": float(dimension), "nnz_per_row": float(length)}
                 for dimension, length in zip(border, lengths, strict=True)
@@ -167,18 +182,18 @@ def _block_sizes(speeds: Speeds, rating: Rating) -> Chart:
     ]
     mark = {"type": "point", "filled": True, "size": 50}
     layers.append({"mark": mark, "encoding": {**color, "y": y, "shape": kinds["shape"]}})
-    layers.append(_figure_lines(rating, y))
+    layers.append(_figure_lines(rating, y, _LINES))
     caption = "Mark: median; bar: quartiles; line: least to most."
     width = max(_WIDTH, _STEP * len(rows))
     spec = {"data": {"values": rows}, "layer": layers, "width": width, "height": HEIGHT}
     return Chart("block-sizes", caption, spec)
 
 
-def _figure_lines(rating: Rating, y: Spec) -> Spec:
-    """Return the layer with the figures of the machine as lines."""
+def _figure_lines(rating: Rating, y: Spec, drawn: Sequence[tuple[str, str, list[int]]]) -> Spec:
+    """Return the layer with some figures of the machine as lines."""
     lines = [
         {"line": f"{words}: {value:,.0f}", "mflops": value, "dash": dash}
-        for name, words, dash in _LINES
+        for name, words, dash in drawn
         if (value := getattr(rating.figures, name)) is not None
     ]
     dashes = {
@@ -194,75 +209,93 @@ def _figure_lines(rating: Rating, y: Spec) -> Spec:
     }
 
 
-def real(measured: RealMatrices) -> Chart:
-    """Return Figures 11 to 13 of Gahvari et al. (2007), a chart for each size, and beside them 3 to 5."""
-    rows = [
+#: What is shown of a real matrix, by the attribute of its row.
+_TUNED = {"untuned_mflops": "CSR", "tuned_mflops": "tuned"}
+_SYMMETRIC = {"tuned_mflops": "tuned", "symmetric_mflops": "one triangle"}
+_TWIN = {"again_mflops": "real, CSR", "banded_mflops": "synthetic, CSR"}
+_SQUARE_TWIN = {"square_mflops": "real, blocks", "banded_square_mflops": "synthetic, blocks"}
+
+
+def real(measured: RealMatrices) -> dict[str, Chart]:
+    """Return the charts of real matrices in Gahvari et al. (2007), by the number of the figure."""
+    sizes = {size: [row for row in measured.rows if row.size == size] for size in (*SIZES, None)}
+    speeds = [
+        _real_speeds(f"{size or 'unknown'} size", _points_of(rows, _TUNED), measured.rating, _LINES)
+        for size, rows in sizes.items()
+        if rows
+    ]
+    charts = {"figures-3-to-5": beside("maps", *([_real_map(kind, measured)] for kind in _TUNED))}
+    twins = [
+        _real_speeds(caption, points)
+        for caption, shown in (("untuned", _TWIN), ("tuned: square blocks", _SQUARE_TWIN))
+        if (points := _points_of(measured.rows, shown))
+    ]
+    if twins:
+        charts["figures-8-to-10"] = beside("twins", *([chart] for chart in twins))
+    charts["figures-11-to-13"] = beside("speeds", *([chart] for chart in speeds))
+    if points := _points_of(measured.rows, _SYMMETRIC):
+        symmetric = _real_speeds(
+            "symmetric matrices", points, measured.rating, (*_LINES[2:], *_SYMMETRIC_LINES)
+        )
+        charts["figures-13-to-15"] = symmetric
+    return charts
+
+
+def _points_of(rows: Sequence[RealRow], kinds: Mapping[str, str]) -> list[Row]:
+    """Return a point for each kind of each matrix that has the last of them."""
+    *_, last = kinds
+    return [
         {
             "matrix": row.matrix,
-            "size": row.size or "unknown size",
-            "rows": row.rows,
+            "dimension": row.rows,
             "nnz": row.nnz,
             "nnz_per_row": row.nnz_per_row,
-            "kind": kind,
-            "mflops": speed,
+            "kind": kinds[name],
+            "mflops": getattr(row, name),
         }
-        for row in measured.rows
-        for kind, speed in zip(
-            _KINDS,
-            (row.untuned_mflops, row.tuned_mflops, row.synthetic_mflops, row.symmetric_mflops),
-            strict=True,
-        )
-        if speed is not None
+        for row in rows
+        if getattr(row, last) is not None
+        for name in kinds
     ]
-    sizes = [size for size in (*SIZES, "unknown size") if size in {row["size"] for row in rows}]
-    speeds = [_real_speeds(size, [row for row in rows if row["size"] == size], measured) for size in sizes]
-    top = max(row.tuned_mflops for row in measured.rows)
-    maps = [_real_map(kind, [row for row in rows if row["kind"] == kind], top) for kind in _KINDS[:2]]
-    return beside("real", speeds, maps)
 
 
-#: Speeds of a real matrix, of the synthetic one of its dimension and density, and of one triangle.
-_KINDS = ("CSR", "tuned", "synthetic", "one triangle")
-
-_REAL_TEXTS = {"matrix": "matrix", "kind": "format"}
-
-
-def _real_speeds(size: str, rows: list[dict[str, Any]], measured: RealMatrices) -> Chart:
+def _real_speeds(
+    caption: str,
+    rows: list[Row],
+    rating: Rating | None = None,
+    drawn: Sequence[tuple[str, str, list[int]]] = (),
+) -> Chart:
+    """Return speeds over non-zeros, those of a matrix joined by a line, and some figures as lines."""
     ends = [min(row["nnz"] for row in rows) / 1.5, max(row["nnz"] for row in rows) * 1.5]
-    y = axis("mflops", "MFLOP/s")
+    x, y = axis("nnz", "non-zeros", ends, is_log=True), axis("mflops", "MFLOP/s")
+    joined = {"x": x, "y": y, "detail": {"field": "matrix"}}
     points = {
-        "data": {"values": rows},
-        "mark": {"type": "point", "filled": True, "size": 50, "opacity": 1},
-        "encoding": {
-            "x": axis("nnz", "non-zeros", ends, is_log=True),
-            "y": y,
-            **look("kind", list(_KINDS)),
-            "tooltip": tooltip(_REAL_TEXTS, nnz="non-zeros", mflops="MFLOP/s"),
-        },
+        "x": x,
+        "y": y,
+        **look("kind", [row["kind"] for row in rows]),
+        "tooltip": tooltip({"matrix": "matrix", "kind": "format"}, nnz="non-zeros", mflops="MFLOP/s"),
     }
-    layers = [points, _figure_lines(measured.rating, y)]
-    return Chart(f"real-{size}", f"{size} matrices", {"layer": layers, "width": _WIDTH, "height": HEIGHT})
+    layers: list[Spec] = [
+        {"mark": {"type": "line", "color": GREY, "strokeWidth": 1}, "encoding": joined},
+        {"mark": {"type": "point", "filled": True, "opacity": 1}, "encoding": points},
+    ]
+    if rating is not None:
+        layers.append(_figure_lines(rating, y, drawn))
+    spec = {"data": {"values": rows}, "layer": layers, "width": _WIDTH, "height": HEIGHT}
+    return Chart("real", caption, spec)
 
 
-def _real_map(kind: str, rows: list[dict[str, Any]], top: float) -> Chart:
-    dimensions, lengths = ([row[key] for row in rows] for key in ("rows", "nnz_per_row"))
-    spec = {
-        "data": {"values": rows},
-        "mark": {"type": "point", "filled": True, "size": 60, "opacity": 1},
-        "encoding": {
-            "x": axis("rows", "rows", [min(dimensions) / 1.5, max(dimensions) * 1.5], is_log=True),
-            "y": axis(
-                "nnz_per_row", "non-zeros per row", [min(lengths) / 1.5, max(lengths) * 1.5], is_log=True
-            ),
-            "color": {
-                "field": "mflops",
-                "type": "quantitative",
-                "title": "MFLOP/s",
-                "scale": {"scheme": "cividis", "domain": [0, top]},
-            },
-            "tooltip": tooltip(_REAL_TEXTS, rows="rows", nnz_per_row="non-zeros per row", mflops="MFLOP/s"),
-        },
-        "width": _WIDTH,
-        "height": HEIGHT,
-    }
-    return Chart(f"real-{kind}", f"real matrices, {kind}", spec)
+def _real_map(kind: str, measured: RealMatrices) -> Chart:
+    rows = _points_of(measured.rows, {kind: _TUNED[kind]})
+    dimensions, lengths = ([row[key] for row in rows] for key in ("dimension", "nnz_per_row"))
+    ends = [min(dimensions) / 1.5, max(dimensions) * 1.5]
+    heights = [min(lengths) / 1.5, max(lengths) * 1.5]
+    axes = (
+        axis("dimension", "rows", ends, is_log=True),
+        axis("nnz_per_row", "non-zeros per row", heights, is_log=True),
+    )
+    for encoding, domain in zip(axes, (ends, heights), strict=True):
+        encoding["scale"]["domain"] = domain
+    top = max(row.tuned_mflops for row in measured.rows)
+    sizes = _sizes(ends, np.geomspace(heights[0], heights[1], 30), measured.rating)
+    return _map(f"real matrices, {_TUNED[kind]}", rows, axes, sizes, [0, top])

@@ -1,59 +1,38 @@
-"""The five-minute benchmark, comparisons of two results, and twins: their columns and tables."""
+"""The five-minute benchmark, comparisons of two results, and real matrices: their columns and tables."""
 
 from __future__ import annotations
 
 import dataclasses
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from importlib import metadata
 
 from sparsecast.papers.gahvari_2007.comparison import Comparison
 from sparsecast.papers.gahvari_2007.real_matrices import RealMatrices
 from sparsecast.papers.gahvari_2007.search_space import SIZES, Point, size_class
 from sparsecast.papers.gahvari_2007.summary import FIGURES, BenchResult, Rating
-from sparsecast.papers.gahvari_2007.twin_comparison import TWINS, Twins
 from sparsecast.records import VALUE_BYTES
-from sparsecast.results.columns import CANDIDATE, within
+from sparsecast.results.columns import within
 from sparsecast.results.machines import machine_document
 from sparsecast.system.tabular import Column, Columns, Document, Table, keys, lines_of
 from sparsecast.system.texts import percent
 from sparsecast.system.version import VERSION
 
-#: How the kinds of twins are called, in the order of TWINS.
-_TWIN_HEADINGS = dict(zip(TWINS, ("measured again", "paper's twin", "our twin"), strict=True))
+#: How the kinds of twins are called; the matrix itself, measured again, tells the noise.
+_TWIN_HEADINGS = {"again": "measured again", "banded": "paper's twin", "ours": "our twin"}
 
 
-def bench_table(result: BenchResult) -> Table:
-    """Return the figures of every target, and below them the phases."""
+def bench_tables(result: BenchResult) -> list[Table]:
+    """Return the figures of every target and how they came about, and below them the phases."""
     phases = ", ".join(f"{phase} {seconds:.0f} s" for phase, seconds in result.phases.items())
     used = f"{result.used_s:.0f} of {result.budget_s:g} s used: {phases}"
-    return figures_table(f"MFLOP/s of {result.machine.name}", result.ratings, used)
+    return rating_tables(f"MFLOP/s of {result.machine.name}", result.ratings, used)
 
 
-def figures_table(title: str, ratings: Sequence[Rating], *below: str) -> Table:
-    """Return the figures of some targets, each with its error."""
-    lines = [
-        (_figure(name), *(_with_error(getattr(r.figures, name), r.errors[name]) for r in ratings))
-        for name in FIGURES
-    ]
-    lines += [
-        (
-            f"{_figure(name)}, as printed",
-            *(_with_error(getattr(r.figures_as_printed, name), None) for r in ratings),
-        )
-        for name in FIGURES
-        if "median" in name
-    ]
-    lines += [
-        ("noise", *(percent(rating.noise) for rating in ratings)),
-        ("share of the bandwidth", *(percent(rating.bandwidth_share) for rating in ratings)),
-        ("largest dimension", *(f"{rating.largest_dimension:,}" for rating in ratings)),
-        ("small, medium, large", *(_sizes(rating) for rating in ratings)),
-        ("refilled", *(f"{rating.refilled:,}" for rating in ratings)),
-    ]
-    headings = "figure", *(rating.setting for rating in ratings)
-    columns = tuple(Column("", heading, _place(place)) for place, heading in enumerate(headings))
-    return Table(title, columns, lines, below)
+def rating_tables(title: str, ratings: Sequence[Rating], *below: str) -> list[Table]:
+    """Return the figures of some targets, each with its error, and what they rest on."""
+    return [Table(title, _FIGURES, ratings), Table("What was measured", _MEASURED, ratings, below)]
 
 
 def sentence_of(ratings: Sequence[Rating]) -> str:
@@ -61,7 +40,7 @@ def sentence_of(ratings: Sequence[Rating]) -> str:
     if not ratings or ratings[0].figures.blocked_median_mflops is None:
         return "No blocked median: too little was measured."
     rating = ratings[0]
-    value = _with_error(rating.figures.blocked_median_mflops, rating.errors["blocked_median_mflops"])
+    value = _with_error(rating, "blocked_median_mflops")
     return f"Blocked median, the one number: {value} MFLOP/s ({rating.setting})."
 
 
@@ -88,35 +67,20 @@ def comparison_table(comparison: Comparison) -> Table:
     return Table("MFLOP/s", columns, list(comparison.figures.items()), tuple(below))
 
 
-def twins_tables(twins: Twins) -> list[Table]:
-    """Return for each matrix how much longer its twins take, and how far off they are in all."""
-    below = lines_of(twins.refused)
-    return [
-        Table("Synthetic twins against real matrices", _TWIN_ROW, twins.rows, below),
-        Table("Errors of the twins: median and 90th percentile", _TWIN_SCORE, twins.scores),
-    ]
-
-
 def real_tables(real: RealMatrices) -> list[Table]:
-    """Return the matrices, and below them how the figures forecast those of each size."""
-    below = []
+    """Return how the figures forecast real matrices of each size, how near twins are, and all matrices."""
+    below = [_figures_line(real.rating)]
     if sizes := [size for size in SIZES if size not in {row.size for row in real.rows}]:
         cache = f"the last cache holds {real.rating.cache_bytes / 1e6:,.0f} MB"
         below.append(f"no {' or '.join(sizes)} one among the {len(real.rows)} matrices measured: {cache}")
     if real.missing:
-        below.append(f"no time for {real.missing:,} matrices: run again to go on")
-    lines = [
-        (column.heading, *(_cell(column, score) for score in real.scores))
-        for column in _REAL_SCORE
-        if column.key != "size"
-    ]
-    headings = "", *(score.size for score in real.scores)
-    columns = tuple(Column("", heading or "MFLOP/s", _place(place)) for place, heading in enumerate(headings))
-    title = f"The figures against real matrices, {real.rating.setting} (Figures 11 to 13)"
-    matrices = "MFLOP/s of real matrices (Figures 3 to 5, 8 to 10)"
+        below.append(f"no time for all of {real.missing:,} matrices: run again to go on")
+    matrices = "MFLOP/s of real matrices (Figures 3 to 5, 8 to 15)"
+    title = f"The figures against real matrices, {real.rating.setting}, MFLOP/s (Figures 11 to 13)"
     return [
+        Table(title, _REAL_SCORE, real.scores, tuple(below)),
+        Table("Differences of synthetic twins in time (Figures 8 to 10)", _TWIN_SCORE, real.twins),
         Table(matrices, _REAL_ROW, real.rows, lines_of(real.refused)),
-        Table(title, columns, lines, (_figures_line(real.rating), *below)),
     ]
 
 
@@ -136,22 +100,24 @@ def versions() -> dict[str, str]:
     return {"sparsecast": VERSION, "python": platform.python_version(), **packages, "compiler": compiler}
 
 
-def _place(place: int) -> Callable[[tuple[str, ...]], str]:
-    return lambda line: line[place]
-
-
 def _figure(name: str) -> str:
     return name.removesuffix("_mflops").replace("_", " ")
 
 
-def _sizes(rating: Rating) -> str:
-    return ", ".join(f"{count:,}" for count in rating.sizes.values()) or f"{len(rating.records):,}, unknown"
-
-
-def _with_error(value: float | None, error: float | None) -> str:
+def _with_error(rating: Rating, name: str) -> str | None:
+    """Return a figure with its relative error, where that is known."""
+    value, error = getattr(rating.figures, name), rating.errors[name]
     if value is None:
-        return "-"
-    return f"{value:,.0f} ± {100 * error:.1f} %" if error is not None else f"{value:,.0f}"
+        return None
+    return _mflops(value) if error is None else f"{_mflops(value)} ± {percent(error)}"
+
+
+def _mflops(value: float) -> str:
+    return f"{value:,.0f}"
+
+
+def _of_size(rating: Rating, size: str) -> int | None:
+    return rating.sizes.get(size)
 
 
 def _points(rating: Rating) -> list[Document]:
@@ -179,6 +145,27 @@ def _points(rating: Rating) -> list[Document]:
     return documents
 
 
+_FIGURES: Columns = (
+    Column("target", "target", "setting"),
+    *within("figures", keys(*FIGURES)),
+    *keys("errors"),
+    *(Column("", _figure(name), partial(_with_error, name=name)) for name in FIGURES),
+)
+
+_MEASURED: Columns = (
+    Column("target", "target", "setting"),
+    *(
+        Column(f"{name}_as_printed", f"{_figure(name)}, as printed", f"figures_as_printed.{name}", _mflops)
+        for name in FIGURES
+        if "median" in name
+    ),
+    Column("noise", "noise", text=percent),
+    Column("bandwidth_share", "share of the bandwidth", text=percent),
+    Column("largest_dimension", "largest dimension"),
+    *(Column(size, size, partial(_of_size, size=size)) for size in SIZES),
+    Column("refilled", "refilled"),
+)
+
 _RATING: Columns = (
     *keys("device", "dtype", "threads"),
     Column("figures", columns=keys(*FIGURES)),
@@ -190,44 +177,6 @@ _RATING: Columns = (
     *keys("errors", "noise", "bandwidth_share", "largest_dimension", "sizes", "refilled"),
     Column("points", value=_points),
 )
-
-_TWIN_ROW: Columns = (
-    Column("matrix", "matrix"),
-    Column("nnz"),
-    *within("candidate", CANDIDATE),
-    Column("", "threads", "candidate.threads"),
-    Column("block", "block", text=lambda side: f"{side} x {side}" if side > 1 else "-"),
-    Column("time_s", "one product"),
-    *(
-        Column(kind, heading, text=lambda ratio: f"{100 * (ratio - 1):+.1f} %")
-        for kind, heading in _TWIN_HEADINGS.items()
-    ),
-)
-
-_TWIN_SCORE: Columns = (
-    Column("format", "format", text=str.upper),
-    Column("threads", "threads"),
-    Column("matrices", "matrices"),
-    *(
-        Column(
-            kind,
-            heading,
-            text=lambda errors: f"{percent(errors.median_error)}, {percent(errors.p90_error)}",
-            columns=keys("median_error", "p90_error"),
-        )
-        for kind, heading in _TWIN_HEADINGS.items()
-    ),
-)
-
-
-def _cell(column: Column, row: object) -> str:
-    value = column.of(row)
-    return "-" if value is None else column.text(value) if column.text else f"{value:,}"
-
-
-def _mflops(value: float) -> str:
-    return f"{value:,.0f}"
-
 
 _REAL_ROW: Columns = (
     Column("matrix", "matrix"),
@@ -243,6 +192,15 @@ _REAL_ROW: Columns = (
     Column("square", "by bytes"),
     Column("square_mflops", "its speed", text=_mflops),
     Column("symmetric_mflops", "symmetric", text=_mflops),
+    *keys("again_mflops", "banded_mflops", "ours_mflops", "banded_square_mflops", "ours_square_mflops"),
+)
+
+_TWIN_SCORE: Columns = (
+    Column("format", "format", text=str.upper),
+    Column("twin", "twin", text=_TWIN_HEADINGS.__getitem__),
+    Column("matrices", "matrices"),
+    Column("median_error", "median", text=percent),
+    Column("p90_error", "90th percentile", text=percent),
 )
 
 _REAL_SCORE: Columns = (
@@ -298,11 +256,7 @@ DOCUMENTS: dict[str, Columns] = {
         Column("threads", value="rating.threads"),
         Column("rows", columns=_REAL_ROW),
         Column("scores", columns=_REAL_SCORE),
+        Column("twins", columns=_TWIN_SCORE),
         *keys("refused", "missing", "interrupted"),
-    ),
-    "bench --twins FOLDER": (
-        Column("rows", columns=_TWIN_ROW),
-        Column("scores", columns=_TWIN_SCORE),
-        *keys("refused", "interrupted"),
     ),
 }

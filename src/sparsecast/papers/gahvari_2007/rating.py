@@ -1,15 +1,13 @@
-"""The five-minute benchmark of Gahvari et al. (2007) on this machine, and twins of real matrices."""
+"""The five-minute benchmark of Gahvari et al. (2007) on this machine, and real matrices next to it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from time import perf_counter
 
-from sparsecast.api.calibrating import calibration, thread_counts
+from sparsecast.api.calibrating import calibration
 from sparsecast.benchmark.run import Progress, no_progress
-from sparsecast.devices import DEVICES
-from sparsecast.devices.naming import parse_device
 from sparsecast.errors import InputError
 from sparsecast.machines import storage
 from sparsecast.machines.machine import Machine
@@ -18,7 +16,6 @@ from sparsecast.papers.gahvari_2007.real_matrices import RealMatrices, real_matr
 from sparsecast.papers.gahvari_2007.search_space import all_series
 from sparsecast.papers.gahvari_2007.suites.gahvari import Gahvari
 from sparsecast.papers.gahvari_2007.summary import BenchResult, Rating, notes, ratings
-from sparsecast.papers.gahvari_2007.twin_comparison import Twins, twins_of
 
 
 def bench(
@@ -59,37 +56,6 @@ def bench(
     )
 
 
-def twins(
-    paths: Sequence[str | Path],
-    *,
-    threads: int | None = None,
-    dtype: str | None = None,
-    device: str = "cpu",
-    on_matrix: Callable[[], None] = lambda: None,
-) -> Twins:
-    """Measure matrices and their synthetic twins in turn, on the processor.
-
-    Parameters
-    ----------
-    paths : sequence of path-like
-        Matrix files; those that cannot be read are left out, with the reason.
-    threads, dtype, device
-        As in `calibrate`; by default each matrix' own type, on a device that computes on the host.
-    on_matrix : callable
-        Called after each matrix.
-
-    Raises
-    ------
-    InputError
-        If the threads, dtype or device cannot be.
-    """
-    computing = DEVICES.get(parse_device(device)[0])
-    if not computing.shares_host:
-        raise InputError(f"device '{device}' with twins: expected cpu, where they are compared; name that")
-    machine = computing.describe()
-    return twins_of(paths, thread_counts(machine, threads), machine, dtype, on_matrix)
-
-
 def rated(profile: Profile, dtype: str | None = None, threads: int | None = None) -> Rating:
     """Return the figures of a type of values and a number of threads, by default the first of a profile.
 
@@ -116,9 +82,10 @@ def real(
     budget_s: float = 300.0,
     on_progress: Progress = no_progress,
 ) -> RealMatrices:
-    """Measure real matrices as the figures of this machine were, and compare both.
+    """Measure real matrices and their twins as the figures of this machine were, and compare all.
 
-    What was measured before is taken over. After the budget no further height of blocks is measured.
+    What was measured before is taken over. After the budget no further height of blocks and no twin is
+    measured.
 
     Parameters
     ----------

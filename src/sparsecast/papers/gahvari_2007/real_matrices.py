@@ -1,14 +1,14 @@
-"""Real matrices next to the figures of the benchmark (Gahvari et al. 2007, Figures 3 to 5 and 8 to 13).
+"""Real matrices next to the figures of the benchmark and to twins (Gahvari et al. 2007, Figures 3 to 15).
 
-Each matrix is measured in CSR, in BCSR of all block sizes, and where it is symmetric as one triangle. The
-paper chooses the block size by OSKI's measured table; here every size is measured.
+Each matrix is measured in CSR, in BCSR of all block sizes, and where it is symmetric as one triangle; then
+its twins. The paper chooses the block size by OSKI's measured table; here every size is measured.
 """
 
 from __future__ import annotations
 
 import os
 import statistics
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -20,21 +20,26 @@ from sparsecast.benchmark.journal import Measurements, journal, read_journal
 from sparsecast.benchmark.measurement import measure_candidates
 from sparsecast.devices import DEVICES
 from sparsecast.devices.target import Target
-from sparsecast.errors import InputError
+from sparsecast.errors import InputError, PaddingError
 from sparsecast.features.row_blocks import RowBlocks
-from sparsecast.formats.bcsr import BLOCK_SIDES
+from sparsecast.features.structure import Structure
+from sparsecast.formats.bcsr import BCSR, BLOCK_SIDES, best_block
 from sparsecast.machines import storage
 from sparsecast.machines.profile import MatrixEntry
-from sparsecast.matrices.problem import Problem
+from sparsecast.matrices.problem import TWIN_PREFIX, Problem
 from sparsecast.matrices.reading import matrix_name
 from sparsecast.measuring.timing import Effort
 from sparsecast.papers.gahvari_2007.search_space import NNZ_PER_ROW, SIZES, UNBLOCKED, Series, size_class
 from sparsecast.papers.gahvari_2007.summary import Rating, refilled
-from sparsecast.papers.gahvari_2007.twin_comparison import square_block
 from sparsecast.records import VALUE_BYTES, Candidate, Parameters, Record
 
 #: Suite of the Records.
 REAL_SUITE = "gahvari real"
+
+#: Kinds of twins, as in matrices/problem.py: the paper's, and ours.
+TWINS = ("banded", "ours")
+
+_INDEX_BYTES = 4
 
 #: What a Candidate takes: a matrix has 42 of them.
 REAL_EFFORT = Effort(10, 0.0005, 0.05, 0.02)
@@ -57,8 +62,14 @@ class RealRow:
     symmetric_mflops : float or None
         As one triangle.
     synthetic_mflops, synthetic_tuned_mflops : float or None
-        Of the synthetic matrices of the same block size, interpolated to its dimension, and at the nearest
+        Of the benchmark's matrices of the same block size, interpolated to its dimension, and at the nearest
         number of non-zeros a row.
+    again_mflops : float
+        In CSR, measured just before the twins: how far it is from `untuned_mflops` is the noise.
+    banded_mflops, ours_mflops : float or None
+        Of the paper's twin and of ours in CSR.
+    banded_square_mflops, ours_square_mflops : float or None
+        Of the twins in the blocks of `square`.
     """
 
     matrix: str
@@ -73,6 +84,11 @@ class RealRow:
     symmetric_mflops: float | None
     synthetic_mflops: float | None
     synthetic_tuned_mflops: float | None
+    again_mflops: float
+    banded_mflops: float | None = None
+    ours_mflops: float | None = None
+    banded_square_mflops: float | None = None
+    ours_square_mflops: float | None = None
 
     @property
     def nnz_per_row(self) -> float:
@@ -112,18 +128,45 @@ class RealScore:
 
 
 @dataclass(frozen=True, slots=True)
+class TwinScore:
+    """How near a kind of twin is in one format: median and 90th percentile of abs(twin's time / time - 1).
+
+    The twin ``"again"`` is the matrix itself, measured last: the noise.
+    """
+
+    format: str
+    twin: str
+    matrices: int
+    median_error: float
+    p90_error: float
+
+
+@dataclass(frozen=True, slots=True)
 class RealMatrices:
-    """Real matrices, their scores, and the figures that they are compared with.
+    """Real matrices, and the figures that they are compared with.
 
     `refused` says which were left out, and why; `missing` is the number of those that there was no time for.
     """
 
     rating: Rating
     rows: tuple[RealRow, ...]
-    scores: tuple[RealScore, ...]
     refused: dict[str, str]
     missing: int
     interrupted: bool
+
+    @property
+    def scores(self) -> tuple[RealScore, ...]:
+        """How the figures forecast all rows, and those of each size of which there are some."""
+        by_size = {
+            "all": self.rows,
+            **{size: [row for row in self.rows if row.size == size] for size in SIZES},
+        }
+        return tuple(_score(size, alike, self.rating) for size, alike in by_size.items() if alike)
+
+    @property
+    def twins(self) -> tuple[TwinScore, ...]:
+        """How near the twins are."""
+        return tuple(_twin_scores(self.rows))
 
 
 def real_matrices(
@@ -135,7 +178,9 @@ def real_matrices(
     effort: Effort = REAL_EFFORT,
     sides: Sequence[int] = BLOCK_SIDES,
 ) -> RealMatrices:
-    """Measure what is not measured yet of the matrices, each eighth by size in turn, and compare all.
+    """Measure what is not measured yet of the matrices, then of their twins, and compare all.
+
+    Each eighth by size has its turn.
 
     Parameters
     ----------
@@ -161,46 +206,44 @@ def real_matrices(
         If another run measures, nothing can be kept, or the journal is damaged.
     """
     refused: dict[str, str] = {}
-    specifications: list[str] = []
+    whole: dict[str, int] = {}
     missing, interrupted = 0, False
     with storage.exclusive(kept.with_suffix(".lock")):
         measured = read_journal(kept)
         with journal(kept, measured.matrices) as add:
             try:
-                for path in _spread(paths):
+                for groups, path in product((len(sides), len(sides) + 1 + len(TWINS)), _spread(paths)):
                     on_matrix(matrix_name(path))
                     try:
                         problem = Problem.named(os.fspath(path))
-                        for records in _measured(problem, rating, measured.records, effort, sides, is_over):
-                            add(problem, records)
-                            measured.add(problem, records)
-                        if _groups_done(problem.specification, rating, measured.records) < len(sides):
-                            missing += 1
-                        else:
-                            specifications.append(problem.specification)
+                        for part, records in _measured(
+                            problem, rating, measured, effort, sides, groups, is_over
+                        ):
+                            add(part, records)
+                            measured.add(part, records)
+                        done = groups_done(problem.specification, rating, measured.records)
+                        if done >= len(sides):
+                            whole[problem.specification] = done
+                        missing += len(sides) < groups and done < groups
                     except InputError as error:
                         refused[matrix_name(path)] = str(error)
             except KeyboardInterrupt:
                 interrupted = True
-    rows = rows_of(measured, specifications, rating)
-    return RealMatrices(rating, rows, scores_of(rows, rating), refused, missing, interrupted)
+    rows = rows_of(measured, whole, rating)
+    return RealMatrices(rating, rows, refused, missing, interrupted)
 
 
 def rows_of(measured: Measurements, specifications: Iterable[str], rating: Rating) -> tuple[RealRow, ...]:
     """Return a row for each matrix that was measured, the fastest first."""
     filled = refilled(rating.speeds, rating.range_end)
     first = min(point.dimension for point in rating.speeds)
+    by_matrix = _by_matrix(measured.records, rating)
     rows = [
-        _row(measured.matrices[name], _of_matrix(name, rating, measured.records), rating, filled, first)
+        _row(measured.matrices[name], by_matrix, rating, filled, first)
         for name in specifications
+        if name in by_matrix
     ]
     return tuple(sorted(rows, key=lambda row: -row.tuned_mflops))
-
-
-def scores_of(rows: Sequence[RealRow], rating: Rating) -> tuple[RealScore, ...]:
-    """Return the scores of all rows, and of each size of which there are some."""
-    by_size = {"all": list(rows), **{size: [row for row in rows if row.size == size] for size in SIZES}}
-    return tuple(_score(size, alike, rating) for size, alike in by_size.items() if alike)
 
 
 def _spread(paths: Sequence[str | os.PathLike[str]]) -> list[str | os.PathLike[str]]:
@@ -225,64 +268,86 @@ def _candidates(
 def _measured(
     problem: Problem,
     rating: Rating,
-    known: Sequence[Record],
+    known: Measurements,
     effort: Effort,
     sides: Sequence[int],
+    groups: int,
     is_over: Callable[[], bool],
-) -> Iterator[list[Record]]:
-    """Yield the Records of each height of blocks that is not measured yet; that of CSR is the last."""
-    done = _groups_done(problem.specification, rating, known)
-    if done == len(sides) or is_over():
+) -> Iterator[tuple[Problem, list[Record]]]:
+    """Yield the Records of each height of blocks that is not measured yet, CSR last; then of the twins."""
+    done = groups_done(problem.specification, rating, known.records)
+    if done >= groups or is_over():
         return
     if problem.matrix.nnz == 0:
         raise InputError(f"{problem.name} has no entries: expected some to multiply; leave it out")
     if problem.matrix.dtype.kind == "c":
         raise InputError(f"{problem.name} is complex: expected real values, as in the figures; leave it out")
     target = Target(rating.device, rating.dtype, 32, rating.threads)
-    for height in sides[done:]:
+    side = square_block(problem.structure, VALUE_BYTES[rating.dtype])
+    for place in range(done, groups):
         if is_over():
             return
-        yield measure_candidates(
-            problem, REAL_SUITE, _candidates(problem, height, sides, target, rating), effort
-        )
+        part, height, widths = problem, side, [side]
+        if place < len(sides):
+            height, widths = sides[place], list(sides)
+        elif place > len(sides):  # just before them the matrix itself is measured again
+            part = problem.twin(TWINS[place - len(sides) - 1], side)
+        candidates = _candidates(part, height, widths, target, rating)
+        yield part, measure_candidates(part, REAL_SUITE, candidates, effort)
 
 
-def _of_matrix(specification: str, rating: Rating, records: Iterable[Record]) -> list[Record]:
-    """Return the Records of a matrix for the target of the rating, by today's kernels."""
+def square_block(structure: Structure, value_bytes: int) -> int:
+    """Return the side of the best square blocks, 1 where they would stream as much as CSR."""
+    try:
+        BCSR.refuse_unsuited(RowBlocks.of(structure), value_bytes, _INDEX_BYTES)
+    except PaddingError:
+        return 1
+    return best_block(structure.blocks.fill)
+
+
+def _by_matrix(records: Iterable[Record], rating: Rating) -> dict[str, list[Record]]:
+    """Return the Records for the target of the rating, by today's kernels, of each matrix and twin."""
     kernels, target = DEVICES.get(rating.device).kernels, (rating.device, rating.dtype, rating.threads)
-    return [
-        record
-        for record in records
-        if (record.suite, record.matrix) == (REAL_SUITE, specification)
-        and (record.candidate.device, record.candidate.dtype, record.candidate.threads) == target
-        and record.kernel_version == kernels.get(record.candidate.format).version
-    ]
+    by_matrix: dict[str, list[Record]] = {}
+    for record in records:
+        candidate = record.candidate
+        if (
+            record.suite == REAL_SUITE
+            and (candidate.device, candidate.dtype, candidate.threads) == target
+            and record.kernel_version == kernels.get(candidate.format).version
+        ):
+            by_matrix.setdefault(record.matrix, []).append(record)
+    return by_matrix
 
 
-def _groups_done(specification: str, rating: Rating, records: Iterable[Record]) -> int:
-    """Return the heights of blocks that are measured: each ends with a Record of CSR."""
-    return sum(record.candidate.format == "csr" for record in _of_matrix(specification, rating, records))
+def groups_done(specification: str, rating: Rating, records: Iterable[Record]) -> int:
+    """Return the heights of blocks and the twins that are measured: each ends with a Record of CSR."""
+    of_matrix = [record for record in records if record.matrix.endswith(specification)]
+    by_matrix = _by_matrix(of_matrix, rating).values()
+    return sum(len(_mflops(of_one, "csr")) for of_one in by_matrix)
 
 
 def _row(
     entry: MatrixEntry,
-    records: Sequence[Record],
+    by_matrix: Mapping[str, Sequence[Record]],
     rating: Rating,
     filled: dict[Series, NDArray[np.float64]],
     first: int,
 ) -> RealRow:
     structure, value_bytes = entry.structure, VALUE_BYTES[rating.dtype]
-    csr = 1e3 * statistics.median(record.gflops for record in records if record.candidate.format == "csr")
-    by_parameters = {r.candidate.parameters: 1e3 * r.gflops for r in records if r.candidate.format == "bcsr"}
-    sizes = [size for size in product(BLOCK_SIDES, BLOCK_SIDES) if Series(size).parameters in by_parameters]
-    speeds = {
-        (1, 1): csr,
-        **{size: by_parameters[Series(size).parameters] for size in sizes if size != (1, 1)},
-    }
+    records = by_matrix[entry.specification]
+    csr = _mflops(records, "csr")
+    speeds = {(1, 1): statistics.median(csr)}
+    for size in product(BLOCK_SIDES, BLOCK_SIDES):
+        of_size = [r for r in records if r.candidate.parameters == Series(size).parameters]
+        if size != (1, 1) and of_size:
+            speeds[size] = 1e3 * of_size[-1].gflops
     best = max(speeds, key=lambda block: speeds[block])
     side = square_block(structure, value_bytes)
-    triangle = [1e3 * record.gflops for record in records if record.candidate.format == "symmetric_csr"]
     nnz_per_row = structure.nnz / structure.rows
+    banded, ours = (
+        by_matrix.get(f"{TWIN_PREFIX}{kind}?block={side}&of={entry.specification}", ()) for kind in TWINS
+    )
 
     def synthetic(series: Series) -> float | None:
         if series not in filled:
@@ -297,15 +362,41 @@ def _row(
         rows=structure.rows,
         nnz=structure.nnz,
         size=size_class(structure.rows, nnz_per_row, value_bytes, rating.cache_bytes),
-        untuned_mflops=csr,
+        untuned_mflops=speeds[1, 1],
         tuned_mflops=speeds[best],
         block=Series(best).name,
         square=Series((side, side)).name,
         square_mflops=speeds.get((side, side)),
-        symmetric_mflops=triangle[-1] if triangle else None,
+        symmetric_mflops=_last(records, "symmetric_csr"),
         synthetic_mflops=synthetic(UNBLOCKED),
         synthetic_tuned_mflops=synthetic(Series(best)),
+        again_mflops=csr[-1],
+        banded_mflops=_last(banded, "csr"),
+        ours_mflops=_last(ours, "csr"),
+        banded_square_mflops=_last(banded, "bcsr"),
+        ours_square_mflops=_last(ours, "bcsr"),
     )
+
+
+def _mflops(records: Iterable[Record], format: str) -> list[float]:
+    return [1e3 * record.gflops for record in records if record.candidate.format == format]
+
+
+def _last(records: Iterable[Record], format: str) -> float | None:
+    return next(reversed(_mflops(records, format)), None)
+
+
+def _twin_scores(rows: Sequence[RealRow]) -> Iterator[TwinScore]:
+    for format, real, kinds in (
+        ("csr", "untuned_mflops", {"again": "again_mflops"}),
+        ("csr", "again_mflops", {kind: f"{kind}_mflops" for kind in TWINS}),
+        ("bcsr", "square_mflops", {kind: f"{kind}_square_mflops" for kind in TWINS}),
+    ):
+        for kind, name in kinds.items():
+            speeds = [(getattr(row, real), getattr(row, name)) for row in rows]
+            errors = [abs(speed / twin - 1) for speed, twin in speeds if speed and twin]
+            if errors:
+                yield TwinScore(format, kind, len(errors), *np.quantile(errors, (0.5, 0.9)).tolist())
 
 
 def _score(size: str, rows: Sequence[RealRow], rating: Rating) -> RealScore:

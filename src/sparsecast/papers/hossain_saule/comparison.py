@@ -6,19 +6,17 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, median
+from typing import Any
 
 from sparsecast.machines.profile import Profile
 from sparsecast.models.clusters.cluster_model import ClusterTraining
 from sparsecast.models.clusters.sparsecast import SparsecastClusterModel
 from sparsecast.papers.hossain_saule.fitted_inputs import FITTED_TABLES, QuestionOf, fitted_inputs
-from sparsecast.papers.hossain_saule.published_times import PublishedTime, of_table
+from sparsecast.papers.hossain_saule.published_times import PublishedTime, of_table, published_times
 from sparsecast.records import Configuration
 
 #: Tables of measured times: all algorithms and formats, with the forecasts of the paper's hossain-micro.
 MEASURED = ("II", "III", "IV", "V", "VI", "VII")
-
-#: Tables of the other models on the same times: lines, and the support vector regression.
-OTHER_MODELS = ("VIII", "IX", "X")
 
 
 @dataclass(frozen=True)
@@ -35,7 +33,7 @@ class ComparedTime:
         none.
     plain_s, ours_s : float
         By our model `sparsecast` from published figures alone, and fitted to the paper's times of the other
-        matrices.
+        graphs; in table XI of the other R-MAT matrices.
     """
 
     published: PublishedTime
@@ -56,29 +54,6 @@ class ComparedTime:
         return None if forecast_s is None else abs(forecast_s - self.actual_s) / self.actual_s
 
 
-@dataclass(frozen=True)
-class Summary:
-    """Mean errors on a table; of table X, of an algorithm and a format.
-
-    Attributes
-    ----------
-    micro_distance : float or None
-        Median distance of hossain-micro from the paper's forecasts, where the table has those.
-    is_fitted : bool
-        Whether an input of hossain-micro was fitted to the table.
-    """
-
-    table: str
-    algorithm: str
-    format: str
-    paper_error: float
-    micro_error: float | None
-    micro_distance: float | None
-    is_fitted: bool
-    plain_error: float
-    ours_error: float
-
-
 def compared_times(
     profile: Profile, question_of: QuestionOf, on_matrix: Callable[[str], None] = lambda matrix: None
 ) -> list[ComparedTime]:
@@ -93,29 +68,22 @@ def compared_times(
     on_matrix : callable
         Called with each matrix that is left out.
     """
-    measured = [time for table in MEASURED for time in of_table(table)]
-    inputs = fitted_inputs(profile, question_of)
-    micro = dict(zip(measured, inputs.forecasts(measured, question_of), strict=True))
+    graphs = [time for table in MEASURED for time in of_table(table)]
+    forecasts = fitted_inputs(profile, question_of).forecasts(graphs, question_of)
+    micro_s = {time: forecast.time_s for time, forecast in zip(graphs, forecasts, strict=True)}
     plain = _fitted(profile, [], question_of)
     rows: dict[tuple[str, Configuration], ComparedTime] = {}
-    for name in dict.fromkeys(time.matrix for time in measured):
-        on_matrix(name)
-        of_others = _fitted(profile, [time for time in measured if time.matrix != name], question_of)
-        for time in (time for time in measured if time.matrix == name):
-            asked = [time.configuration], question_of(time)
-            models_s = (model.forecast(*asked)[0].time_s for model in (plain, of_others))
-            rows[name, time.configuration] = ComparedTime(
-                time, time.measured_s, micro[time].time_s, *models_s
-            )
-    others = (time for table in OTHER_MODELS for time in of_table(table))
-    repeated = [replace(rows[time.matrix, time.configuration], published=time) for time in others]
-    on_matrix("R-MAT")
-    of_graphs = _fitted(profile, measured, question_of)
-    for time in of_table("XI"):
-        asked = [time.configuration], question_of(time)
-        models_s = (model.forecast(*asked)[0].time_s for model in (plain, of_graphs))
-        repeated.append(ComparedTime(time, time.measured_s, None, *models_s))
-    return [*sorted(rows.values(), key=lambda row: measured.index(row.published)), *repeated]
+    for alike in (graphs, of_table("XI")):
+        for name in dict.fromkeys(time.matrix for time in alike):
+            on_matrix(name)
+            of_others = _fitted(profile, [time for time in alike if time.matrix != name], question_of)
+            for time in (time for time in alike if time.matrix == name):
+                asked = [time.configuration], question_of(time)
+                models_s = (model.forecast(*asked)[0].time_s for model in (plain, of_others))
+                rows[name, time.configuration] = ComparedTime(
+                    time, time.measured_s, micro_s.get(time), *models_s
+                )
+    return [replace(rows[time.matrix, time.configuration], published=time) for time in published_times()]
 
 
 def _fitted(
@@ -125,30 +93,32 @@ def _fitted(
     return SparsecastClusterModel().fit(ClusterTraining(profile.machine, profile.microbenchmarks, records))
 
 
-def summaries(rows: Iterable[ComparedTime]) -> list[Summary]:
-    """Return the mean errors by table, algorithm and format."""
+def summaries(rows: Iterable[ComparedTime]) -> list[dict[str, Any]]:
+    """Return the mean errors by table, algorithm and format.
+
+    `micro_distance` is the median distance of hossain-micro from the paper's forecasts, where the table has
+    those, and `fitted` whether one of its inputs was fitted to the table.
+    """
     groups: dict[tuple[str, str, str], list[ComparedTime]] = defaultdict(list)
     for row in rows:
         way = row.published.configuration
         groups[row.published.table, way.algorithm, way.format].append(row)
     return [
-        Summary(
-            *key,
-            paper_error=fmean(row.paper_error for row in group),
-            micro_error=_mean([row.error(row.micro_s) for row in group]),
-            micro_distance=_distance(group) if key[0] in MEASURED else None,
-            is_fitted=key[0] in FITTED_TABLES.values(),
-            plain_error=fmean(abs(row.plain_s / row.actual_s - 1) for row in group),
-            ours_error=fmean(abs(row.ours_s / row.actual_s - 1) for row in group),
-        )
+        {
+            **dict(zip(("table", "algorithm", "format"), key, strict=True)),
+            "paper_error": fmean(row.paper_error for row in group),
+            "micro_error": _mean(row.error(row.micro_s) for row in group),
+            "micro_distance": _distance(group) if key[0] in MEASURED else None,
+            "fitted": key[0] in FITTED_TABLES.values() if key[0] in MEASURED else None,
+            "plain_error": _mean(row.error(row.plain_s) for row in group),
+            "ours_error": _mean(row.error(row.ours_s) for row in group),
+        }
         for key, group in groups.items()
     ]
 
 
-def fastest_named(
-    rows: Sequence[ComparedTime], seconds_of: Callable[[ComparedTime], float | None]
-) -> tuple[int, int]:
-    """Return how often the algorithm of the least forecast is fastest, and the cases of a matrix and ranks.
+def fastest_named(rows: Iterable[ComparedTime]) -> tuple[int, int]:
+    """Return how often our fastest algorithm is the fastest, and the cases of a graph and ranks.
 
     Ties of measured times count as right.
     """
@@ -159,14 +129,12 @@ def fastest_named(
     right = 0
     for case in cases.values():
         least_s = min(row.actual_s for row in case)
-        chosen = min(case, key=lambda row: seconds_of(row) or 0.0).published.configuration.algorithm
-        right += any(
-            row.published.configuration.algorithm == chosen and row.actual_s == least_s for row in case
-        )
+        fastest = {row.published.configuration.algorithm for row in case if row.actual_s == least_s}
+        right += min(case, key=lambda row: row.ours_s).published.configuration.algorithm in fastest
     return right, len(cases)
 
 
-def _mean(errors: Sequence[float | None]) -> float | None:
+def _mean(errors: Iterable[float | None]) -> float | None:
     known = [error for error in errors if error is not None]
     return fmean(known) if known else None
 

@@ -9,8 +9,8 @@ paper's forecasts, each is found from one table, by least squares of relative re
 - table II: what computation leaves is Reduce and Bcast, half each;
 - table VI: what computation leaves is Allgatherv.
 
-Tables III and VII check it. With one bandwidth for both formats (`FittedInputs.with_one_bandwidth`) III and V
-are missed: by table I, COO moves more bytes than CSR in 1D, but the paper forecasts it to be faster.
+Tables III and VII check it. With CSR's bandwidth for both formats III and V are missed: by table I, COO moves
+more bytes than CSR in 1D, but the paper forecasts it to be faster.
 """
 
 from __future__ import annotations
@@ -59,13 +59,6 @@ class FittedInputs:
     bandwidth_bytes_per_s: dict[str, float]
     call_s: float
     collectives: tuple[MicroBenchmark, ...] = ()
-
-    @property
-    def with_one_bandwidth(self) -> FittedInputs:
-        """The same with CSR's bandwidth in both formats."""
-        return replace(
-            self, bandwidth_bytes_per_s=dict.fromkeys(("csr", "coo"), self.bandwidth_bytes_per_s["csr"])
-        )
 
     def model(self, format_name: str) -> HossainMicroCluster:
         """Return hossain-micro as printed, with these inputs."""

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from statistics import fmean
 from typing import Any
 
+from sparsecast.papers.hossain_saule.clusters.hossain_linear import SUITE
 from sparsecast.papers.hossain_saule.comparison import ComparedTime, summaries
+from sparsecast.papers.hossain_saule.published_times import published_times
+from sparsecast.papers.hossain_saule.table_one import ALGORITHMS_OF_THE_PAPER
 from sparsecast.reports.charts.chart import Chart, axis, counts_axis, format_look, panels
-from sparsecast.system.tabular import Column, Columns, Table
+from sparsecast.results.cluster import ClusterEvaluation
+from sparsecast.system.tabular import Column, Columns, Table, lines_of
 from sparsecast.system.texts import percent
 
 #: The paper's model of each table.
@@ -19,19 +24,22 @@ PAPER_MODELS = dict.fromkeys(("II", "III", "IV", "V", "VI", "VII"), "micro-bench
     "XI": "regression",
 }
 
+#: Which of them our names are.
+MODEL_KINDS = {
+    "hossain-micro": "micro-benchmarks",
+    "hossain-linear": "lines",
+    "hossain-svr": "regression",
+}
+
 SUMMARY: Columns = (
     Column("table", "table"),
     Column("algorithm", "algorithm"),
     Column("format", "format", text=str.upper),
-    Column("paper_model", "paper's model", lambda row: PAPER_MODELS[row.table]),
+    Column("paper_model", "paper's model", lambda row: PAPER_MODELS[row["table"]]),
     Column("paper_error", "paper", text=percent),
     Column("micro_error", "hossain-micro", text=percent),
     Column("micro_distance", "from the paper's forecasts", text=percent),
-    Column(
-        "fitted",
-        "an input fitted to it",
-        lambda row: row.is_fitted if row.micro_distance is not None else None,
-    ),
+    Column("fitted", "an input fitted to it"),
     Column("ours_error", "sparsecast, other matrices known", text=percent),
     Column("plain_error", "sparsecast, nothing known", text=percent),
 )
@@ -50,11 +58,21 @@ TIMES: Columns = (
     Column("ours_error", "sparsecast, error", lambda row: row.error(row.ours_s), percent),
 )
 
+RANKS: Columns = (
+    Column("algorithm", "algorithm"),
+    Column("format", "format", text=str.upper),
+    Column("ranks", "ranks"),
+    Column("model", "model"),
+    Column("products", "products"),
+    Column("error", "mean error", text=percent),
+    Column("paper", "the paper's, on its cluster", text=percent),
+)
+
 #: What a chart shows of each format: line, dashed line and points.
 _SHOWN = ("sparsecast", "the paper's", "measured")
 
 
-def tables(rows: Sequence[ComparedTime]) -> list[Table]:
+def tables(rows: Sequence[ComparedTime]) -> tuple[Table, ...]:
     """Return the mean errors of all tables, then each table row by row."""
     by_table: dict[str, list[ComparedTime]] = defaultdict(list)
     for row in rows:
@@ -62,7 +80,32 @@ def tables(rows: Sequence[ComparedTime]) -> list[Table]:
     shown = [Table("Tables II to XI: mean errors", SUMMARY, summaries(rows))]
     for name, own in by_table.items():
         shown.append(Table(f"Table {name}: {PAPER_MODELS[name]}", TIMES, own))
-    return shown
+    return tuple(shown)
+
+
+def ranks_table(scores: ClusterEvaluation) -> Table:
+    """Return the mean errors on products of matrices that no line is learned from, next to the paper's."""
+    groups, printed = defaultdict(list), defaultdict(list)
+    for row in scores.rows:
+        way = row.record.configuration
+        if row.record.suite != SUITE and way.algorithm in ALGORITHMS_OF_THE_PAPER:
+            groups[way.algorithm, way.format, way.ranks, row.model].append(row.error)
+    for time in published_times():
+        if time.error is not None:  # table XI prints none
+            way = time.configuration
+            printed[PAPER_MODELS[time.table], way.algorithm, way.format].append(time.error)
+    rows = []
+    for (algorithm, name, ranks, model), errors in sorted(groups.items()):
+        paper = printed.get((MODEL_KINDS.get(model.removesuffix(" (as printed)"), ""), algorithm, name))
+        rows.append(
+            {
+                **{"algorithm": algorithm, "format": name, "ranks": ranks, "model": model},
+                **{"products": len(errors), "error": fmean(errors), "paper": fmean(paper) if paper else None},
+            }
+        )
+    refused = {what: why for what, why in scores.refused.items() if "local-1d-overlap" not in what}
+    title = f"Products on ranks of {scores.profile}: mean errors"
+    return Table(title, RANKS, rows, tuple(lines_of(refused)))
 
 
 def chart(rows: Sequence[ComparedTime]) -> Chart:

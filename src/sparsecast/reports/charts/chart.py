@@ -173,6 +173,12 @@ def beside(name: str, *columns: Sequence[Chart]) -> Chart:
     return Chart(name, "", {"hconcat": parts, "resolve": resolve})
 
 
+def stacked(name: str, charts: Sequence[Chart]) -> Chart:
+    """Return whole charts one below the other."""
+    resolve = {"scale": dict.fromkeys(("color", "shape", "strokeDash"), "independent")}
+    return Chart(name, "", {"vconcat": [chart.spec for chart in charts], "resolve": resolve})
+
+
 def axis(
     field: str,
     title: str,

@@ -50,9 +50,10 @@ def fits(name: str, kernels: Mapping[str, Mapping[str, Fit]]) -> Chart:
         strips = first.richest_strips()
         lengths, counts = np.unique(first.nnz_per_row, return_counts=True)
         length = float(lengths[counts == counts.max()].min())
+        of_length = f"{kernel}: {length:g} non-zeros a row"
         over = (
             ("nnz_per_row", "non-zeros a row", "strips", strips, f"{kernel}: {strips:g} strips"),
-            ("strips", "strips", "nnz_per_row", length, f"{kernel}: {length:g} non-zeros a row"),
+            ("strips", "strips", "nnz_per_row", length, kernel if len(lengths) == 1 else of_length),
         )
         for x, title, held, at, caption in over:
             rows = [row for who, fit in named.items() for row in _rows(who, fit, x, held, at)]

@@ -1,7 +1,7 @@
 """2D uniform: P = p x p blocks of equal numbers of rows and columns, in a random order.
 
 One random permutation of rows and columns balances the blocks of matrices with a band (Hossain and Saule,
-section III.A, after Boman, Devine and Rajamanickam 2013).
+section II.B, after Boman, Devine and Rajamanickam 2013).
 """
 
 from __future__ import annotations

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import product
+from itertools import islice, product
+from pathlib import Path
 from time import perf_counter
 from typing import Any
+
+import numpy as np
 
 from sparsecast.api.applications import application_cost, application_question, run_application
 from sparsecast.api.profiles import calibrated_profile, require_own
@@ -16,24 +20,28 @@ from sparsecast.devices.naming import machine_of
 from sparsecast.errors import InputError, ProfileError
 from sparsecast.machines.machine import PROCESSOR
 from sparsecast.machines.profile import Profile
+from sparsecast.matrices.atlas import atlas
 from sparsecast.matrices.problem import Problem
 from sparsecast.matrices.reading import collected, matrix_name
-from sparsecast.measuring.energy import TOTAL
+from sparsecast.measuring.energy import TOTAL, Meter
 from sparsecast.operators.applications.application import PRODUCT
 from sparsecast.papers import published
-from sparsecast.papers.barreda_2020.label_files import ENERGIES, kept_labels
+from sparsecast.papers.barreda_2020.figures import dispersion, matrices_off
+from sparsecast.papers.barreda_2020.label_files import ENERGIES, BlockLabels, kept_labels
 from sparsecast.papers.barreda_2020.labelling import label
 from sparsecast.papers.barreda_2020.labels import LabelEffort
 from sparsecast.papers.barreda_2020.meters.modelled import ModelledMeter
-from sparsecast.papers.barreda_2020.network_training import LabelSet, label_set, network_path, power_baseline
+from sparsecast.papers.barreda_2020.network_training import FOLDS, network_path
 from sparsecast.papers.barreda_2020.networks import required
 from sparsecast.papers.barreda_2020.networks.weights import load_network
 from sparsecast.papers.barreda_2020.training_run import (
+    OnPart,
     TrainedNetwork,
     TrainingRequest,
     TrainingRun,
-    training_run,
+    trained,
 )
+from sparsecast.results.application import ApplicationCost, ApplicationRun
 from sparsecast.results.paper import Paper, PaperItem, PaperReport
 from sparsecast.system.tabular import Column, Table
 from sparsecast.system.texts import percent, signed_percent
@@ -46,15 +54,15 @@ FREQUENCIES_GHZ = tuple(reversed(published("barreda_2020")["table_1"]["frequency
 LABEL_SHARE = 0.45
 
 #: Of each network, and blocks of one matrix: sixteen networks are trained within the budget.
-EPOCHS, BLOCKS = 25, 128
+EPOCHS, BLOCKS = 20, 128
 
 REQUEST = TrainingRequest(epochs=EPOCHS, blocks=BLOCKS)
 
 #: Of each matrix, at each frequency: a second and a half.
-EFFORT = LabelEffort(sweeps=10, most_s=0.1, hot_blocks=BLOCKS, energy_s=1.0)
+EFFORT = LabelEffort(sweeps=10, most_s=0.1, hot_blocks=2 * BLOCKS, energy_s=1.0)
 
-#: Matrices by default, each of another kind, so that whole groups are set aside.
-MATRICES = (
+#: Matrices by default: one of each kind of the gallery, and twins of real ones of the atlas, in its order.
+GALLERY = (
     "gallery:poisson2d?n=300",
     "gallery:rmat?scale=14",
     "gallery:elasticity3d?n=14",
@@ -64,28 +72,41 @@ MATRICES = (
     "gallery:poisson3d?n=40",
     "gallery:arrow?n=100000",
 )
+TWINS, TWIN_ENTRIES = 28, range(60_000, 350_000)
 
 ITEMS = (
     PaperItem(
         "Section 4, labels of blocks", "differs", "200 repeats instead of 10,000, twice, by a real clock"
     ),
     PaperItem(
+        "Section 5.1, 186 matrices of 1 to 10 million entries",
+        "differs",
+        "36 smaller ones in ten minutes, 128 blocks and 20 epochs each; name others to take them",
+    ),
+    PaperItem(
         "Table 1, times and joules", "done", "modelled joules say so; a counter is read where there is one"
     ),
     PaperItem(
-        "Table 2, networks and their search", "done", "`train --search 100`: Optuna instead of Hyperas"
+        "Table 2, networks and their search",
+        "done",
+        "`train --search 100`, by Optuna; here the printed ones are taken",
     ),
     PaperItem(
         "Section 5.1, three groups of matrices",
         "done",
         "learned, validation and test by groups; `--split paper`",
     ),
-    PaperItem("Section 5.2, 5-fold cross-validation", "done", "`train --folds 5`"),
+    PaperItem("Section 5.2, 5-fold cross-validation", "done", "of the time at 2.4 GHz, where time is left"),
     PaperItem("Section 5.3, power times time", "done", "column `power x time`"),
+    PaperItem("Figure 3, joules over times", "done", "a chart"),
     PaperItem(
-        "Figures 3 to 5, errors of blocks and matrices", "done", "as tables: the paper prints ranges only"
+        "Figure 4, errors of blocks", "differs", "as a table of quantiles: the paper prints ranges only"
     ),
-    PaperItem("Section 6, PageRank", "done", "`cost pagerank --network FILE`; one power for all loops"),
+    PaperItem("Figure 5, errors of matrices", "done", "a chart; its table has the largest error of four"),
+    PaperItem("Section 6.2, equation 3", "done", "`cost pagerank --network FILE`; four loops are merged"),
+    PaperItem(
+        "Section 6.2, equation 4", "differs", "all loops wait for memory: they have the power of the product"
+    ),
     PaperItem("Figure 6, six graphs", "done", "those that are named; not with --from"),
     PaperItem("The authors' labels", "done", "`train --published FOLDER` reads their HDF5 files"),
     PaperItem("Xeon E5-2630 and its counters", "cannot be had here", "no such processor"),
@@ -102,17 +123,19 @@ TABLE_1 = (
     Column("source", "source"),
 )
 
-ERRORS = (
+BLOCKS_OFF = (
     Column("quantity", "quantity"),
     Column("frequency_ghz", "GHz", text="{:g}".format),
-    Column("paper_most", "most blocks below, the paper", text=percent),
-    Column("block_median", "half of the blocks below", text=percent),
+    Column("paper_most", "most below, the paper", text=percent),
+    Column("block_median", "half below", text=percent),
+    Column("block_p90", "nine in ten below", text=percent),
     Column("paper_largest", "largest, the paper"),
-    Column("block_mean", "mean of blocks", text=percent),
-    Column("paper_matrix_median", "half of the matrices below, the paper", text=percent),
-    Column("matrix_median", "half of the matrices below", text=percent),
-    Column("paper_matrix_largest", "largest of matrices, the paper", text=percent),
-    Column("matrix_worst", "largest of matrices", text=percent),
+    Column("block_worst", "largest", text=percent),
+)
+
+MATRICES_OFF = (
+    Column("matrix", "matrix never seen"),
+    *(Column(quantity, quantity, text=percent) for quantity in QUANTITIES),
 )
 
 
@@ -123,10 +146,14 @@ PAGERANK = (
     Column("time_s", "run, forecast"),
     Column("measured_s", "run, measured"),
     Column("error", "error", text=signed_percent),
+    Column("weighted_error", "weighted", text=signed_percent),
     Column("product_error", "product, error", text=signed_percent),
-    Column("product_weighted_error", "weighted", text=signed_percent),
+    Column("product_weighted_error", "product, weighted", text=signed_percent),
     Column("power_w", "power, forecast", text="{:.1f} W".format),
     Column("energy_j", "energy, forecast"),
+    Column("measured_j", "energy, measured"),
+    Column("energy_error", "energy, error", text=signed_percent),
+    Column("source", "joules"),
 )
 
 
@@ -147,8 +174,13 @@ class Barreda2020(Experiment):
     )
 
     def default_matrices(self) -> Sequence[str]:
-        """Return gallery matrices of eight kinds."""
-        return MATRICES
+        """Return matrices of the gallery and of the atlas, each of another group."""
+        twins = (
+            f"atlas?name={name}&size={size}"
+            for name, size in atlas().order
+            if size == "whole" and atlas().entries[name].structure.nnz in TWIN_ENTRIES
+        )
+        return (*GALLERY, *islice(twins, TWINS))
 
     def run(self, setting: Setting) -> PaperReport:
         """Label the matrices at each frequency, then train the networks, and forecast PageRank by them."""
@@ -160,7 +192,7 @@ class Barreda2020(Experiment):
             setting.on_progress(perf_counter() - start_s, setting.budget_s, what)
 
         labelling = label(
-            setting.matrices or MATRICES,
+            setting.matrices or self.default_matrices(),
             dtype="float64",
             budget_s=LABEL_SHARE * setting.budget_s,
             effort=EFFORT,
@@ -168,38 +200,41 @@ class Barreda2020(Experiment):
             frequencies_ghz=FREQUENCIES_GHZ,
             on_matrix=on_progress,
         )
+        if labelling.is_stopped:
+            raise KeyboardInterrupt
         notes = [f"Left out: {name}: {reason}" for name, reason in labelling.refused.items()]
         if labelling.left:
             notes.append(f"No time to label {labelling.left} matrices: run again to go on.")
-        for ghz, quantity in product(FREQUENCIES_GHZ, QUANTITIES):
-            if perf_counter() - start_s < setting.budget_s:
-                training_run(replace(REQUEST, frequencies_ghz=(ghz,), quantities=(quantity,)), on_progress)
-        rows, note = _pagerank(setting, on_progress)
-        return self._report(setting, [*notes, note] if note else notes, rows)
+        _train(start_s + setting.budget_s, on_progress)
+        pagerank, note = _pagerank(setting, on_progress)
+        return self._report(machine_of(PROCESSOR).name, [*notes, *filter(None, [note])], pagerank)
 
     def from_records(self, profile: Profile, setting: Setting) -> PaperReport:
-        """Take the labels and the networks that this machine keeps."""
+        """Take the labels and the networks that are kept of the profile's machine."""
         _refuse(setting)
-        require_own(profile.name, machine_of(PROCESSOR))
-        return self._report(setting, [])
+        return self._report(profile.machine.name, [])
 
-    def _report(
-        self, setting: Setting, notes: list[str], pagerank: Sequence[dict[str, Any]] = ()
-    ) -> PaperReport:
-        labels = list(_kept_labels())
-        if not labels:
+    def _report(self, machine: str, notes: list[str], pagerank: Sequence[dict[str, Any]] = ()) -> PaperReport:
+        labels = {ghz: list(kept_labels(machine, "float64", ghz)) for ghz in FREQUENCIES_GHZ}
+        if not any(labels.values()):
             raise ProfileError(
-                f"no labels at {FREQUENCIES_GHZ[0]:g} GHz on this machine: expected some; run without "
-                f"--from, or with a longer --budget"
+                f"no labels at {FREQUENCIES_GHZ[0]:g} GHz of {machine}: expected some; run without --from, "
+                f"or with a longer --budget"
             )
-        networks = list(_kept_networks(labels))
-        if len(networks) < len(FREQUENCIES_GHZ) * len(QUANTITIES):
-            notes.append(f"{len(networks)} of 16 networks were trained: run again to go on.")
+        networks = list(_kept_networks(machine))
+        if missing := len(FREQUENCIES_GHZ) * len(QUANTITIES) - len(networks):
+            notes.append(f"{missing} of 16 networks are not trained yet: run again to go on.")
         run = TrainingRun(networks)
         tables = [
-            Table("Labels of blocks (Table 1), ns and nJ an entry", TABLE_1, list(map(_label_row, labels))),
+            Table("Labels of blocks (Table 1), ns and nJ an entry", TABLE_1, list(_label_rows(labels))),
             run.table(),
-            Table("Errors (figures 4 and 5)", ERRORS, list(map(_error_row, networks))),
+            Table("Errors of blocks never seen (Figure 4)", BLOCKS_OFF, list(map(_error_row, networks))),
+            Table(
+                "Errors of matrices never seen (Figure 5), the largest of the frequencies",
+                MATRICES_OFF,
+                _matrix_rows(networks),
+                (f"The paper: {self.paper.headline}.",),
+            ),
         ]
         if pagerank:
             printed = published("barreda_2020")["pagerank"]
@@ -210,14 +245,12 @@ class Barreda2020(Experiment):
                 )
             )
             tables.append(Table("PageRank by networks (figure 6)", PAGERANK, pagerank, (below,)))
+        charts = {"barreda-2020-figure-3": dispersion(labels)}
+        if networks:
+            charts["barreda-2020-figure-5"] = matrices_off(networks)
         sentences = (*notes, *run.sentences())
         return PaperReport(
-            self.paper,
-            machine_of(PROCESSOR).name,
-            tuple(tables),
-            ITEMS,
-            notes=sentences,
-            ours=_result(networks),
+            self.paper, machine, tuple(tables), ITEMS, charts=charts, notes=sentences, ours=_result(networks)
         )
 
 
@@ -232,35 +265,38 @@ def _refuse(setting: Setting) -> None:
         require_own(setting.profile.name, machine_of(PROCESSOR))
 
 
-def _kept_labels() -> Iterator[LabelSet]:
-    """Give the labels of each network, the highest frequency first."""
+def _train(end_s: float, on_progress: OnPart) -> None:
+    """Train networks while there is time, then those of a cross-validation (section 5.2)."""
+    start_s, longest_s = perf_counter(), 0.0
+    networks = trained(replace(REQUEST, frequencies_ghz=FREQUENCIES_GHZ), on_progress)
+    for number, _ in enumerate(networks):
+        if number:  # the first has made the matrices again, too
+            longest_s = max(longest_s, perf_counter() - start_s)
+        start_s = perf_counter()
+        if start_s + longest_s > end_s:
+            return
+    if start_s + FOLDS * longest_s < end_s:
+        validated = replace(REQUEST, quantities=("time",), frequencies_ghz=FREQUENCIES_GHZ[:1], folds=FOLDS)
+        deque(trained(validated, on_progress), maxlen=0)
+
+
+def _path(machine: str, quantity: str, ghz: float) -> Path:
+    return network_path(machine, quantity, "float64", ghz, REQUEST.network, REQUEST.split)
+
+
+def _kept_networks(machine: str) -> Iterator[TrainedNetwork]:
+    """Give the networks that were trained, the highest frequency first."""
     for ghz, quantity in product(FREQUENCIES_GHZ, QUANTITIES):
-        if any(kept_labels(machine_of(PROCESSOR).name, "float64", ghz)):
-            yield label_set(quantity, most=BLOCKS, frequency_ghz=ghz)
-
-
-def _kept_networks(labels: Sequence[LabelSet]) -> Iterator[TrainedNetwork]:
-    """Give the networks that were trained, those of joules with what power times time is off by."""
-    paths = {
-        (of.quantity, of.frequency_ghz): network_path(of, REQUEST.network, REQUEST.split) for of in labels
-    }
-    for of in labels:
-        path, time = paths[of.quantity, of.frequency_ghz], paths["time", of.frequency_ghz]
+        path = _path(machine, quantity, ghz)
         if path.exists():
-            is_energy = of.quantity in ENERGIES and time.exists()
-            baseline = power_baseline(time, of, REQUEST.split) if is_energy else None
-            yield TrainedNetwork(path, load_network(path)[1], baseline)
+            yield TrainedNetwork(path, load_network(path, machine)[1])
 
 
 def _pagerank(setting: Setting, on_progress: Callable[[str], None]) -> tuple[list[dict[str, Any]], str]:
-    """Return PageRank on the graphs of the paper among the matrices, forecast and run, and why it lacks."""
+    """Return PageRank on the paper's graphs among the matrices, forecast and run, or why not."""
     graphs = published("barreda_2020")["pagerank"]["graphs"]
     chosen = [item for item in collected(setting.matrices) if matrix_name(item) in graphs]
-    paths = [
-        network_path(labels, REQUEST.network, REQUEST.split)
-        for labels in _kept_labels()
-        if labels.frequency_ghz == FREQUENCIES_GHZ[0] and labels.quantity in ("time", TOTAL)
-    ]
+    paths = [_path(machine_of(PROCESSOR).name, quantity, FREQUENCIES_GHZ[0]) for quantity in ("time", TOTAL)]
     if not chosen:
         return [], f"PageRank: none of the graphs {', '.join(graphs)} among the matrices."
     profile = calibrated_profile(machine_of(PROCESSOR))
@@ -271,50 +307,77 @@ def _pagerank(setting: Setting, on_progress: Callable[[str], None]) -> tuple[lis
         on_progress(f"PageRank on {matrix_name(item)}")
         question = application_question("pagerank", Problem.named(item))
         cost = application_cost(question, profile, networks=paths)
-        run = run_application(question, cost.plan)
-        error, seconds = run.errors(cost)[PRODUCT], {loop.name: loop.time_s for loop in cost.loops}
-        rows.append(
-            {
-                "graph": matrix_name(item),
-                "share": cost.shares()[PRODUCT],
-                "measured_share": run.iterations * run.loops[PRODUCT] / run.time_s,
-                "time_s": cost.total_s(seconds, run.iterations) - cost.plan.convert_s,
-                "measured_s": run.time_s,
-                "error": run.error(cost),
-                "product_error": error.relative,
-                "product_weighted_error": error.weighted,
-                "power_w": cost.power_w,
-                "energy_j": cost.energy_j,
-            }
-        )
+        meter = DEVICES.get(PROCESSOR).meter() or ModelledMeter()
+        rows.append(_pagerank_row(cost, run_application(question, cost.plan, meter=meter), meter))
+        rows[-1]["graph"] = matrix_name(item)
     return rows, ""
 
 
-def _label_row(labels: LabelSet) -> dict[str, Any]:
-    table = published("barreda_2020")["table_1"]
-    place, values = table["frequency_ghz"].index(labels.frequency_ghz), labels.blocks.labels
-    ours = {"least": values.min(), "most": values.max(), "mean": values.mean(), "deviation": values.std()}
+def _pagerank_row(cost: ApplicationCost, run: ApplicationRun, meter: Meter) -> dict[str, Any]:
+    """Return the forecast of a run of as many iterations as it took, by equations 3 and 4, and its errors."""
+    error, seconds = run.errors(cost)[PRODUCT], {loop.name: loop.time_s for loop in cost.loops}
+    time_s = cost.total_s(seconds, run.iterations) - cost.plan.convert_s
+    energy_j = None if cost.power_w is None else cost.power_w * time_s
     return {
-        "quantity": labels.quantity,
-        "frequency_ghz": labels.frequency_ghz,
-        "source": labels.energy_source or labels.frequency_source,
-        **{name: float(value) for name, value in ours.items()},
-        **{f"paper_{name}": table[labels.quantity][name][place] for name in ours},
+        "share": cost.shares()[PRODUCT],
+        "measured_share": run.iterations * run.loops[PRODUCT] / run.time_s,
+        "time_s": time_s,
+        "measured_s": run.time_s,
+        "error": run.error(cost),
+        "weighted_error": run.weighted_error(cost),
+        "product_error": error.relative,
+        "product_weighted_error": error.weighted,
+        "power_w": cost.power_w,
+        "energy_j": energy_j,
+        "measured_j": run.energy_j,
+        "energy_error": energy_j / run.energy_j - 1 if energy_j and run.energy_j else None,
+        "source": meter.source if run.energy_j else None,
     }
 
 
+def _label_rows(labels: Mapping[float, Sequence[BlockLabels]]) -> Iterator[dict[str, Any]]:
+    table = published("barreda_2020")["table_1"]
+    for ghz, quantity in product(labels, QUANTITIES):
+        values = np.concatenate(
+            [matrix.of(quantity)[1] for matrix in labels[ghz]] or [np.zeros(0, np.float32)]
+        )
+        if len(values):
+            first, place = labels[ghz][0], table["frequency_ghz"].index(ghz)
+            ours = {
+                "least": values.min(),
+                "most": values.max(),
+                "mean": values.mean(),
+                "deviation": values.std(),
+            }
+            yield {
+                "quantity": quantity,
+                "frequency_ghz": ghz,
+                "source": first.frequency_source if quantity == "time" else first.energy_source,
+                **{name: float(value) for name, value in ours.items()},
+                **{f"paper_{name}": table[quantity][name][place] for name in ours},
+            }
+
+
 def _error_row(network: TrainedNetwork) -> dict[str, Any]:
-    card, printed = network.card, published("barreda_2020")
-    of_blocks, of_matrices = printed["block_errors"][card.quantity], printed["matrix_errors"]
+    card = network.card
+    printed = published("barreda_2020")["block_errors"][card.quantity]
     return {
         "quantity": card.quantity,
         "frequency_ghz": card.frequency_ghz,
         **card.errors["network"],
-        "paper_most": of_blocks["most"],
-        "paper_largest": " to ".join(percent(error) for error in of_blocks["largest"]),
-        "paper_matrix_median": of_matrices["median"],
-        "paper_matrix_largest": of_matrices["largest"],
+        "paper_most": printed["most"],
+        "paper_largest": " to ".join(percent(error) for error in sorted(set(printed["largest"]))),
     }
+
+
+def _matrix_rows(networks: Sequence[TrainedNetwork]) -> list[dict[str, Any]]:
+    """Return a row for each matrix of the tests, the best first."""
+    rows: dict[str, dict[str, Any]] = {}
+    for card in (network.card for network in networks):
+        for matrix, error in card.matrix_errors.items():
+            row = rows.setdefault(matrix, {"matrix": matrix, **dict.fromkeys(QUANTITIES)})
+            row[card.quantity] = max(error, row[card.quantity] or 0.0)
+    return sorted(rows.values(), key=lambda row: row["time"] or 0.0)
 
 
 def _result(networks: Sequence[TrainedNetwork]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -119,19 +120,11 @@ def joined(parts: Sequence[BlockDataset]) -> BlockDataset:
     )
 
 
-def labelled_blocks(
-    problem: Problem,
-    labels: BlockLabels,
-    quantity: str,
-    machine: Machine,
-    most: int,
-) -> BlockDataset:
-    """Return the blocks of a matrix with their labels.
+def labelled_blocks(labels: BlockLabels, quantity: str, machine: Machine, most: int) -> BlockDataset | None:
+    """Return the blocks of a matrix with their labels; None if it cannot be made again.
 
     Parameters
     ----------
-    problem : Problem
-        The matrix of the labels.
     labels : BlockLabels
     quantity : str
         One of QUANTITIES.
@@ -142,9 +135,35 @@ def labelled_blocks(
     numbers, first, again = labels.of(quantity)
     chosen = evenly_spread(len(numbers), most)
     widths = VALUE_BYTES[labels.dtype], labels.index_bits // 8
-    conditions = conditions_of(problem.sampled_structure, widths, machine, labels.frequency_ghz)
     blocks = numbers[chosen]
-    return _dataset(problem, blocks, conditions, labels.features[blocks], first[chosen], again[chosen])
+    seen = _seen(labels.matrix, blocks.tobytes()) if len(blocks) else None
+    if seen is None:
+        return None
+    conditions = conditions_of(seen.structure, widths, machine, labels.frequency_ghz)
+    return _dataset(seen, conditions, labels.features[blocks], first[chosen], again[chosen])
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What networks see of a matrix, whatever is measured of it."""
+
+    name: str
+    group: str
+    structure: Structure
+    inputs: Floats
+
+    @classmethod
+    def of(cls, problem: Problem, blocks: NDArray[np.int64]) -> _Seen:
+        A = problem.matrix
+        inputs = block_inputs(A.indptr, A.indices, blocks)
+        return cls(problem.name, problem.group, problem.sampled_structure, inputs)
+
+
+@lru_cache(maxsize=128)
+def _seen(matrix: str, blocks: bytes) -> _Seen | None:
+    """Make a matrix again, once for the networks of all quantities and frequencies."""
+    problem = Problem.rebuilt(matrix)
+    return None if problem is None else _Seen.of(problem, np.frombuffer(blocks, dtype=np.int64))
 
 
 def asked_blocks(problem: Problem, machine: Machine) -> BlockDataset:
@@ -155,28 +174,16 @@ def asked_blocks(problem: Problem, machine: Machine) -> BlockDataset:
     conditions = conditions_of(problem.sampled_structure, widths, machine)
     unknown = np.full(len(blocks), np.nan, dtype=np.float32)
     features = describe_blocks(A.indptr, A.indices, blocks)
-    return _dataset(problem, blocks, conditions, features, unknown, unknown)
+    return _dataset(_Seen.of(problem, blocks), conditions, features, unknown, unknown)
 
 
 def _dataset(
-    problem: Problem,
-    blocks: NDArray[np.int64],
-    conditions: Floats,
-    features: NDArray[Any],
-    labels: Floats,
-    again: Floats,
+    seen: _Seen, conditions: Floats, features: NDArray[Any], labels: Floats, again: Floats
 ) -> BlockDataset:
-    """Return blocks of one matrix; its conditions stand beside the features of each."""
-    A, of_matrix = problem.matrix, np.tile(conditions, (len(blocks), 1))
-    return BlockDataset(
-        block_inputs(A.indptr, A.indices, blocks),
-        np.column_stack([of_matrix, features]).astype(np.float32),
-        labels,
-        again,
-        np.zeros(len(blocks), dtype=np.int64),
-        (problem.name,),
-        (problem.group,),
-    )
+    """Return blocks of one matrix; its conditions stand next to the features of each."""
+    of_matrix, numbers = np.tile(conditions, (len(labels), 1)), np.zeros(len(labels), dtype=np.int64)
+    conditions = np.column_stack([of_matrix, features]).astype(np.float32)
+    return BlockDataset(seen.inputs, conditions, labels, again, numbers, (seen.name,), (seen.group,))
 
 
 def conditions_of(

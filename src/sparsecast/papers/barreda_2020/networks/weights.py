@@ -14,7 +14,7 @@ from sparsecast.papers.barreda_2020.networks import required
 from sparsecast.papers.barreda_2020.networks.architectures import Architecture, BlockNetwork, built
 
 #: What a reader of the files must know.
-FILE_VERSION = "2"
+FILE_VERSION = "3"
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,11 @@ class ModelCard:
     split : str
         How the validation and the test were chosen.
     errors : dict of str to dict of str to float
-        On the test, each by the names of a BlockScore: of the ``"network"``, of ``"always the mean"``
-        and of what was ``"measured again"``.
+        On the test, each by the names of a BlockScore: of the ``"network"``, of ``"always the mean"``,
+        of what was ``"measured again"`` and, for joules, of the ``"power baseline"``: mean power times the
+        forecast time.
+    matrix_errors : dict of str to float
+        Of each matrix of the test, by its name.
     trained_at, version : str
     digest : str
         Of what it learned, and how: the same digest is the same training.
@@ -48,6 +51,8 @@ class ModelCard:
         Of matrices, that steered the training, too.
     losses, validation : tuple of float
         Mean squared errors of each epoch, on what was learned and on the validation.
+    folds : tuple of float
+        Mean errors of blocks in the parts of a cross-validation; none without one.
     """
 
     quantity: str
@@ -60,6 +65,7 @@ class ModelCard:
     blocks: int
     split: str
     errors: dict[str, dict[str, float]]
+    matrix_errors: dict[str, float]
     trained_at: str
     version: str
     digest: str
@@ -67,6 +73,7 @@ class ModelCard:
     groups: tuple[str, ...] = field(default=())
     losses: tuple[float, ...] = field(default=())
     validation: tuple[float, ...] = field(default=())
+    folds: tuple[float, ...] = field(default=())
 
 
 def save_network(network: BlockNetwork, card: ModelCard, path: Path) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from sparsecast.cli import options
 from sparsecast.cli.commands import Panel, command
-from sparsecast.cli.output import Output
+from sparsecast.cli.output import Output, write_text
 from sparsecast.errors import InputError
 
 
@@ -30,12 +30,6 @@ def bench(
         tuple[Path, Path] | None,
         typer.Option(metavar="A.json B.json", help="Compare two results instead of measuring."),
     ] = None,
-    twin_folder: Annotated[
-        Path | None,
-        typer.Option(
-            "--twins", metavar="FOLDER", help="Compare the matrices of a folder with synthetic twins instead."
-        ),
-    ] = None,
     real_folder: Annotated[
         Path | None,
         typer.Option(
@@ -46,8 +40,6 @@ def bench(
     """Rate this machine by four figures in five minutes, and keep the measurements."""
     if compare is not None:
         return _compare(*compare)
-    if twin_folder is not None:
-        return _measure_twins(twin_folder, threads, dtype, device)
     if real_folder is not None:
         return _measure_real(real_folder, budget, threads, dtype, device)
     from sparsecast.papers.gahvari_2007 import bench_charts, bench_reports, rating
@@ -63,14 +55,14 @@ def bench(
         )
     columns, main = bench_reports.DOCUMENTS["bench"], result.main
     if output is not None:
-        _write(output, document(columns, result))
+        write_text(output, json.dumps(document(columns, result), allow_nan=False) + "\n")
 
     def draw(path: Path) -> None:
         if main is not None:
             render(bench_charts.bench(main), bench_charts.speed_title(main, result.machine), path)
 
     notes = (f"- {note}" for note in result.notes)
-    shown = bench_reports.bench_table(result), bench_reports.sentence_of(result.ratings), *notes
+    shown = *bench_reports.bench_tables(result), bench_reports.sentence_of(result.ratings), *notes
     return Output(columns, result, shown, draw=draw, stopped="kept" if result.interrupted else "")
 
 
@@ -82,21 +74,6 @@ def _compare(first: Path, second: Path) -> Output:
     return Output(DOCUMENTS["bench --compare A.json B.json"], comparison, [comparison_table(comparison)])
 
 
-def _measure_twins(folder: Path, threads: int | None, dtype: str | None, device: str) -> Output:
-    from sparsecast.matrices.reading import matrix_files
-    from sparsecast.papers.gahvari_2007.bench_reports import DOCUMENTS, twins_tables
-    from sparsecast.papers.gahvari_2007.rating import twins
-    from sparsecast.reports.progress import counted_bar
-
-    files = matrix_files(folder)
-    with counted_bar(options.screen(), "measuring", len(files)) as advance:
-        measured = twins(files, threads=threads, dtype=dtype, device=device, on_matrix=advance)
-    if not measured.rows and not measured.interrupted:
-        raise InputError(next(iter(measured.refused.values())))
-    stopped = "shown" if measured.interrupted else ""
-    return Output(DOCUMENTS["bench --twins FOLDER"], measured, twins_tables(measured), stopped=stopped)
-
-
 def _measure_real(
     folder: Path, budget_s: float, threads: int | None, dtype: str | None, device: str
 ) -> Output:
@@ -106,7 +83,7 @@ def _measure_real(
     from sparsecast.papers.gahvari_2007 import bench_charts
     from sparsecast.papers.gahvari_2007.bench_reports import DOCUMENTS, real_tables
     from sparsecast.papers.gahvari_2007.rating import rated, real
-    from sparsecast.reports.charts.chart import render
+    from sparsecast.reports.charts.chart import render, stacked
     from sparsecast.reports.progress import timed_bar
 
     files = matrix_files(folder)
@@ -118,17 +95,10 @@ def _measure_real(
 
     def draw(path: Path) -> None:
         if measured.rows:
-            rating = measured.rating
-            render(bench_charts.real(measured), bench_charts.speed_title(rating, rating.machine), path)
+            title = bench_charts.speed_title(measured.rating, measured.rating.machine)
+            render(stacked("real", list(bench_charts.real(measured).values())), title, path)
 
     stopped = "kept" if measured.interrupted else ""
     return Output(
         DOCUMENTS["bench --real FOLDER"], measured, real_tables(measured), draw=draw, stopped=stopped
     )
-
-
-def _write(path: Path, document: dict[str, Any]) -> None:
-    try:
-        path.write_text(json.dumps(document, allow_nan=False) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise options.unwritable(path, f" ({error.strerror})") from error

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import product
-from statistics import fmean
+from statistics import fmean, median
 from typing import Any
 
-from sparsecast.api.trials import Trial, Trials, measured_trials, recorded_trials, records_of
+import numpy as np
+
+from sparsecast.api.trials import Trial, Trials, measured_trials, recorded_trials, records_of, shown_name
 from sparsecast.benchmark.experiments import EXPERIMENTS, Experiment, Setting
+from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.machines.profile import Profile
 from sparsecast.machines.strips import strip_rows
 from sparsecast.matrices.problem import Problem
 from sparsecast.models import MODELS
 from sparsecast.models.model import Model
 from sparsecast.papers import published
+from sparsecast.papers.wang_2017.grids import LENGTHS
 from sparsecast.papers.wang_2017.row_length_model import GPU_VECTOR, P1, WangModel
 from sparsecast.records import Candidate
 from sparsecast.reports.charts.chart import Chart
@@ -27,15 +32,29 @@ from sparsecast.system.texts import percent
 KERNELS = {"csr_vector": "CSR-V", "csr": "CSR-S", "ell": "ELL", "jad": "JAD"}
 
 ITEMS = (
-    PaperItem("Section 3.1, grids", "differs", "what exceeds the memory or the budget is left out"),
     PaperItem(
-        "Section 3.1, spread of the lengths", "differs", "not printed: 0.25 and 0.5; its effect is a table"
+        "Section 3.1, grids",
+        "differs",
+        "what exceeds memory or budget is left out; T(P) of long rows at fewer strips on a large GPU",
     ),
-    PaperItem("Section 4, the 30 matrices", "cannot be had here", "the paper names six of them"),
+    PaperItem(
+        "Section 3.1, spread of the lengths",
+        "differs",
+        "not printed: 0.25 and 0.5; a run that measures has a table of its effect",
+    ),
+    PaperItem("CSR-V and CSR-S", "differs", "rows of their own; a processor has no half-warps, so no CSR-V"),
+    PaperItem("Single precision", "done", "float32 without --dtype"),
+    PaperItem(
+        "Section 4, the 30 matrices",
+        "cannot be had here",
+        "the paper names six of them, which can be named as MATRIX",
+    ),
     PaperItem("Section 4, means, factors, wins", "done", "with our fits and as printed"),
+    PaperItem("Section 4, order of the models", "differs", "two tables say why"),
     PaperItem("Figures 7 to 14, by matrix", "done", "as a table and a chart: the paper prints no numbers"),
     PaperItem("Figures 1 to 6, lines of the fits", "done", "figure 6, a surface, as its lines"),
     PaperItem("GeForce GTX 540M", "cannot be had here", "no such GPU"),
+    PaperItem("Published machines", "cannot be had here", "no times of such matrices, nor of JAD"),
 )
 
 _WAYS = (
@@ -60,6 +79,12 @@ SKEW = (
     Column("alike_error", "error", text=percent),
     Column("skewed", "matrices above"),
     Column("skewed_error", "error", text=percent),
+    Column("skewed_at_mean", "error, P the mean", text=percent),
+)
+OVER_FIXED = (
+    Column("kernel", "kernel"),
+    Column("points", "sizes"),
+    *(Column(lengths, lengths, text="{:.2f}".format) for lengths in LENGTHS if lengths != "fixed"),
 )
 #: Deviations over the mean that are tried, and the strips of the matrices.
 SPREADS_TRIED, SPREAD_STRIPS = (0.125, 0.25, 0.5), 5
@@ -86,7 +111,7 @@ WINS = (
     Column("paper", "the paper, of 30"),
 )
 TRIALS = (
-    Column("matrix", "matrix"),
+    Column("matrix", "matrix", text=shown_name),
     Column("kernel", "kernel"),
     Column("model", "model"),
     Column("measured_s", "measured"),
@@ -124,13 +149,21 @@ class Wang2017(Experiment):
     def _report(self, trials: Trials, spreads: Sequence[dict[str, Any]] = ()) -> PaperReport:
         by_kernel = {key: [trial for trial in trials.rows if _kernel(trial) == key] for key in KERNELS}
         means = list(_means(by_kernel))
+        models = {model.name: model for model, _ in trials.fitted if isinstance(model, WangModel)}
         tables = [
             Table("Mean errors (section 4, figures 7 to 10)", MEANS, means),
             Table(
                 "Error of wang-fixed over that of the model (section 4)", FACTORS, list(_factors(by_kernel))
             ),
             Table("Matrices with the smaller error (section 4)", WINS, list(_wins(by_kernel))),
-            Table("Mean errors by the longest row over the mean one", SKEW, list(_by_skew(by_kernel))),
+            Table(
+                "Mean errors by the longest row over the mean one", SKEW, list(_by_skew(by_kernel, models))
+            ),
+            Table(
+                "Time over that of rows of one length, median of the grid",
+                OVER_FIXED,
+                list(_over_fixed(models)),
+            ),
             Table("Times and errors by matrix (figures 7 to 14)", TRIALS, list(_rows(trials.rows)), most=40),
         ]
         if spreads:
@@ -138,8 +171,11 @@ class Wang2017(Experiment):
         notes = [
             "wang-fixed is the model of reference 16, for the same kernels; wang-binomial is ours.",
             "P of a matrix is its longest row but for CSR-V (below equation 6). Where that is far above the "
-            "mean, as in graphs, every model is far too long. Rows of one length are what wang-fixed was "
-            "measured on, so that it is ahead where a matrix has them; the paper's matrices do not all.",
+            "mean, as in graphs, every model is far too long, and such matrices decide the mean errors. The "
+            "table by the longest row has their errors with the mean row as P, too.",
+            "wang-fixed was measured on rows of one length, the others on rows that end irregularly, or are "
+            "padded. Where that takes long (table of times over those of rows of one length), and a matrix "
+            "has rows that are alike, wang-fixed is ahead.",
             *trials.notes,
         ]
         missing = [KERNELS[key] for key, of_kernel in by_kernel.items() if not of_kernel]
@@ -156,7 +192,7 @@ class Wang2017(Experiment):
             charts["wang-2017"] = forecasts(
                 "forecasts",
                 {
-                    KERNELS[key]: [(t.matrix, t.model, t.measured_s, t.ours_s) for t in of_kernel]
+                    KERNELS[key]: [(shown_name(t.matrix), t.model, t.measured_s, t.ours_s) for t in of_kernel]
                     for key, of_kernel in by_kernel.items()
                     if of_kernel
                 },
@@ -212,20 +248,57 @@ def _spreads(setting: Setting, trials: Trials) -> Iterator[dict[str, Any]]:
         }
 
 
-def _by_skew(by_kernel: dict[str, list[Trial]]) -> Iterator[dict[str, Any]]:
+def _by_skew(by_kernel: dict[str, list[Trial]], models: Mapping[str, WangModel]) -> Iterator[dict[str, Any]]:
     for key, name in KERNELS.items():
         for model in published("wang_2017")["mean_errors"]:
-            of_model = [trial for trial in by_kernel[key] if trial.model == model]
-            alike = [trial for trial in of_model if trial.longest_over_mean <= ALIKE]
-            skewed = [trial for trial in of_model if trial.longest_over_mean > ALIKE]
+            alike: list[Trial] = []
+            skewed: list[Trial] = []
+            for trial in by_kernel[key]:
+                if trial.model == model:
+                    lengths = trial.structure.row_lengths
+                    (alike if lengths.max <= ALIKE * lengths.mean else skewed).append(trial)
+            at_mean = [_error_at_mean(trial, models[model]) for trial in skewed]
             yield {
                 "kernel": name,
                 "model": model,
                 "alike": len(alike),
-                "alike_error": fmean(trial.ours for trial in alike) if alike else None,
+                "alike_error": _mean(alike, model, "ours"),
                 "skewed": len(skewed),
-                "skewed_error": fmean(trial.ours for trial in skewed) if skewed else None,
+                "skewed_error": _mean(skewed, model, "ours"),
+                "skewed_at_mean": fmean(at_mean) if at_mean else None,
             }
+
+
+def _error_at_mean(trial: Trial, model: WangModel) -> float:
+    """Return the error of our fits where P is the mean row of the matrix, not the longest or the mode."""
+    mean = np.array([trial.structure.row_lengths.mean])
+    blocks = replace(RowBlocks.of(trial.structure), row_length_max=mean, row_length_mode=mean)
+    return abs(float(model.values(trial.candidate, blocks)[0]) - trial.measured_s) / trial.measured_s
+
+
+def _over_fixed(models: Mapping[str, WangModel]) -> Iterator[dict[str, Any]]:
+    """Compare the times of the benchmark matrices with those of rows of one length, of the same size."""
+    times_s = {
+        (model.lengths, label): dict(
+            zip(zip(grid.nnz_per_row, grid.strips, strict=True), grid.time_s, strict=True)
+        )
+        for model in models.values()
+        for label, grid in model.grids_.items()
+    }
+    for label in dict.fromkeys(label for lengths, label in times_s if lengths == "fixed"):
+        fixed = times_s["fixed", label]
+        ratios = {
+            lengths: [
+                time_s / fixed[size] for size, time_s in times_s[lengths, label].items() if size in fixed
+            ]
+            for lengths in LENGTHS
+            if lengths != "fixed" and (lengths, label) in times_s
+        }
+        yield {
+            "kernel": KERNELS["csr_vector" if GPU_VECTOR in label else label.partition(" ")[0]],
+            "points": len(fixed),
+            **{lengths: median(of_sizes) for lengths, of_sizes in ratios.items() if of_sizes},
+        }
 
 
 def _kernel(trial: Trial) -> str:

@@ -10,12 +10,12 @@ from sparsecast.papers.wang_2017.grids import LENGTHS, THREAD_GRID, VECTOR_GRID
 
 #: Of these grids the strips and lengths that come first: a model can be fitted to them.
 _FIRST_THREAD = ((1, 5, 10), (4, 32, 256))
-_FIRST_VECTOR = ((10, 40), (4, 64, 1024, 2048))
+_FIRST_VECTOR = ((1, 2, 10, 40), (4, 64, 1024, 2048))
 
 #: Wang et al. (2017), section 3.1: strips and mean non-zeros a row of their matrices, for CSR with half a
 #: warp a row, and for CSR, ELL and JAD with a thread a row. Of their values every other one or so.
 _SOME_VECTOR = ((1, 3, 5, 10, 20, 30, 40, 50), (4, 16, 64, 256, 1024, 2048, 3072))
-_SOME_THREAD = ((1, 3, 5, 7, 10), (4, 16, 64, 256, 1024))
+_SOME_THREAD = ((1, 3, 5, 7, 10), (4, 16, 32, 256, 1024))
 
 
 @SUITES.register("wang")

@@ -1,0 +1,126 @@
+"""Optimal solutions (OPT) of section 5.2: planned with the fits, and measured where they are split."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+from sparsecast.api.executing import check
+from sparsecast.api.trials import Trial, Trials
+from sparsecast.benchmark.experiments import Setting
+from sparsecast.features.row_blocks import RowBlocks
+from sparsecast.machines.strips import strip_rows
+from sparsecast.matrices.problem import Problem
+from sparsecast.models.model import Model
+from sparsecast.papers.guo_2014.planners.guo import GuoPlanner, refusal_of_ell, ties
+from sparsecast.planning.dynamic_programme import Costs, strip_statistics
+from sparsecast.planning.plan import make_plan
+
+#: The fits that a solution is planned with.
+OURS, PRINTED = "our fits", "as printed"
+
+
+@dataclass(frozen=True, slots=True)
+class Optimum:
+    """The optimal solution of a matrix, by our fits or by those as printed.
+
+    Attributes
+    ----------
+    whose : str
+        OURS or PRINTED.
+    blocks : str
+        As table 3 writes them.
+    measured_s : float or None
+        None where a split solution was not measured.
+    whole_s : dict of str to float
+        Measured times of the whole matrix, by format; of CSR in turn with a solution that was measured.
+    """
+
+    matrix: str
+    whose: str
+    blocks: str
+    is_split: bool
+    is_ell_refused: bool
+    forecast_s: float
+    measured_s: float | None
+    whole_s: Mapping[str, float]
+
+    @property
+    def error(self) -> float | None:
+        """Return |forecast - time| / time."""
+        return abs(self.forecast_s - self.measured_s) / self.measured_s if self.measured_s else None
+
+    def gain(self, name: str) -> float | None:
+        """Return what it saves of the time of the whole matrix in a format."""
+        whole_s = self.whole_s.get(name)
+        return (whole_s - self.measured_s) / whole_s if whole_s and self.measured_s else None
+
+    def row(self) -> dict[str, Any]:
+        """Return it as a row of a table."""
+        names = ("matrix", "whose", "blocks", "forecast_s", "measured_s", "error")
+        gains = {f"gain_{name}": self.gain(name) for name in ("csr", "coo", "hyb")}
+        return {**{name: getattr(self, name) for name in names}, **gains}
+
+
+def optima(trials: Trials, setting: Setting, start_s: float | None) -> Iterator[Optimum]:
+    """Give both solutions of each matrix of the trials that can be made again.
+
+    Split ones are measured here, within the budget of what began at `start_s`; without it they are planned
+    alone.
+    """
+    of_matrices: dict[str, list[Trial]] = {}
+    for trial in trials.rows:
+        of_matrices.setdefault(trial.matrix, []).append(trial)
+    ((ours, printed),) = trials.fitted
+    for matrix, of_matrix in of_matrices.items():
+        problem = None if trials.target.is_published else Problem.rebuilt(matrix)
+        if problem is None:
+            continue
+        used_s = 0.0 if start_s is None else perf_counter() - start_s
+        setting.on_progress(min(used_s, setting.budget_s), setting.budget_s, f"plans of {problem.name}")
+        device = None if start_s is None or used_s > setting.budget_s else setting.device
+        for whose, model in ((OURS, ours), (PRINTED, printed)):
+            yield _optimum(trials, problem, of_matrix, whose, model, device)
+
+
+def _optimum(
+    trials: Trials, problem: Problem, of_matrix: Sequence[Trial], whose: str, model: Model, device: str | None
+) -> Optimum:
+    target, machine, planner = trials.target, trials.profile.machine, GuoPlanner()
+    strip = strip_rows(machine, target.threads)
+    statistics = strip_statistics(problem.matrix.indptr, problem.structure, strip, planner.coarsening)
+    plan = make_plan(statistics, model, target, machine, 1, planner)
+    costs = Costs(model, target, machine, math.inf)
+    blocks = (
+        (
+            block.first_row // strip + 1,
+            math.ceil((block.last_row + 1) / strip),
+            ties(statistics, costs, block),
+        )
+        for block in plan.blocks
+    )
+    times_s = {trial.candidate: trial.measured_s for trial in of_matrix}
+    whole_s = {trial.candidate.format: trial.measured_s for trial in reversed(of_matrix)}
+    is_split = len(plan.blocks) > 1
+    measured_s = None if is_split else times_s.get(plan.blocks[0].candidate)
+    if measured_s is None and device is not None:
+        checked = check(problem, plan, device=device)
+        measured_s, whole_s["csr"] = checked.time_s, checked.baseline_s  # sampled in turn
+    return Optimum(
+        problem.specification,
+        whose,
+        solution_text(blocks),
+        is_split,
+        bool(refusal_of_ell(RowBlocks.of(problem.structure), costs)),
+        plan.time_s,
+        measured_s,
+        whole_s,
+    )
+
+
+def solution_text(blocks: Iterable[tuple[int, int, Sequence[str]]]) -> str:
+    """Return blocks of first strip, last strip and formats as table 3 writes them."""
+    return ", ".join(f"[{first}, {last}] {'/'.join(formats).upper()}" for first, last, formats in blocks)
