@@ -39,7 +39,7 @@ test-mpi: $(VENV)/installed-test $(VENV)/installed-mpi
 TORCH ?= torch
 test-cnn: $(VENV)/installed-test
 	$(PIP) install '$(TORCH)' --editable '.[cnn]'
-	$(BIN)/python -m pytest tests/models/networks tests/cli/test_blocks.py tests/cli/test_networks.py
+	$(BIN)/python -m pytest tests/models/networks tests/papers/barreda_2020 tests/cli/test_blocks.py tests/cli/test_networks.py
 
 # Pages in Chromium, which make test skips. Where this is Debian and you are root, Chromium is installed first.
 # SPARSECAST_SCREENSHOTS=folder keeps pictures of the pages.

@@ -37,6 +37,7 @@ def test_the_list_has_our_last_result_of_each_machine(run, exact, data_folder):
         (("hossain-saule", "--dtype", "float32"), "float32"),
         (("hossain-saule", "--from", "nowhere"), "nowhere"),
         (("hossain-saule", "--budget", "1"), "budget 1 s"),
+        (("hossain-saule", "nowhere.mtx"), "nowhere.mtx"),
         (("hossain-saule", "--profile", "xeon-gold-6154-edr"), "xeon-gold-6154-edr"),
         (("guo-2014", "--budget", "1"), "budget 1 s"),
         (("wang-2017", "--budget", "1"), "budget 1 s"),
@@ -84,6 +85,7 @@ def test_guo_on_records_is_the_errors_of_its_own_times(run, exact, data_folder):
         ]
         assert len(errors) == row["matrices"] and row["ours"] == pytest.approx(sum(errors) / len(errors))
     assert any(row["ours"] != row["printed"] for row in means), "fits as printed are others"
+    assert all(row["sparsecast"] is None or row["sparsecast"] > 0.01 for row in means), "it has not seen them"
     assert small[0]["of"] == len(times) and small[2] == {"whose": "the paper", "below": 77, "of": 82}
     for row in solutions:
         own = {time["format"]: time["measured_s"] for time in times if time["matrix"] == row["matrix"]}

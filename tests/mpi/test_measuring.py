@@ -51,6 +51,22 @@ def test_ranks_measure_the_random_matrices_of_a_paper(run, data_folder):
     assert len(set(measured)) == len(measured)
 
 
+def test_a_paper_starts_its_ranks_and_goes_on_with_what_they_measured(run, check_keys, data_folder):
+    done = run(0, "paper", "hossain-saule", MESH, "--budget", "10", "--json")
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    check_keys(report, "paper NAME")
+    kept = next(data_folder.glob("measurements/*.distributed.jsonl"))
+    assert report["machine"] == kept.name.partition(".")[0]
+    measured = kept.read_text()
+    records = [json.loads(line)["distributed"] for line in measured.splitlines()]
+    ways = {(record["suite"], record["configuration"]["format"]) for record in records}
+    assert ways == {(suite, name) for suite in ("hossain", "user") for name in ("csr", "coo")}
+    again = run(0, "paper", "hossain-saule", "--profile", report["machine"], "--json")
+    assert again.returncode == 0, again.stderr
+    assert json.loads(again.stdout)["tables"] == report["tables"] and kept.read_text() == measured
+
+
 def test_one_rank_needs_no_mpirun(run, data_folder):
     done = run(0, "measure", MESH, "--algorithm", "local-1d", "--no-keep", "--json")
     assert done.returncode == 0, done.stderr

@@ -213,8 +213,8 @@ def _fitted(
 
 
 def _own_model(profile: Profile, records: Sequence[Record]) -> Model | None:
-    """Return our own model, fitted to the Records; None where they do not suffice."""
-    training = TrainingSet.of(profile, records)
+    """Return our own model, fitted to matrices that are not tried; None where these do not suffice."""
+    training = TrainingSet.of(profile, [record for record in records if record.suite not in SCORED_SUITES])
     try:
         return store.fitted(MODELS.get(DEFAULT_MODEL)(), training)
     except ProfileError:

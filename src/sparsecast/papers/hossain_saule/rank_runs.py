@@ -50,6 +50,7 @@ def measure_here(machine: Machine, setting: Setting) -> None:
         raise InputError(
             f"budget {setting.budget_s:g} s: expected at least {LEAST_BUDGET_S:g} s; raise the budget"
         )
+    matrices = {str(matrix): Problem.named(matrix).specification for matrix in setting.matrices or MATRICES}
     start_s, calibrating_s = time.monotonic(), CALIBRATING * setting.budget_s / len(counts)
     for ranks in counts:
         calibrate = ("calibrate", "--ranks", "--suites", "hossain", "--budget", f"{calibrating_s:g}")
@@ -58,10 +59,9 @@ def measure_here(machine: Machine, setting: Setting) -> None:
         kept = {r.matrix for r in kept_distributed(machine) if r.configuration.ranks == ranks}
         is_square = isqrt(ranks) ** 2 == ranks
         algorithms = [name for name in ALGORITHMS_OF_THE_PAPER if is_square or name != "2d"]
-        first, *others = map(str, setting.matrices or MATRICES)
-        for matrix in (first, *others):
+        for place, (matrix, specification) in enumerate(matrices.items()):
             is_over = time.monotonic() - start_s > MEASURING * setting.budget_s
-            if (is_over and matrix != first) or Problem.named(matrix).specification in kept:
+            if (is_over and place) or specification in kept:
                 continue
             measure = ("measure", matrix, "--algorithm", ",".join(algorithms))
             _on_ranks(ranks, (*measure, "--format", ",".join(FORMATS_OF_THE_PAPER)), setting, start_s)

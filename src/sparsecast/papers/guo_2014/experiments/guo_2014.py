@@ -23,8 +23,18 @@ from sparsecast.results.paper import Paper, PaperItem, PaperReport
 from sparsecast.system.tabular import Column, Table
 from sparsecast.system.texts import percent
 
+
+def _first_blocks(solution: str) -> str:
+    """Return the first blocks of a solution, and how many there are."""
+    blocks = solution.split(", [")
+    return solution if len(blocks) <= MOST_BLOCKS else f"{', ['.join(blocks[:3])} ... {len(blocks)} blocks"
+
+
 #: The attributes of errors, and the fits that they are of.
 WAYS = {"ours": OURS, "printed": PRINTED}
+
+#: Blocks of a solution that a table shows.
+MOST_BLOCKS = 4
 
 #: An error that the paper counts as small (section 5.1).
 SMALL_ERROR = 0.09
@@ -75,14 +85,14 @@ TRIALS = (
 SOLUTIONS = (
     Column("matrix", "matrix", text=shown_name),
     Column("paper", "the paper"),
-    Column("ours", "our fits"),
-    Column("printed", "as printed"),
+    Column("ours", "our fits", text=_first_blocks),
+    Column("printed", "as printed", text=_first_blocks),
     Column("fastest", "fastest whole", text=str.upper),
 )
 OPTIMA = (
     Column("matrix", "matrix", text=shown_name),
     Column("whose", "fits"),
-    Column("blocks", "blocks"),
+    Column("blocks", "blocks", text=_first_blocks),
     Column("forecast_s", "forecast"),
     Column("measured_s", "measured"),
     Column("error", "error", text=percent),
