@@ -14,7 +14,7 @@ from sparsecast.reports.charts.chart import Chart, Spec, axis, look, panels, too
 _WIDTH, _HEIGHT = 300, 220
 
 #: Blocks of a matrix that are drawn, at each frequency.
-_DOTS = 12
+_DOTS = 3
 
 
 def dispersion(labels: Mapping[float, Sequence[BlockLabels]]) -> Chart:
@@ -27,7 +27,7 @@ def dispersion(labels: Mapping[float, Sequence[BlockLabels]]) -> Chart:
         x = axis("ns", "ns an entry", [row["ns"] for row in rows], is_log=True)
         y = axis("nj", "nJ an entry", [row["nj"] for row in rows], is_log=True)
         charts.append(_points(quantity, rows, x, y))
-    return panels("dispersion", "Joules of blocks over their times; some of the blocks.", charts, 3)
+    return panels("dispersion", "", charts, 3)
 
 
 def _dots(labels: BlockLabels, quantity: str, ghz: float) -> list[dict[str, Any]]:
@@ -54,7 +54,7 @@ def matrices_off(networks: Sequence[TrainedNetwork]) -> Chart:
         x = {"field": "matrix", "type": "nominal", "title": None, "sort": order, "axis": {"labelAngle": -40}}
         y = axis("error", "error, %", [row["error"] for row in rows], is_log=True)
         charts.append(_points(quantity, rows, x, y))
-    return panels("matrices_off", "Errors of sums over the blocks of matrices never seen.", charts, 2)
+    return panels("matrices_off", "", charts, 2)
 
 
 def _points(caption: str, rows: Sequence[Mapping[str, Any]], x: Spec, y: Spec) -> Chart:
