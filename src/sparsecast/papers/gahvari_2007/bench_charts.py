@@ -234,10 +234,9 @@ def real(measured: RealMatrices) -> dict[str, Chart]:
         charts["figures-8-to-10"] = beside("twins", *([chart] for chart in twins))
     charts["figures-11-to-13"] = beside("speeds", *([chart] for chart in speeds))
     if points := _points_of(measured.rows, _SYMMETRIC):
-        symmetric = _real_speeds(
-            "symmetric matrices", points, measured.rating, (*_LINES[2:], *_SYMMETRIC_LINES)
-        )
-        charts["figures-13-to-15"] = symmetric
+        drawn = (*_LINES[2:], *_SYMMETRIC_LINES)
+        symmetric = _real_speeds("symmetric matrices", points, measured.rating, drawn)
+        charts["figures-13-to-15"] = beside("symmetric", [symmetric])
     return charts
 
 
