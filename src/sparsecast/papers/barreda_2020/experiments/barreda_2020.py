@@ -299,8 +299,10 @@ def _pagerank(setting: Setting, on_progress: Callable[[str], None]) -> tuple[lis
     paths = [_path(machine_of(PROCESSOR).name, quantity, FREQUENCIES_GHZ[0]) for quantity in ("time", TOTAL)]
     if not chosen:
         return [], f"PageRank: none of the graphs {', '.join(graphs)} among the matrices."
+    if not all(path.exists() for path in paths):
+        return [], f"PageRank: no networks at {FREQUENCIES_GHZ[0]:g} GHz yet; run again to go on."
     profile = calibrated_profile(machine_of(PROCESSOR))
-    if not profile.bandwidths or not all(path.exists() for path in paths):
+    if not profile.bandwidths:
         return [], "PageRank: no bandwidths of this machine; sparsecast calibrate, then run again."
     rows = []
     for item in chosen:
