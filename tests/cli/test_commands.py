@@ -194,6 +194,8 @@ def test_plan_as_printed(run, foreign):
     assert (ours["as_printed"], printed["as_printed"]) == (False, True)
     assert printed["baseline"]["time_s"] != ours["baseline"]["time_s"], "the fits are as printed, too"
     assert any("no conversion counted" in note for note in printed["notes"])
+    early = run("plan", SMALL, "--as-printed")  # no profile: it is refused before a calibration
+    assert (early.status, early.out, early.err.count("\n")) == (2, "", 1)
     refused = run("plan", DENSE_ROW, "--profile", foreign, "--as-printed")
     assert (refused.status, refused.err.count("\n")) == (2, 1) and "guo" in refused.err
 

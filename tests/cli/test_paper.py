@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+
+from sparsecast.api import trials
 
 CLUSTER = "hossain-saule", "--from", "xeon-gold-6154-edr"
 RECORDED = Path(__file__).parents[1] / "data/recorded-profile.parquet"
@@ -116,3 +119,10 @@ def test_guo_on_records_is_the_errors_of_its_own_times(run, exact, data_folder):
 def test_a_profile_that_lacks_its_matrices_is_one_line(run, data_folder, name, line):
     outcome = run("paper", name, *line)
     assert (outcome.status, outcome.out, outcome.err.count("\n")) == (2, "", 1)
+
+
+def test_a_calibration_that_is_stopped_ends_the_experiment(run, data_folder, monkeypatch):
+    stopped = SimpleNamespace(interrupted=True, compile_kernels=lambda: None, run=lambda: None)
+    monkeypatch.setattr(trials, "calibration", lambda *arguments, **options: stopped)
+    outcome = run("paper", "guo-2014")
+    assert (outcome.status, outcome.out) == (130, "")

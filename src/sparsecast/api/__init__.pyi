@@ -44,6 +44,7 @@ from .forecasting import place as place
 from .forecasting import plan as plan
 from .forecasting import predict as predict
 from .forecasting import predict_table as predict_table
+from .forecasting import printed_planner as printed_planner
 from .forecasting import refuse_objective as refuse_objective
 from .forecasting import refuse_probe as refuse_probe
 from .forecasting import threads_of as threads_of

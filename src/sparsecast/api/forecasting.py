@@ -200,7 +200,7 @@ def plan(
     name = model_for("time", model)
     refuse_probe(probe_s, drift_correction, device)
     _refuse_objective_for(objective, device, as_printed)
-    planner = _planner(name) if as_printed else None
+    planner = printed_planner(name) if as_printed else None
     matrix = Problem.of(A)
     if device is not None and "," in device:
         if as_printed:
@@ -244,14 +244,15 @@ def without_joules(objective: str, profile: Profile) -> ProfileError:
     )
 
 
-def _planner(model: str) -> Planner:
-    """Return the planner of the paper of a model."""
-    if model not in (known := PLANNERS.names()):
+def printed_planner(model: str | None) -> Planner:
+    """Return the planner of the paper of a model, by default of ours; an InputError where it prints none."""
+    name = model_for("time", model)
+    if name not in (known := PLANNERS.names()):
         raise InputError(
-            f"model '{model}' for a plan as printed: expected one whose paper prints a plan, "
+            f"model '{name}' for a plan as printed: expected one whose paper prints a plan, "
             f"{', '.join(known)}; name it by --model"
         )
-    return PLANNERS.get(model)()
+    return PLANNERS.get(name)()
 
 
 def _refuse_objective_for(objective: str, device: str | None, as_printed: bool) -> None:

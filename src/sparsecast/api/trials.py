@@ -130,6 +130,8 @@ def measured_trials(setting: Setting, models: Sequence[type[Model]], suite: str)
         run.on_progress = setting.on_progress
         run.compile_kernels()  # before the budget counts
         run.run()
+        if run.interrupted:
+            raise KeyboardInterrupt  # what was measured is kept; nothing more is
     measured = setting.profile or profile(machine.name)
     target = Target.on(measured.machine, dtype, threads)
     fitted, notes = _fitted(measured, model_records(measured, target), models)
@@ -142,8 +144,9 @@ def measured_trials(setting: Setting, models: Sequence[type[Model]], suite: str)
             break
         setting.on_progress(min(used_s, setting.budget_s), setting.budget_s, problem.name)
         tested += [(r, problem.structure) for r in records_of(problem, target, setting, fitted)]
-    ours = _own_model(measured, model_records(measured, target))
+    ours, why = _own_model(measured, model_records(measured, target))
     rows = _trials(fitted, ours, tested if problems else _scored(measured, target))
+    notes += why
     if not rows:
         notes += (
             f"No matrix was measured to try the models on in {setting.budget_s:g} s: run the command again.",
@@ -187,7 +190,8 @@ def recorded_trials(profile: Profile, setting: Setting, models: Sequence[type[Mo
             )
         tested = [(record, structure) for record, structure in tested if record.matrix in names]
     fitted, notes = _fitted(profile, records, models)
-    return Trials(profile, target, fitted, _trials(fitted, _own_model(profile, records), tested), notes)
+    ours, why = _own_model(profile, records)
+    return Trials(profile, target, fitted, _trials(fitted, ours, tested), (*notes, *why))
 
 
 def _fitted(
@@ -212,13 +216,13 @@ def _fitted(
     return tuple(fitted), tuple(f"Left out: {error}" for error in refused)
 
 
-def _own_model(profile: Profile, records: Sequence[Record]) -> Model | None:
-    """Return our own model, fitted to matrices that are not tried; None where these do not suffice."""
+def _own_model(profile: Profile, records: Sequence[Record]) -> tuple[Model | None, tuple[str, ...]]:
+    """Return our own model, fitted to matrices that are not tried; or None, and why these do not suffice."""
     training = TrainingSet.of(profile, [record for record in records if record.suite not in SCORED_SUITES])
     try:
-        return store.fitted(MODELS.get(DEFAULT_MODEL)(), training)
-    except ProfileError:
-        return None  # the column of its errors is empty then
+        return store.fitted(MODELS.get(DEFAULT_MODEL)(), training), ()
+    except ProfileError as error:
+        return None, (f"Left out: {error}",)
 
 
 def _scored(profile: Profile, target: Target) -> Iterator[tuple[Record, Structure]]:

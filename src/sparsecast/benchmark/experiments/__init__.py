@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import ClassVar
 
 from sparsecast.benchmark.run import Progress, no_progress
+from sparsecast.errors import InputError
+from sparsecast.machines.machine import PROCESSOR
 from sparsecast.machines.profile import Profile
 from sparsecast.results.paper import Paper, PaperReport
 from sparsecast.system.registry import Registry
@@ -43,6 +45,15 @@ class Setting:
     budget_s: float = 600.0
     matrices: Sequence[str | Path] = ()
     on_progress: Progress = no_progress
+
+
+def refuse_other_devices(setting: Setting, paper: str) -> None:
+    """Raise an InputError for a setting of a paper that computes on processors in float64 alone."""
+    if setting.device != PROCESSOR or setting.dtype not in (None, "float64"):
+        raise InputError(
+            f"device '{setting.device}' and type '{setting.dtype or 'float64'}' for {paper}: expected "
+            f"{PROCESSOR} and float64, which it computes with; leave them out"
+        )
 
 
 class Experiment(ABC):

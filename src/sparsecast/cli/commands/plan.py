@@ -50,6 +50,8 @@ def plan(
     from sparsecast.system.texts import counted
 
     api.refuse_probe(probe, not no_drift_correction, device)
+    if as_printed:
+        api.printed_planner(model)  # a model without one is refused before a calibration
     problem = read_matrix(matrix)
     profiles = profiles_for(problem, profile, threads, dtype, device)
     question: dict[str, Any] = {"iterations": iterations, "threads": threads, "dtype": dtype, "model": model}

@@ -14,10 +14,10 @@ import numpy as np
 
 from sparsecast.api.applications import application_cost, application_question, run_application
 from sparsecast.api.profiles import calibrated_profile, require_own
-from sparsecast.benchmark.experiments import EXPERIMENTS, Experiment, Setting
+from sparsecast.benchmark.experiments import EXPERIMENTS, Experiment, Setting, refuse_other_devices
 from sparsecast.devices import DEVICES
 from sparsecast.devices.naming import machine_of
-from sparsecast.errors import InputError, ProfileError
+from sparsecast.errors import ProfileError
 from sparsecast.machines.machine import PROCESSOR
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.atlas import atlas
@@ -184,7 +184,9 @@ class Barreda2020(Experiment):
 
     def run(self, setting: Setting) -> PaperReport:
         """Label the matrices at each frequency, then train the networks, and forecast PageRank by them."""
-        _refuse(setting)
+        refuse_other_devices(setting, self.paper.name)
+        if setting.profile is not None:
+            require_own(setting.profile.name, machine_of(PROCESSOR))
         required("torch")
         start_s = perf_counter()
 
@@ -211,7 +213,7 @@ class Barreda2020(Experiment):
 
     def from_records(self, profile: Profile, setting: Setting) -> PaperReport:
         """Take the labels and the networks that are kept of the profile's machine."""
-        _refuse(setting)
+        refuse_other_devices(setting, self.paper.name)
         return self._report(profile.machine.name, [])
 
     def _report(self, machine: str, notes: list[str], pagerank: Sequence[dict[str, Any]] = ()) -> PaperReport:
@@ -252,17 +254,6 @@ class Barreda2020(Experiment):
         return PaperReport(
             self.paper, machine, tuple(tables), ITEMS, charts=charts, notes=sentences, ours=_result(networks)
         )
-
-
-def _refuse(setting: Setting) -> None:
-    """Raise an InputError for what labels cannot be of."""
-    if setting.device != PROCESSOR or setting.dtype not in (None, "float64"):
-        raise InputError(
-            f"device '{setting.device}' and type '{setting.dtype or 'float64'}' for barreda-2020: expected "
-            f"cpu and float64, whose blocks are labelled; leave them out"
-        )
-    if setting.profile is not None:
-        require_own(setting.profile.name, machine_of(PROCESSOR))
 
 
 def _train(end_s: float, on_progress: OnPart) -> None:

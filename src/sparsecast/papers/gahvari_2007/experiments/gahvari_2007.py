@@ -30,7 +30,7 @@ BENCH_SHARE = 0.5
 
 ITEMS = (
     PaperItem("Section IV, four figures", "done", "the medians as printed, and with cut dimensions refilled"),
-    PaperItem("Section V, what is cut", "differs", "the estimator is asked before every dimension, not once"),
+    PaperItem("Section V, what is cut", "differs", "the estimator runs before every dimension, not once"),
     PaperItem("Section V, the estimator's thresholds", "differs", "the paper leaves open how to find them"),
     PaperItem("Table II, one distribution over bands", "done", "counted in our collection of matrices"),
     PaperItem("Figures 3 to 5, real matrices", "done", "maps in CSR and tuned"),
@@ -144,9 +144,9 @@ def _report(figures: Rating, measured: RealMatrices) -> PaperReport:
 
 def _result(figures: Rating, measured: RealMatrices) -> str:
     """Return the figures in a sentence, and how they forecast the real matrices."""
-    said = sentence_of([figures])
+    one_number = sentence_of([figures])
     if not measured.scores:
-        return said
+        return one_number
     of_all = measured.scores[0]
     errors = [
         f"{name} median {percent(error)} off"
@@ -154,7 +154,7 @@ def _result(figures: Rating, measured: RealMatrices) -> str:
         if error is not None
     ]
     ratio = "" if of_all.max_ratio is None else f", blocked maximum {of_all.max_ratio:.2f} times the fastest"
-    return f"{said} Of {of_all.matrices} real matrices: {', '.join(errors)}{ratio}."
+    return f"{one_number} Of {of_all.matrices} real matrices: {', '.join(errors)}{ratio}."
 
 
 def _space(figures: Rating, measured: RealMatrices) -> Iterator[dict[str, Any]]:

@@ -20,7 +20,7 @@ MOST_STRIPS, COARSENING = 1489, 32
 
 @PLANNERS.register("guo")
 class GuoPlanner(Planner):
-    """The programme of Fig. 11 with the fits as printed: no gain is asked for, and no conversion counted."""
+    """The programme of Fig. 11 with the fits as printed: no gain is required, and no conversion counted."""
 
     def coarsening(self, strips: int) -> int:
         """Return 32 for more strips than the paper shows."""

@@ -17,7 +17,7 @@ from pathlib import Path
 from sparsecast.api.cluster_evaluating import cluster_fits, replay_ranks
 from sparsecast.api.cluster_questions import cluster_problem
 from sparsecast.api.profiles import calibrated_profile, require_own
-from sparsecast.benchmark.experiments import EXPERIMENTS, Experiment, Setting
+from sparsecast.benchmark.experiments import EXPERIMENTS, Experiment, Setting, refuse_other_devices
 from sparsecast.devices.naming import machine_of
 from sparsecast.distributed.products import PRODUCTS
 from sparsecast.errors import InputError
@@ -114,7 +114,7 @@ class HossainSaule(Experiment):
 
         Where the profile of this machine is named, nothing is measured: what was kept is scored.
         """
-        _refuse_other_devices(setting)
+        refuse_other_devices(setting, self.paper.name)
         machine = machine_of(PROCESSOR)
         if setting.profile is None:
             measure_here(machine, setting)
@@ -126,7 +126,7 @@ class HossainSaule(Experiment):
 
     def from_records(self, profile: Profile, setting: Setting) -> PaperReport:
         """Return the tables, and the scores on what was kept of a machine's ranks."""
-        _refuse_other_devices(setting)
+        refuse_other_devices(setting, self.paper.name)
         if profile.machine.published_as == CLUSTER:
             return self._published(setting)
         fits = count()
@@ -179,14 +179,6 @@ class HossainSaule(Experiment):
                 *([meshes] if missing else []),
             ),
             f"mean errors of {min(errors):.1%} to {max(errors):.1%} by sparsecast on tables II to VII",
-        )
-
-
-def _refuse_other_devices(setting: Setting) -> None:
-    if setting.device != PROCESSOR or setting.dtype not in (None, "float64"):
-        raise InputError(
-            f"device '{setting.device}' and type '{setting.dtype or 'float64'}' for hossain-saule: "
-            f"expected cpu and float64, which its ranks compute with; leave them out"
         )
 
 

@@ -229,9 +229,7 @@ def _spreads(setting: Setting, trials: Trials) -> Iterator[dict[str, Any]]:
     fixed: dict[str, float] = {}
     for lengths, spread in (("fixed", None), *product(("normal", "uniform"), SPREADS_TRIED)):
         shape = f"lengths?rows={rows}&mean_length={P1}&lengths={lengths}"
-        problem = Problem.rebuilt(f"row {shape}" if spread is None else f"spread {shape}&spread={spread:g}")
-        if problem is None:
-            return
+        problem = Problem.named(f"row {shape}" if spread is None else f"spread {shape}&spread={spread:g}")
         setting.on_progress(setting.budget_s, setting.budget_s, problem.name)
         records = records_of(problem, trials.target, setting, trials.fitted)
         times_s = {
