@@ -6,4 +6,6 @@ from sparsecast.formats.storage_format import StorageFormat
 from sparsecast.system.registry import Registry
 
 #: Every storage format, by name.
-FORMATS: Registry[type[StorageFormat]] = Registry("format", "sparsecast.formats", helpers=("storage_format",))
+FORMATS: Registry[type[StorageFormat]] = Registry(
+    "format", "sparsecast.formats", helpers=("narrowing", "storage_format")
+)

@@ -11,6 +11,7 @@ from scipy.sparse import csr_array
 
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
+from sparsecast.formats.narrowing import Narrow
 from sparsecast.formats.storage_format import StorageFormat
 
 
@@ -23,29 +24,56 @@ class CSR(StorageFormat):
     ----------
     indptr : integer array of shape (rows + 1,)
     indices : integer array of shape (nnz,)
-    data : array of shape (nnz,)
+        Columns, or with bases uint16: columns less the base of their group of rows.
+    data : array of shape (nnz,), or (1,) where all values are alike
+    bases : integer array of shape (groups of GROUP_ROWS rows,), or (0,) with full columns
     """
 
     name: ClassVar[str] = "csr"
     benchmark_kinds: ClassVar[tuple[str, ...]] = ("blocks", "diagonals", "symmetric", "mirrored")
     is_converted: ClassVar[bool] = False
+    narrow_parameters: ClassVar[tuple[str, ...]] = ("values", "columns")
 
     indptr: NDArray[Any]
     indices: NDArray[Any]
     data: NDArray[Any]
+    bases: NDArray[Any]
 
     @classmethod
-    def from_csr(cls, A: csr_array[Any]) -> Self:
-        """Return `A` itself as a format; only strided values or columns are copied."""
-        arrays = (np.ascontiguousarray(array) for array in (A.indptr, A.indices, A.data))
-        return cls(A.shape, int(A.indptr[-1]), *arrays)
+    def from_csr(cls, A: csr_array[Any], values: str | None = None, columns: int | None = None) -> Self:
+        """Return `A` itself as a format; only strided values or columns are copied, and narrow ones.
+
+        `values` and `columns` are as in Narrow.
+        """
+        narrow, nnz = Narrow(values, columns), int(A.indptr[-1])
+        indices, bases = narrow.stored_columns(A)
+        data = narrow.stored_values(np.ascontiguousarray(A.data[:nnz]))
+        return cls(A.shape, nnz, np.ascontiguousarray(A.indptr), indices, data, bases, values=values)
 
     @classmethod
-    def predicted_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> NDArray[np.int64]:
-        return blocks.nnz * (value_bytes + index_bytes) + (blocks.rows + 1) * index_bytes
+    def stored_entries(
+        cls, blocks: RowBlocks, values: str | None = None, columns: int | None = None
+    ) -> NDArray[np.int64]:
+        return blocks.nnz
 
     @classmethod
-    def row_end_work(cls, blocks: RowBlocks) -> dict[str, NDArray[Any]]:
+    def predicted_bytes(
+        cls,
+        blocks: RowBlocks,
+        value_bytes: int,
+        index_bytes: int,
+        values: str | None = None,
+        columns: int | None = None,
+    ) -> NDArray[np.int64]:
+        narrow = Narrow(values, columns)
+        entry_bytes = sum(narrow.streamed_bytes(value_bytes, index_bytes))
+        other_bytes = narrow.other_bytes(blocks.rows, value_bytes, index_bytes)
+        return np.asarray(blocks.nnz * entry_bytes + (blocks.rows + 1) * index_bytes + other_bytes)
+
+    @classmethod
+    def row_end_work(
+        cls, blocks: RowBlocks, values: str | None = None, columns: int | None = None
+    ) -> dict[str, NDArray[Any]]:
         """Return the mispredicted ends of rows, or the rows if the kernel masks their ends instead."""
         is_masked = blocks.is_mispredicted
         return {

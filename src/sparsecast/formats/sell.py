@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -10,12 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from sparsecast.errors import InputError
+from sparsecast.errors import FormatError, InputError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.row_lengths import ROW_LENGTH_LEVELS
 from sparsecast.formats import FORMATS
+from sparsecast.formats.narrowing import GROUP_ROWS, MOST_COLUMNS, Narrow
 from sparsecast.formats.storage_format import StorageFormat
 from sparsecast.system.jit import njit
+from sparsecast.system.memory import aligned_empty
 from sparsecast.system.parallel import balanced_parts, in_parts
 
 #: Rows of a chunk, C. Eight sums hide the latency of the addition and fit in registers; more rows would pad
@@ -34,6 +37,9 @@ PADDING_ABOVE_LEAST = 0.05
 #: Greatest share of mispredicted rows for which the rows are expected to stay in order. Only forecasts of the
 #: size use it; `from_csr` counts the padding.
 IN_ORDER_MISPREDICTED = 0.06
+
+#: Entries of the longest row whose length 16 bits hold.
+MOST_LENGTH = (1 << 16) - 1
 
 _U64 = np.uint64
 _ONE, _CHUNK = _U64(1), _U64(CHUNK_ROWS)
@@ -60,9 +66,13 @@ class SELL(StorageFormat):
     chunk_starts : int64 array of shape (chunks + 1,)
         First entry of each chunk, and the number of stored entries.
     indices, data : arrays of shape (stored,)
-        Entry j of the chunk's row i is at the chunk's start + j * CHUNK_ROWS + i.
+        Entry j of the chunk's row i is at the chunk's start + j * CHUNK_ROWS + i. `indices` with bases, and
+        `data` where all values are alike, are as in CSR.
     permutation : integer array of shape (rows,), or (0,) with sigma = 1
         The row of the matrix for each stored row.
+    lengths : uint16 array of shape (rows,), or (0,) where padding has the value 0
+        Entries of each stored row: padding has the value of all others, and must not be added.
+    bases : integer array of shape (groups of GROUP_ROWS rows,), or (0,) with full columns
     """
 
     name: ClassVar[str] = "sell"
@@ -70,36 +80,65 @@ class SELL(StorageFormat):
     has_slices: ClassVar[bool] = True
     benchmark_kinds: ClassVar[tuple[str, ...]] = ("blocks", "symmetric")
     predicted_within: ClassVar[float] = 0.1
+    narrow_parameters: ClassVar[tuple[str, ...]] = ("values", "columns")
 
     sigma: int
     chunk_starts: Integers
     indices: NDArray[Any]
     data: NDArray[Any]
     permutation: NDArray[Any]
+    lengths: NDArray[np.uint16]
+    bases: NDArray[Any]
 
     @classmethod
-    def from_csr(cls, A: csr_array[Any], sigma: int | None = None) -> Self:
+    def from_csr(
+        cls,
+        A: csr_array[Any],
+        sigma: int | None = None,
+        values: str | None = None,
+        columns: int | None = None,
+    ) -> Self:
         """Return `A` in chunks.
 
         `sigma` is 1 or a multiple of CHUNK_ROWS, else an InputError is raised; by default `best_window`.
+        `values` and `columns` are as in Narrow. Columns that count from bases other than 0 need sorting
+        windows within the groups of rows, and values alike rows of at most MOST_LENGTH entries.
         """
-        row_lengths = np.diff(A.indptr)
+        row_lengths, narrow = np.diff(A.indptr), Narrow(values, columns)
         rows, nnz = A.shape[0], int(A.indptr[-1])
-        sigma = best_window(row_lengths) if sigma is None else _checked_window(sigma)
+        most = GROUP_ROWS if columns and A.shape[1] > MOST_COLUMNS else None
+        sigma = best_window(row_lengths, most) if sigma is None else _checked_window(sigma, most)
+        if values == "one" and row_lengths.max(initial=0) > MOST_LENGTH:
+            _refuse(f"a row of {row_lengths.max():,} entries without values", f"at most {MOST_LENGTH:,}")
         stored = int(_windowed_entries(row_lengths, sigma))
-        cls.refuse_excess(nnz, stored, stored * (A.data.itemsize + A.indices.itemsize))
+        entry_bytes = sum(narrow.streamed_bytes(A.data.itemsize, A.indices.itemsize))
+        cls.refuse_excess(nnz, stored, stored * entry_bytes)
         permutation = np.empty(rows if sigma > 1 else 0, dtype=A.indices.dtype)
         if sigma > 1:
             sort_rows(row_lengths, sigma, permutation)
         chunk_starts = np.zeros(-(-rows // CHUNK_ROWS) + 1, dtype=np.int64)
         _place_chunks(row_lengths, permutation, chunk_starts)
-        indices, data = cls.empty(stored, A)
-        arrays = (A.indptr, A.indices, A.data, permutation, chunk_starts, indices, data)
-        in_parts(_fill_chunks, arrays, balanced_parts(chunk_starts))
-        return cls(A.shape, nnz, sigma, chunk_starts, indices, data, permutation)
+        columns_by_row, bases = narrow.stored_columns(A)
+        values_by_row = narrow.stored_values(np.ascontiguousarray(A.data[:nnz]))
+
+        def chunked(by_row: NDArray[Any], repeats: bool) -> NDArray[Any]:
+            made = aligned_empty(stored, by_row.dtype)
+            arrays = (A.indptr, by_row, repeats, permutation, chunk_starts, made)
+            in_parts(_fill_chunks, arrays, balanced_parts(chunk_starts))
+            return made
+
+        data, lengths = values_by_row, np.empty(0, dtype=np.uint16)
+        if values == "one":
+            lengths = (row_lengths[permutation] if sigma > 1 else row_lengths).astype(np.uint16)
+        else:
+            data = chunked(values_by_row, False)
+        arrays = chunk_starts, chunked(columns_by_row, True), data, permutation, lengths, bases
+        return cls(A.shape, nnz, sigma, *arrays, values=values)
 
     @classmethod
-    def stored_entries(cls, blocks: RowBlocks) -> Integers:
+    def stored_entries(
+        cls, blocks: RowBlocks, values: str | None = None, columns: int | None = None
+    ) -> Integers:
         """Estimate the entries stored for each block, with padding.
 
         The window stores at most PADDING_ABOVE_LEAST more than a sort of all rows. The exact number depends
@@ -111,18 +150,51 @@ class SELL(StorageFormat):
         return np.asarray(np.minimum(stored.astype(np.int64), _most_entries(blocks)))
 
     @classmethod
-    def predicted_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> Integers:
+    def predicted_bytes(
+        cls,
+        blocks: RowBlocks,
+        value_bytes: int,
+        index_bytes: int,
+        values: str | None = None,
+        columns: int | None = None,
+    ) -> Integers:
         """Estimate the size in bytes of each block, as `stored_entries` does.
 
-        The permutation counts if more than IN_ORDER_MISPREDICTED of the rows are mispredicted.
+        The permutation counts where the rows are expected to be sorted.
         """
-        is_sorted = blocks.mispredicted_rows > IN_ORDER_MISPREDICTED * blocks.rows
-        stored = cls.stored_entries(blocks)
-        # Where even the worst order pads little, the rows stay in theirs.
-        is_sorted &= _most_entries(blocks) > (1.0 + PADDING_ABOVE_LEAST) * stored
+        narrow = Narrow(values, columns)
+        entries = cls.stored_entries(blocks) * sum(narrow.streamed_bytes(value_bytes, index_bytes))
         chunk_starts = 8 * (_chunks(blocks) + 1)
-        permutation = blocks.rows * index_bytes * is_sorted
-        return np.asarray(stored * (value_bytes + index_bytes) + chunk_starts + permutation)
+        permutation = blocks.rows * index_bytes * _are_sorted(blocks)
+        lengths = 2 * blocks.rows if values == "one" else 0
+        other_bytes = narrow.other_bytes(blocks.rows, value_bytes, index_bytes)
+        return np.asarray(entries + chunk_starts + permutation + lengths + other_bytes)
+
+    @classmethod
+    def row_end_work(
+        cls, blocks: RowBlocks, values: str | None = None, columns: int | None = None
+    ) -> dict[str, NDArray[Any]]:
+        return super().row_end_work(blocks)
+
+    @classmethod
+    def narrowed(cls, holds: Mapping[str, Any], whole: RowBlocks) -> dict[str, Any]:
+        taken = super().narrowed(holds, whole)
+        if whole.row_length_max[0] > MOST_LENGTH and taken.get("values") == "one":
+            del taken["values"]
+        if whole.matrix.cols > MOST_COLUMNS and _are_sorted(whole)[0]:  # perhaps in windows beyond a group
+            taken.pop("columns", None)
+        return taken
+
+
+def _are_sorted(blocks: RowBlocks) -> NDArray[np.bool_]:
+    """Tell which blocks are expected to be sorted: with rows mispredicted, unless no order pads much."""
+    is_sorted = blocks.mispredicted_rows > IN_ORDER_MISPREDICTED * blocks.rows
+    most = (1.0 + PADDING_ABOVE_LEAST) * SELL.stored_entries(blocks)
+    return np.asarray(is_sorted & (_most_entries(blocks) > most))
+
+
+def _refuse(problem: str, expected: str) -> None:
+    raise FormatError(f"SELL of {problem}: expected {expected}; leave the parameter out")
 
 
 def _chunks(blocks: RowBlocks) -> Integers:
@@ -153,26 +225,30 @@ def _weights(levels: int) -> NDArray[np.float64]:
     return weights
 
 
-def best_window(row_lengths: NDArray[Any]) -> int:
+def best_window(row_lengths: NDArray[Any], most_rows: int | None = None) -> int:
     """Return the rows of a sorting window for rows of these lengths.
 
-    The least of WINDOWS that stores at most PADDING_ABOVE_LEAST more than a sort of all rows, or all rows.
+    The least of WINDOWS that stores at most PADDING_ABOVE_LEAST more than a sort of all rows, or all rows; of
+    no more than `most_rows` where that is given, whatever it stores.
     """
     everything = max(-(-len(row_lengths) // CHUNK_ROWS) * CHUNK_ROWS, 1)
     most = (1.0 + PADDING_ABOVE_LEAST) * _windowed_entries(row_lengths, everything)
     for window in WINDOWS:
-        if window < everything and _windowed_entries(row_lengths, window) <= most:
+        is_last = window == most_rows
+        if window < everything and (is_last or _windowed_entries(row_lengths, window) <= most):
             return window
     # One chunk is the same in any order.
     return everything if everything > CHUNK_ROWS else 1
 
 
-def _checked_window(sigma: int) -> int:
+def _checked_window(sigma: int, most_rows: int | None) -> int:
     if sigma != 1 and (sigma < 1 or sigma % CHUNK_ROWS):
         raise InputError(
             f"sigma = {sigma}: expected 1 (no sorting) or a multiple of the {CHUNK_ROWS} rows of a chunk; "
             f"round it"
         )
+    if most_rows and most_rows % sigma:
+        _refuse(f"16-bit columns in windows of {sigma} rows", f"a divisor of {most_rows}")
     return sigma
 
 
@@ -244,23 +320,23 @@ def _place_chunks(row_lengths, permutation, chunk_starts):  # type: ignore[no-un
 
 @njit(nogil=True, cache=True)
 def _fill_chunks(  # type: ignore[no-untyped-def]
-    indptr, indices, data, permutation, chunk_starts, chunked_indices, chunked_data, first, last
+    indptr, by_row, repeats, permutation, chunk_starts, chunked, first, last
 ):
+    """Write what each entry has, columns or values; padding repeats the last of its row, or is 0."""
     rows, in_order = _U64(len(indptr) - 1), len(permutation) == 0
     for chunk in range(first, last):
         end = chunk_starts[chunk + _ONE]
         for lane in range(_CHUNK):
             place = chunk * _CHUNK + lane
             k = chunk_starts[chunk] + lane
-            filler = indices.dtype.type(0)
+            filler = by_row.dtype.type(0)
             if place < rows:
                 row = place if in_order else _U64(permutation[place])
                 for entry in range(indptr[row], indptr[row + _ONE]):
-                    filler = indices[entry]
-                    chunked_indices[k] = filler
-                    chunked_data[k] = data[entry]
+                    chunked[k] = by_row[entry]
                     k += _CHUNK
+                if repeats and indptr[row] < indptr[row + _ONE]:
+                    filler = by_row[indptr[row + _ONE] - _ONE]
             while k < end:
-                chunked_indices[k] = filler
-                chunked_data[k] = 0
+                chunked[k] = filler
                 k += _CHUNK

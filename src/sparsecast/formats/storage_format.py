@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -31,6 +31,8 @@ class StorageFormat(ABC):
         Rows and columns.
     nnz : int
         Entries of the matrix, without padding.
+    values : str or None
+        As in Narrow; None where they are stored in full.
     """
 
     name: ClassVar[str]
@@ -62,13 +64,23 @@ class StorageFormat(ABC):
     #: built with other parameters cannot be predicted.
     predicted_parameters: ClassVar[tuple[str, ...]] = ()
 
+    #: Parameters of `from_csr` that store less, as in Narrow: `values`, `columns`. The sizes with them are
+    #: predicted too.
+    narrow_parameters: ClassVar[tuple[str, ...]] = ()
+
     shape: tuple[int, int]
     nnz: int
+    values: str | None = dataclasses.field(default=None, kw_only=True)
 
     @classmethod
     def predicts(cls, parameters: Iterable[str]) -> bool:
         """Tell whether sizes with these parameters are known without building the matrix."""
-        return set(parameters) <= set(cls.predicted_parameters)
+        return set(parameters) <= {*cls.predicted_parameters, *cls.narrow_parameters}
+
+    @classmethod
+    def narrowed(cls, holds: Mapping[str, Any], whole: RowBlocks) -> dict[str, Any]:
+        """Return those of the `narrow_parameters` that hold for a whole matrix which this format takes."""
+        return {name: value for name, value in holds.items() if name in cls.narrow_parameters}
 
     @classmethod
     @abstractmethod
@@ -143,7 +155,8 @@ class StorageFormat(ABC):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        return self.arrays["data"].dtype
+        """Type of the matrix: that of the stored values, unless these are narrower."""
+        return np.dtype(np.float64) if self.values == "float32" else self.arrays["data"].dtype
 
     @property
     def nbytes(self) -> int:

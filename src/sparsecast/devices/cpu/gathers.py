@@ -14,7 +14,7 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from sparsecast.devices.cpu.vector_code import I32, I64, VectorCode, loop, structures, variable
+from sparsecast.devices.cpu.vector_code import I32, I64, StoredValues, VectorCode, loop, structures, variable
 from sparsecast.machines.machine import Machine
 
 #: What tells the processors on which gathers were measured to win from others: Intel's since Sapphire Rapids
@@ -41,11 +41,10 @@ class _Gather(VectorCode):
     """Emits products of consecutive values with gathered ones of x."""
 
     def __init__(self, context: Any, builder: Any, kinds: Any, arrays: Any) -> None:
-        number_bytes = kinds[0].dtype.bitwidth // 8
-        super().__init__(builder, context.get_value_type(kinds[0].dtype), _VECTOR_BYTES // number_bytes)
-        self._data, self._indices, self._x = (
-            each.data for each in structures(context, builder, kinds, arrays)
-        )
+        number_bytes = kinds[2].dtype.bitwidth // 8
+        super().__init__(builder, context.get_value_type(kinds[2].dtype), _VECTOR_BYTES // number_bytes)
+        self._values = StoredValues(context, builder, kinds[0], arrays[0], self.number)
+        self._indices, self._x = (each.data for each in structures(context, builder, kinds[1:], arrays[1:]))
         self._index = ir.VectorType(context.get_value_type(kinds[1].dtype), self.lanes)
         self._wide, self._mask = ir.VectorType(I64, self.lanes), ir.VectorType(ir.IntType(1), self.lanes)
         self._pointers = ir.VectorType(self.number.as_pointer(), self.lanes)
@@ -53,8 +52,12 @@ class _Gather(VectorCode):
         name = f"llvm.masked.gather.v{self.lanes}f{8 * number_bytes}.v{self.lanes}p0"
         self._gather = cgutils.get_or_insert_function(builder.module, kind, name)  # type: ignore[no-untyped-call]
 
-    def add(self, sums: Any, entry: Any) -> None:
-        self.add_product(sums, self.loaded(self.builder.gep(self._data, [entry])), self._gathered(entry))
+    def add(self, sums: Any, entry: Any, mask: Any = None) -> None:
+        """Add the products of the entries from `entry` on, or those in the lanes of a mask."""
+        before = self.builder.load(sums)
+        self.add_product(sums, self._values.at(entry, self.lanes), self._gathered(entry))
+        if mask is not None:
+            self.builder.store(self.builder.select(mask, self.builder.load(sums), before), sums)
 
     def _gathered(self, entry: Any) -> Any:
         """Return x at the columns of the entries from `entry` on."""
@@ -77,7 +80,7 @@ def gathered_row(typingctx, data, indices, x, first, end):  # type: ignore[no-un
     The numbers must be real.
     """
     word = types.uint64
-    signature = types.Tuple((data.dtype, word))(data, indices, x, word, word)  # type: ignore[no-untyped-call]
+    signature = types.Tuple((x.dtype, word))(data, indices, x, word, word)  # type: ignore[no-untyped-call]
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         gather = _Gather(context, builder, signature.args[:3], arguments[:3])
@@ -95,17 +98,36 @@ def gathered_row(typingctx, data, indices, x, first, end):  # type: ignore[no-un
 
 
 @intrinsic
-def gathered_chunk(typingctx, data, indices, x, first, end):  # type: ignore[no-untyped-def]
-    """Return the sums of eight rows whose entries alternate from `first` on, before `end`: real numbers."""
+def gathered_chunk(typingctx, data, indices, x, lengths, row, first, shortest, end):  # type: ignore[no-untyped-def]
+    """Return the sums of eight rows whose entries alternate from `first` on, before `end`: real numbers.
+
+    Where `data` is one number for all entries, rows have padding from entry `shortest` on: the `lengths` from
+    `row` on tell their entries from it. Otherwise `shortest` is `end`.
+    """
     word = types.uint64
-    signature = types.UniTuple(data.dtype, 8)(data, indices, x, word, word)  # type: ignore[no-untyped-call]
+    words = (word,) * 4
+    signature = types.UniTuple(x.dtype, 8)(data, indices, x, lengths, *words)  # type: ignore[no-untyped-call]
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         gather = _Gather(context, builder, signature.args[:3], arguments[:3])
         sums = [gather.sums() for _ in range(8 // gather.lanes)]
-        with loop(builder, variable(builder, arguments[3]), arguments[4], 8) as entries:
+        row, first, shortest, end = arguments[4:]
+        entry_at = variable(builder, first)
+        with loop(builder, entry_at, shortest, 8) as entries:
             for which, own in enumerate(sums):
                 gather.add(own, entries[which * gather.lanes])
+        if not isinstance(signature.args[0], types.Array):
+            (own_lengths,) = structures(context, builder, signature.args[3:4], arguments[3:4])
+            short = ir.VectorType(ir.IntType(16), gather.lanes)
+            wide = ir.VectorType(I64, gather.lanes)
+            with loop(builder, entry_at, end, 8) as entries:
+                column = gather.everywhere(builder.lshr(builder.sub(entries[0], first), I64(3)))
+                for which, own in enumerate(sums):
+                    lane = builder.add(row, I64(which * gather.lanes))
+                    place = builder.bitcast(builder.gep(own_lengths.data, [lane]), short.as_pointer())
+                    ends = builder.zext(builder.load(place, align=2), wide)
+                    inside = builder.icmp_unsigned("<", column, ends)
+                    gather.add(own, entries[which * gather.lanes], inside)
         totals = [each for own in sums for each in gather.numbers(builder.load(own))]
         return context.make_tuple(builder, signature.return_type, totals)
 

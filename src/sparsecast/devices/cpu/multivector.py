@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from sparsecast.devices.cpu.vector_code import (
     I64,
+    StoredValues,
     VectorCode,
     index_at,
     loop,
@@ -43,7 +44,7 @@ _FEW_SUMS = 4
 
 def panels(
     product: Callable[..., None],
-    arrays: tuple[NDArray[Any], ...],
+    arrays: tuple[Any, ...],
     starts: NDArray[Any],
     block: tuple[int, int] = (1, 1),
 ) -> Product:
@@ -53,21 +54,23 @@ def panels(
     ----------
     product : compiled function
         Called as (*arrays, *sizes, X, Y, starts, pool), with `sizes` as for `row_of_blocks`.
-    arrays : tuple of arrays
-        Of the format, the third one its values.
+    arrays : tuple
+        Of the format.
     starts : integer array
         As for `share`.
     block : (int, int)
         Rows and columns of the blocks that an entry is.
     """
-    widest = max(1, min(_MOST_LANES, _REGISTER_BYTES // (block[0] * arrays[2].itemsize)))
+
+    def widest(itemsize: int) -> int:
+        return max(1, min(_MOST_LANES, _REGISTER_BYTES // (block[0] * itemsize)))
 
     @functools.cache
     def product_of(lanes: int) -> Product:
         sizes = ((0,) * size for size in (*block, lanes))
         return share(product, (*arrays, *sizes), starts)
 
-    return lambda X, out: product_of(min(widest, X.shape[1]))(X, out)
+    return lambda X, out: product_of(min(widest(X.itemsize), X.shape[1]))(X, out)
 
 
 class _Panel(VectorCode):
@@ -81,14 +84,16 @@ class _Panel(VectorCode):
     def sums_of_block(self) -> list[Any]:
         return [self.sums() for _ in range(self.rows * self.parts)]
 
-    def add_block(self, values: Any, rows_of_x: Sequence[Any], sums: Sequence[Any]) -> None:
-        """Add the block that begins at `values`, times the panels that begin at `rows_of_x`."""
+    def add_block(
+        self, values: StoredValues, first: Any, rows_of_x: Sequence[Any], sums: Sequence[Any]
+    ) -> None:
+        """Add the block whose values begin at `first`, times the panels that begin at `rows_of_x`."""
         for column, place in enumerate(rows_of_x):
             x = self.loaded(place)
             for row in range(self.rows):
                 for part in range(self.parts):
                     where = (row * self.cols + column) * self.parts + part
-                    value = self.builder.load(self.builder.gep(values, [I64(where)]))
+                    value = values.at(self.builder.add(first, I64(where)))
                     self.add_product(sums[row * self.parts + part], self.everywhere(value), x)
 
     def store_row(self, sets: Sequence[Sequence[Any]], row: int, place: Any) -> None:
@@ -110,13 +115,14 @@ def _emitted(  # type: ignore[no-untyped-def]
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         size = [each.count for each in signature.args[4].types]
-        number, parts = number_of(context, signature.args[1].dtype)
-        arrays = structures(context, builder, signature.args[:4], arguments[:4])
-        columns, *numbers = (each.data for each in arrays)
-        numbers = [builder.bitcast(each, number.as_pointer()) for each in numbers]
-        width = builder.extract_value(arrays[2].shape, 1)
+        number, parts = number_of(context, signature.args[2].dtype)
+        values = StoredValues(context, builder, signature.args[1], arguments[1], number)
+        kinds, given = ([each[0], *each[2:4]] for each in (signature.args, arguments))
+        columns, x, y = structures(context, builder, kinds, given)
+        numbers = [builder.bitcast(each.data, number.as_pointer()) for each in (x, y)]
+        width = builder.extract_value(x.shape, 1)
         panel = _Panel(builder, number, parts, (size[0], size[1]), size[2])
-        _emit_row(panel, (columns, *numbers), width, arguments[5:])
+        _emit_row(panel, (columns.data, values, *numbers), width, arguments[5:])
         return context.get_dummy_value()
 
     return signature, generate
@@ -138,8 +144,8 @@ def _emit_row(panel: _Panel, arrays: tuple[Any, ...], width: Any, span: Sequence
         with loop(builder, entry_at, end, step, stride) as entries:
             for entry, sums in zip(entries, sets, strict=False):
                 column = index_at(builder, columns, entry)
-                values = builder.gep(data, [builder.mul(entry, I64(panel.parts * panel.rows * panel.cols))])
-                panel.add_block(values, [place(x, column, each) for each in range(panel.cols)], sums)
+                values = builder.mul(entry, I64(panel.parts * panel.rows * panel.cols))
+                panel.add_block(data, values, [place(x, column, each) for each in range(panel.cols)], sums)
     for each in range(panel.rows):
         panel.store_row(sets, each, place(y, row, each))
 
@@ -153,7 +159,7 @@ def row_of_blocks(columns, data, X, Y, sizes, first, end, stride, row):  # type:
     columns, data : arrays of the format
         The first column of every block, and the blocks' values, each row by row.
     X, Y : C-contiguous arrays of shape (cols, vectors) and (rows, vectors)
-        Of the type of `data`, with at least as many vectors as a panel has lanes.
+        Of the type of the matrix, with at least as many vectors as a panel has lanes.
     sizes : (tuple, tuple, tuple)
         As long as a block has rows and columns and a panel has lanes.
     first, end, stride, row : uint64

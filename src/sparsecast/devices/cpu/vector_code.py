@@ -83,6 +83,40 @@ def loop(builder: Any, entry_at: Any, end: Any, step: int, stride: Any = None) -
     builder.position_at_end(after)
 
 
+class StoredValues:
+    """Reads the stored values of entries as numbers of type `number`, which may be wider.
+
+    Parameters
+    ----------
+    kind, argument
+        Numba's type and the value of an argument of a kernel: an array, or one number for all entries.
+    number : llvmlite.ir.Type
+        Float or double; a value has one, or two where it is complex.
+    """
+
+    def __init__(self, context: Any, builder: Any, kind: Any, argument: Any, number: Any) -> None:
+        self._builder, self._number, self._same, self._stored = builder, number, argument, number
+        self._data = None
+        if isinstance(kind, types.Array):
+            self._data = structures(context, builder, [kind], [argument])[0].data
+            self._stored, _ = number_of(context, kind.dtype)
+            self._data = builder.bitcast(self._data, self._stored.as_pointer())
+
+    def at(self, place: Any, lanes: int = 0) -> Any:
+        """Return the number at a place, counted in numbers, or the vector of `lanes` from there on."""
+        kind = ir.VectorType(self._number, lanes) if lanes else self._number
+        if self._data is None:
+            same = ir.Constant(kind, ir.Undefined)
+            for lane in range(lanes):
+                same = self._builder.insert_element(same, self._same, I32(lane))
+            return same if lanes else self._same
+        pointer, stored = self._builder.gep(self._data, [place]), self._stored
+        stored = ir.VectorType(stored, lanes) if lanes else stored
+        pointer = self._builder.bitcast(pointer, stored.as_pointer())
+        loaded = self._builder.load(pointer, align=bytes_of(self._stored))
+        return loaded if stored == kind else self._builder.fpext(loaded, kind)
+
+
 class VectorCode:
     """Emits instructions for vectors of one length.
 

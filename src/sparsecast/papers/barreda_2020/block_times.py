@@ -66,7 +66,7 @@ def _sweep(indptr, indices, data, loop, x, y, starts, stamps):  # type: ignore[n
     read = np.zeros(2, dtype=np.int64)
     stamps[0] = _now(read)
     for part in range(len(starts) - 1):
-        part_of_rows(part, indptr, indices, data, loop, x, y, starts)
+        part_of_rows(part, indptr, indices, data, (), loop, x, y, starts)
         stamps[part + 1] = _now(read)
 
 

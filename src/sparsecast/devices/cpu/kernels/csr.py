@@ -14,9 +14,11 @@ from numpy.typing import NDArray
 from sparsecast.devices.cpu.gathers import gathered_row, gathers_win
 from sparsecast.devices.cpu.kernels import KERNELS
 from sparsecast.devices.cpu.multivector import panels, row_of_blocks
+from sparsecast.devices.cpu.narrow import end_of_group, from_base, narrow_arguments, value_at
 from sparsecast.devices.format_kernels import FormatKernels, refuse_complex
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats.csr import CSR
+from sparsecast.formats.narrowing import GROUP_ROWS
 from sparsecast.machines.machine import Machine
 from sparsecast.operators.block_operator import Product
 from sparsecast.system.integers import unsigned
@@ -33,6 +35,7 @@ GATHERED_ROW, GATHERED_MISPREDICTED_ROW = 8.0, 20.0
 
 U32 = np.uint32
 ONE, TWO, THREE, FOUR = U32(1), U32(2), U32(3), U32(4)
+ROWS = U32(GROUP_ROWS)
 
 
 @njit(nogil=True, cache=True)
@@ -40,51 +43,53 @@ def _plain_rows(indptr, indices, data, x, y, first, last):  # type: ignore[no-un
     k = indptr[first]
     for i in range(first, last):
         end = indptr[i + ONE]
-        total = data.dtype.type(0)
+        total = x.dtype.type(0)
         while k < end:
-            total += data[k] * x[indices[k]]
+            total += value_at(data, k) * x[indices[k]]
             k += ONE
         y[i] = total
 
 
 @njit(nogil=True, cache=True)
 def _unrolled_rows(indptr, indices, data, x, y, first, last):  # type: ignore[no-untyped-def]
-    zero = data.dtype.type(0)
+    zero = x.dtype.type(0)
     k = indptr[first]
     for i in range(first, last):
         end = indptr[i + ONE]
         # Four sums that do not wait for each other hide the latency of the addition.
         sum0, sum1, sum2, sum3 = zero, zero, zero, zero
         while k + FOUR <= end:
-            sum0 += data[k] * x[indices[k]]
-            sum1 += data[k + ONE] * x[indices[k + ONE]]
-            sum2 += data[k + TWO] * x[indices[k + TWO]]
-            sum3 += data[k + THREE] * x[indices[k + THREE]]
+            sum0 += value_at(data, k) * x[indices[k]]
+            sum1 += value_at(data, k + ONE) * x[indices[k + ONE]]
+            sum2 += value_at(data, k + TWO) * x[indices[k + TWO]]
+            sum3 += value_at(data, k + THREE) * x[indices[k + THREE]]
             k += FOUR
         while k < end:
-            sum0 += data[k] * x[indices[k]]
+            sum0 += value_at(data, k) * x[indices[k]]
             k += ONE
         y[i] = (sum0 + sum1) + (sum2 + sum3)
 
 
 @njit(nogil=True, cache=True)
 def _masked_rows(indptr, indices, data, x, y, first, last):  # type: ignore[no-untyped-def]
-    zero = data.dtype.type(0)
-    final = indptr[-1] - ONE
+    zero = x.dtype.type(0)
+    final = indptr[last] - ONE
     k = indptr[first]
     for i in range(first, last):
         end = indptr[i + ONE]
         sum0, sum1, sum2, sum3 = zero, zero, zero, zero
         while k + FOUR <= end:
-            sum0 += data[k] * x[indices[k]]
-            sum1 += data[k + ONE] * x[indices[k + ONE]]
-            sum2 += data[k + TWO] * x[indices[k + TWO]]
-            sum3 += data[k + THREE] * x[indices[k + THREE]]
+            sum0 += value_at(data, k) * x[indices[k]]
+            sum1 += value_at(data, k + ONE) * x[indices[k + ONE]]
+            sum2 += value_at(data, k + TWO) * x[indices[k + TWO]]
+            sum3 += value_at(data, k + THREE) * x[indices[k + THREE]]
             k += FOUR
         # The last three entries are always read and selected afterwards: a loop would be mispredicted, and
-        # entries that belong to the next row are at hand anyway. `final` keeps the last row within bounds.
+        # entries that belong to the next row are at hand anyway. `final` keeps the last row within bounds,
+        # and within its group, whose base the next one does not share.
         k0, k1, k2 = min(k, final), min(k + ONE, final), min(k + TWO, final)
-        term0, term1, term2 = data[k0] * x[indices[k0]], data[k1] * x[indices[k1]], data[k2] * x[indices[k2]]
+        term0, term1 = value_at(data, k0) * x[indices[k0]], value_at(data, k1) * x[indices[k1]]
+        term2 = value_at(data, k2) * x[indices[k2]]
         sum0 += term0 if k < end else zero
         sum1 += term1 if k + ONE < end else zero
         sum2 += term2 if k + TWO < end else zero
@@ -98,17 +103,17 @@ def _gathered_rows(indptr, indices, data, x, y, first, last):  # type: ignore[no
         found = gathered_row(data, indices, x, indptr[i], indptr[i + ONE])  # type: ignore[call-arg, var-annotated]
         total, k, end = found[0], found[1], np.uint64(indptr[i + ONE])
         while k < end:
-            total += data[k] * x[indices[k]]
+            total += value_at(data, k) * x[indices[k]]
             k += np.uint64(1)
         y[i] = total
 
 
 @njit(nogil=True, cache=True)
-def part_of_rows(part, indptr, indices, data, loop, x, y, starts):  # type: ignore[no-untyped-def]
-    """Do the rows from starts[part] on; the length of `loop` is the number of the variant."""
-    first, last = starts[part], starts[part + 1]
+def _rows(indptr, indices, data, loop, x, y, first, last):  # type: ignore[no-untyped-def]
     # The length of a tuple is known to the compiler, which leaves one of the four.
-    if len(loop) == 0:
+    if indptr[first] == indptr[last]:
+        y[first:last] = 0
+    elif len(loop) == 0:
         _plain_rows(indptr, indices, data, x, y, first, last)
     elif len(loop) == 1:
         _unrolled_rows(indptr, indices, data, x, y, first, last)
@@ -119,8 +124,18 @@ def part_of_rows(part, indptr, indices, data, loop, x, y, starts):  # type: igno
 
 
 @njit(nogil=True, cache=True)
-def _product(indptr, indices, data, loop, x, y, starts, pool):  # type: ignore[no-untyped-def]
-    each_part(part_of_rows, (indptr, indices, data, loop, x, y, starts), pool)
+def part_of_rows(part, indptr, indices, data, bases, loop, x, y, starts):  # type: ignore[no-untyped-def]
+    """Do the rows from starts[part] on; the length of `loop` is the number of the variant."""
+    first, last = starts[part], starts[part + 1]
+    while first < last:
+        end = end_of_group(bases, first, last, ROWS)
+        _rows(indptr, indices, data, loop, from_base(x, bases, first, ROWS), y, first, end)
+        first = end
+
+
+@njit(nogil=True, cache=True)
+def _product(indptr, indices, data, bases, loop, x, y, starts, pool):  # type: ignore[no-untyped-def]
+    each_part(part_of_rows, (indptr, indices, data, bases, loop, x, y, starts), pool)
 
 
 _PLAIN, _UNROLLED, _MASKED, _GATHERED = range(4)
@@ -146,21 +161,26 @@ def _bind(matrix: CSR, variant: str, threads: int) -> Product:
     return share(_product, (*arrays, (0,) * VARIANTS.index(variant)), starts)
 
 
-def _shared(matrix: CSR, threads: int) -> tuple[tuple[NDArray[Any], ...], NDArray[Any]]:
+def _shared(matrix: CSR, threads: int) -> tuple[tuple[Any, ...], NDArray[Any]]:
     indptr = unsigned(matrix.indptr)
     starts = balanced_parts(indptr, threads).astype(indptr.dtype)
-    return (indptr, unsigned(matrix.indices), matrix.data), starts
+    data, bases = narrow_arguments(matrix.data, matrix.values, matrix.bases)
+    return (indptr, unsigned(matrix.indices), data, bases), starts
 
 
 @njit(nogil=True, cache=True)
-def _several_part(part, indptr, indices, data, height, width, lanes, X, Y, starts):  # type: ignore[no-untyped-def]
-    for i in range(starts[part], starts[part + 1]):
-        row_of_blocks(indices, data, X, Y, (height, width, lanes), indptr[i], indptr[i + ONE], ONE, i)
+def _several_part(part, indptr, indices, data, bases, height, width, lanes, X, Y, starts):  # type: ignore[no-untyped-def]
+    first, last = starts[part], starts[part + 1]
+    while first < last:
+        end, moved = end_of_group(bases, first, last, ROWS), from_base(X, bases, first, ROWS)
+        for i in range(first, end):
+            row_of_blocks(indices, data, moved, Y, (height, width, lanes), indptr[i], indptr[i + ONE], ONE, i)
+        first = end
 
 
 @njit(nogil=True, cache=True)
-def _several(indptr, indices, data, height, width, lanes, X, Y, starts, pool):  # type: ignore[no-untyped-def]
-    each_part(_several_part, (indptr, indices, data, height, width, lanes, X, Y, starts), pool)
+def _several(indptr, indices, data, bases, height, width, lanes, X, Y, starts, pool):  # type: ignore[no-untyped-def]
+    each_part(_several_part, (indptr, indices, data, bases, height, width, lanes, X, Y, starts), pool)
 
 
 def _bind_multivector(matrix: CSR, threads: int) -> Product:
@@ -170,4 +190,6 @@ def _bind_multivector(matrix: CSR, threads: int) -> Product:
     return panels(_several, arrays, starts)
 
 
-KERNELS.register("csr")(FormatKernels(VARIANTS, _choose, _bind, _bind_multivector, real_only=("gathered",)))
+KERNELS.register("csr")(
+    FormatKernels(VARIANTS, _choose, _bind, _bind_multivector, real_only=("gathered",), version=2)
+)

@@ -1,0 +1,149 @@
+"""Narrow storage: values and columns in fewer bytes, without a change of any bit of a product."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from sparsecast.errors import FormatError, InputError
+from sparsecast.system.jit import njit
+from sparsecast.system.memory import aligned_empty
+from sparsecast.system.parallel import balanced_parts, equal_parts, in_parts, threads_for
+
+#: Rows whose columns count from one base: aligned groups of them, the last one shorter.
+GROUP_ROWS = 256
+
+#: Columns that 16 bits tell apart.
+MOST_COLUMNS = 1 << 16
+
+NO_BASES: NDArray[Any] = np.empty(0, dtype=np.int32)
+
+_ZERO, _ONE, _GROUP = np.uint64(0), np.uint64(1), np.uint64(GROUP_ROWS)
+_MOST_OFFSET = np.uint64(MOST_COLUMNS - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Narrow:
+    """How the entries of a real matrix are stored; by default in full.
+
+    Attributes
+    ----------
+    values : str or None
+        ``"one"``: all values have the same bits, and one of them is stored. ``"float32"``: every value of a
+        float64 matrix is a float32, bit for bit, and is stored as such.
+    columns : int or None
+        16: as unsigned integers of 16 bits that count from the base of their group of GROUP_ROWS rows, its
+        least column. The bases are 0 in a matrix of at most MOST_COLUMNS columns.
+    """
+
+    values: str | None = None
+    columns: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.values not in (None, "one", "float32") or self.columns not in (None, 16):
+            raise InputError(
+                f"values {self.values!r} and columns {self.columns!r}: expected 'one' or 'float32', and 16; "
+                f"leave them out for full storage"
+            )
+
+    def streamed_bytes(self, value_bytes: int, index_bytes: int) -> tuple[int, int]:
+        """Return the bytes of a stored value and of a column."""
+        by_values = {None: value_bytes, "one": 0, "float32": 4}
+        return by_values[self.values], 2 if self.columns else index_bytes
+
+    def other_bytes(self, rows: NDArray[np.int64], value_bytes: int, index_bytes: int) -> NDArray[np.int64]:
+        """Return the bytes of the one value and of the bases of blocks of so many rows."""
+        bases = -(-rows // GROUP_ROWS) * index_bytes if self.columns else 0
+        return np.asarray(bases + (value_bytes if self.values == "one" else 0))
+
+    def stored_values(self, data: NDArray[Any]) -> NDArray[Any]:
+        """Return the values to store: `data` itself in full, the one in an array of shape (1,).
+
+        Raises
+        ------
+        FormatError
+            If that would change the bits of a value.
+        """
+        if self.values is None:
+            return data
+        full = {"one": ("float64", "float32"), "float32": ("float64",)}[self.values]
+        if data.dtype.name not in full:
+            _refuse(f"values '{self.values}' of a {data.dtype} matrix", f"one of {' or '.join(full)}")
+        bits = data.view(f"u{data.dtype.itemsize}")
+        parts = equal_parts(len(data), threads_for(len(data)))
+        if self.values == "one":
+            if not all(in_parts(_are_alike, (bits,), parts)):
+                _refuse("values 'one' of a matrix with several", "all of them alike, bit for bit")
+            return data[:1].copy() if len(data) else np.zeros(1, dtype=data.dtype)
+        stored = aligned_empty(len(data), np.float32)
+        if not all(in_parts(_convert, (data, bits, stored), parts)):
+            _refuse("values 'float32' of other float64 values", "all of them exact in float32")
+        return stored
+
+    def stored_columns(self, A: csr_array[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return the columns to store and the bases of the groups; there are none in full.
+
+        Raises
+        ------
+        FormatError
+            If the columns of a group are too far apart.
+        """
+        indices = np.ascontiguousarray(A.indices[: int(A.indptr[-1])])
+        if self.columns is None:
+            return indices, NO_BASES
+        rows, cols = A.shape
+        starts = np.append(np.arange(0, rows, GROUP_ROWS), rows)
+        bases = np.zeros(len(starts) - 1, dtype=indices.dtype)
+        offsets = aligned_empty(len(indices), np.uint16)
+        is_far = np.zeros(len(bases), dtype=np.bool_)
+        arrays = (A.indptr, indices, cols > MOST_COLUMNS, bases, offsets, is_far)
+        in_parts(_count_from_bases, arrays, balanced_parts(A.indptr[starts]))
+        if is_far.any():
+            row = int(is_far.argmax()) * GROUP_ROWS
+            what = f"columns in 16 bits, but the {GROUP_ROWS} rows from row {row} on reach further"
+            _refuse(what, f"a reach below {MOST_COLUMNS:,} columns")
+        return offsets, bases
+
+
+def _refuse(problem: str, expected: str) -> None:
+    raise FormatError(f"{problem}: expected {expected}; leave the parameter out")
+
+
+@njit(nogil=True, cache=True)
+def _are_alike(bits, first, last):  # type: ignore[no-untyped-def]
+    differing = bits.dtype.type(0)
+    for k in range(first, last):
+        differing |= bits[k] ^ bits[0]
+    return differing == 0
+
+
+@njit(nogil=True, cache=True)
+def _convert(data, bits, stored, first, last):  # type: ignore[no-untyped-def]
+    """Write values as float32; tell whether all have their bits when they are read again."""
+    differing = _ZERO
+    for k in range(first, last):
+        stored[k] = data[k]
+        differing |= np.float64(stored[k]).view(np.uint64) ^ bits[k]
+    return differing == _ZERO
+
+
+@njit(nogil=True, cache=True)
+def _count_from_bases(indptr, indices, is_wide, bases, offsets, is_far, first, last):  # type: ignore[no-untyped-def]
+    """Write the base of each group, and its columns from there on; mark groups that reach too far."""
+    rows = np.uint64(len(indptr)) - _ONE
+    for group in range(first, last):
+        begin, end = np.uint64(indptr[group * _GROUP]), np.uint64(indptr[min((group + _ONE) * _GROUP, rows)])
+        base = _ZERO
+        if is_wide and begin < end:
+            least = most = indices[begin]
+            for k in range(begin, end):
+                least, most = min(least, indices[k]), max(most, indices[k])
+            base = np.uint64(least)
+            is_far[group] = np.uint64(most) - base > _MOST_OFFSET
+        bases[group] = base
+        for k in range(begin, end):
+            offsets[k] = np.uint64(indices[k]) - base
