@@ -9,6 +9,7 @@ import math
 import statistics
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
 from time import perf_counter
 from typing import Annotated, Any, get_type_hints
 
@@ -36,6 +37,17 @@ Rows = Iterator[Row | str]
 
 Matrices = Annotated[list[str] | None, typer.Argument(metavar="MATRIX...", help="Files or specifications.")]
 Threads = Annotated[int, typer.Option(min=1)]
+Folder = Annotated[
+    Path | None, typer.Option(help="Measure every matrix file in it.", exists=True, file_okay=False)
+]
+KeptLines = Annotated[
+    Path | None,
+    typer.Option(
+        "--lines",
+        metavar="FILE",
+        help="Add each row to this file at once, as JSON; rows that it has are kept.",
+    ),
+]
 ProfileName = Annotated[str | None, typer.Option("--profile", help="A profile's name or path.")]
 
 #: Headings with these endings hold shares, which are shown in percent.
@@ -177,6 +189,30 @@ def chosen_variant(A: csr_array[Any], format_name: str) -> str:
 def uniform_vector(A: csr_array[Any]) -> NDArray[Any]:
     """Return the same x for every format of a matrix."""
     return np.random.default_rng(2).uniform(-1.0, 1.0, A.shape[1]).astype(A.dtype)
+
+
+def in_folder(folder: Path | None) -> list[str]:
+    """Return the matrix files of a folder, by name."""
+    return [] if folder is None else sorted(map(str, folder.glob("*.mtx*")))
+
+
+class Kept:
+    """Rows that are written to a file as they come, if there is one; those that it has are read."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        lines = path.read_text().splitlines() if path and path.exists() else []
+        self.rows: list[dict[str, Any]] = [json.loads(line) for line in lines]
+
+    def add(self, key: Mapping[str, Any], measured: Callable[[], dict[str, Any]]) -> None:
+        """Measure a row, unless one with these values is there."""
+        if any(key.items() <= row.items() for row in self.rows):
+            return
+        row = measured()
+        self.rows.append(row)
+        if self._path:
+            with self._path.open("a") as stream:
+                stream.write(json.dumps(row) + "\n")
 
 
 def timed(task: Callable[[], Any]) -> tuple[Any, float]:

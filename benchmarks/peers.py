@@ -1,28 +1,27 @@
-"""Our products against SciPy, MKL, torch and networkx, and plans against single formats."""
+"""Our products against other libraries, and plans against single formats."""
 
 from __future__ import annotations
 
-import ctypes
-import importlib
-import os
 import sys
-import warnings
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 from statistics import median
 from time import perf_counter
-from typing import Any
-
-# One OpenMP for MKL and our own kernels: two would wait for each other's idle threads.
-os.environ.setdefault("MKL_THREADING_LAYER", "GNU")
+from typing import Annotated, Any
 
 import numpy as np
+import typer
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, tril
 
 import sparsecast as sc
 from experiment import (
+    Folder,
+    Kept,
+    KeptLines,
     Matrices,
+    Row,
     Rows,
     Threads,
     alternated,
@@ -30,26 +29,23 @@ from experiment import (
     chosen_variant,
     experiment,
     geometric_mean,
+    in_folder,
     most_threads,
     named,
     timed,
     uniform_vector,
 )
+from libraries import LIBRARIES, PRODUCTS, SPIN_S, MissingLibraryError, in_turn
 from sparsecast import api
 from sparsecast.devices.binding import bind, prepared
 from sparsecast.devices.reference import ReferenceProduct
-from sparsecast.errors import InputError, ProfileError
+from sparsecast.errors import InputError
 from sparsecast.matrices.problem import Problem
 from sparsecast.measuring.timing import DEFAULT_EFFORT, Call, Effort, measure
+from sparsecast.results.plan import PlannedBlock
+from sparsecast.system.texts import counted
 
 PANEL = "Other libraries"
-
-#: Products that MKL is told to expect, and that plans are for.
-PRODUCTS = 10_000
-
-
-class MissingPeerError(Exception):
-    """A library is not installed, or does not take the matrix; the message says which."""
 
 
 @experiment(PANEL)
@@ -86,79 +82,6 @@ def csr_against_scipy(matrices: Matrices = None) -> Rows:
         yield f"{name}: geometric mean of the ratios {geometric_mean(values):.3f}, worst {max(values):.3f}."
 
 
-def scipy_call(A: csr_array[Any], x: NDArray[Any], threads: int) -> tuple[Call, Call]:
-    """Return the product and its result."""
-    return (lambda: A @ x), (lambda: A @ x)
-
-
-def torch_call(A: csr_array[Any], x: NDArray[Any], threads: int) -> tuple[Call, Call]:
-    """Return the product of a CSR tensor and its result."""
-    try:
-        torch = importlib.import_module("torch")
-    except ImportError as error:
-        raise MissingPeerError("torch is not installed: pip install 'sparsecast[peers]'") from error
-    torch.set_num_threads(threads)
-    # torch says at the first CSR tensor of a process that they are in beta state.
-    warnings.filterwarnings("ignore", message="Sparse CSR tensor support", category=UserWarning)
-    parts = (torch.from_numpy(part) for part in (A.indptr, A.indices, A.data))
-    matrix = torch.sparse_csr_tensor(*parts, size=A.shape, check_invariants=False)
-    vector = torch.from_numpy(x)
-    return (lambda: matrix @ vector), (lambda: (matrix @ vector).numpy())
-
-
-class Description(ctypes.Structure):
-    """MKL's struct matrix_descr."""
-
-    _fields_ = (("type", ctypes.c_int), ("mode", ctypes.c_int), ("diag", ctypes.c_int))
-
-
-NON_TRANSPOSE, GENERAL = 10, 20
-
-
-def mkl_library() -> ctypes.CDLL:
-    """Load MKL from where pip puts it, or from the system."""
-    candidates = [*sorted(Path(sys.prefix, "lib").glob("libmkl_rt.so*")), Path("libmkl_rt.so")]
-    for path in candidates:
-        try:
-            return ctypes.CDLL(str(path))
-        except OSError:
-            continue
-    raise MissingPeerError("MKL is not installed: pip install 'sparsecast[peers]'")
-
-
-def mkl_call(A: csr_array[Any], x: NDArray[Any], threads: int) -> tuple[Call, Call]:
-    """Return the inspector-executor product, hinted and optimised, and its result."""
-    if A.dtype != np.float64 or A.indices.dtype != np.int32:
-        raise MissingPeerError("MKL is called for float64 values and 32-bit indices")
-    mkl = mkl_library()
-    mkl.MKL_Set_Num_Threads(threads)
-    handle, description = ctypes.c_void_p(), Description(GENERAL, 0, 0)
-    pointer = ctypes.c_void_p
-    ends = A.indptr[1:].ctypes.data_as(pointer)
-    arrays = (part.ctypes.data_as(pointer) for part in (A.indices, A.data))
-    starts = A.indptr.ctypes.data_as(pointer)
-    status = mkl.mkl_sparse_d_create_csr(ctypes.byref(handle), 0, *A.shape, starts, ends, *arrays)
-    status |= mkl.mkl_sparse_set_mv_hint(handle, NON_TRANSPOSE, description, PRODUCTS)
-    status |= mkl.mkl_sparse_optimize(handle)
-    if status:
-        raise MissingPeerError(f"MKL refused the matrix with status {status}")
-    y = np.empty(A.shape[0])
-    one, zero = ctypes.c_double(1.0), ctypes.c_double(0.0)
-    in_out = x.ctypes.data_as(pointer), y.ctypes.data_as(pointer)
-
-    def product() -> None:
-        mkl.mkl_sparse_d_mv(NON_TRANSPOSE, one, handle, description, in_out[0], zero, in_out[1])
-
-    def result() -> NDArray[Any]:
-        product()
-        return y
-
-    return product, result
-
-
-PEERS = {"SciPy": scipy_call, "MKL": mkl_call, "torch": torch_call}
-
-
 def single_formats(problem: Problem, threads: int) -> dict[str, Call]:
     """Return the checked product in every format that suits a matrix, in the kernel that the rule chooses."""
     A, calls = problem.matrix, {}
@@ -176,49 +99,120 @@ def single_formats(problem: Problem, threads: int) -> dict[str, Call]:
     return calls
 
 
-@experiment(PANEL)
-def peers(matrices: Matrices = None, threads: Threads = 1) -> Rows:
-    """Time every format and the plan against SciPy, MKL and torch, with as many threads; SciPy knows one.
+@dataclass(frozen=True, slots=True)
+class Contest:
+    """A matrix with the values as given or random ones, and the threads of a comparison."""
 
-    A ratio is the best peer's time over ours: above 1 we are faster. MKL is called through its
-    inspector-executor interface, with the hint that many products will follow; torch through its CSR tensors.
-    Libraries come with the extra `peers`; one that is missing is said below the table.
-    """
-    ratios: dict[str, list[float]] = {}
-    missing = set()
-    for problem in named(matrices, ("gallery:poisson3d?n=60", "gallery:rmat?scale=16")):
-        A = problem.matrix
+    problem: Problem
+    values: str
+    threads: int
+
+    def row(self, rounds: int) -> dict[str, Any]:
+        """Return the times of our plan, our CSR and every library that can be called, sampled in turn."""
+        A = self.problem.matrix
         x, out = uniform_vector(A), np.empty(A.shape[0], dtype=A.dtype)
-        reference, ours = ReferenceProduct.of(A, x), single_formats(problem, threads)
-        others: dict[str, Call] = {}
-        for name, make in PEERS.items():
+        reference = ReferenceProduct.of(A, x)
+        plan = sc.plan(self.problem, iterations=PRODUCTS, threads=self.threads)
+        operator = sc.compile(self.problem, plan)
+        reference.check(operator.matvec(x, out), "the plan")
+        calls: dict[str, Call] = {"plan": lambda: operator.matvec(x, out)}
+        calls["our CSR"] = checked_product(A, "csr", threads=self.threads)
+        missing = {}
+        for name, make in LIBRARIES.items():
             try:
-                others[name], result = make(A, x, threads)
+                calls[name], result = make(A, x, self.threads)
                 reference.check(np.asarray(result()), name)
-            except MissingPeerError as error:
-                missing.add(f"{name}: {error}")
-        planned: dict[str, Call] = {}
-        try:
-            operator = sc.compile(problem, sc.plan(problem, iterations=PRODUCTS, threads=threads))
-            planned["plan"] = lambda operator=operator, x=x, out=out: operator.matvec(x, out)
-        except ProfileError as error:
-            missing.add(f"plan: {error}")
-        timings = measure({**ours, **others, **planned}, DEFAULT_EFFORT)
+            except MissingLibraryError as error:
+                missing[name] = str(error)
+        timings = in_turn(calls, rounds, SPIN_S if self.threads > 1 and "MKL" in calls else 0.0)
         seconds = {name: timing.time_s for name, timing in timings.items()}
-        best, best_peer = (min(calls, key=seconds.__getitem__) for calls in (ours, others))
-        row = {"best / ours": seconds[best_peer] / seconds[best]}
-        if "plan" in seconds:
-            row["best / plan"] = seconds[best_peer] / seconds["plan"]
-        if "MKL" in seconds:
-            row["MKL / our CSR"] = seconds["MKL"] / seconds["csr"]
-        for name, ratio in row.items():
-            ratios.setdefault(name, []).append(ratio)
-        names = {"matrix": problem.name, "entries": A.nnz, "ours": best, "ours_s": seconds[best]}
-        noise = max(timings[best].noise or 0.0, timings[best_peer].noise or 0.0)
-        yield {**names, "peer": best_peer, "peer_s": seconds[best_peer], **row, "noise": noise}
-    for name, values in ratios.items():
-        yield f"{name}: geometric mean {geometric_mean(values):.2f}, worst {min(values):.2f}."
-    yield from sorted(missing)
+        peer = min(LIBRARIES.keys() & calls, key=seconds.__getitem__)
+        noise = max(timings[name].noise or 0.0 for name in ("plan", peer))
+        return {
+            **{"matrix": self.problem.name, "values": self.values, "threads": self.threads, "entries": A.nnz},
+            **{"choice": " ".join(dict.fromkeys(map(in_words, plan.blocks))), "ours_s": seconds.pop("plan")},
+            **{"peer": peer, "peer_s": seconds[peer], "ratio": seconds[peer] / timings["plan"].time_s},
+            **{"noise": noise, "seconds": seconds, "missing": missing},
+        }
+
+
+def in_words(block: PlannedBlock) -> str:
+    """Return the format of a block with its parameters and its kernel."""
+    candidate = block.candidate
+    parameters = [f"{name}={value}" for name, value in candidate.parameters.items()]
+    return " ".join([candidate.format, *parameters, candidate.kernel])
+
+
+def randomised(A: csr_array[Any]) -> csr_array[Any]:
+    """Return the matrix with random values at its entries; one that equals its transpose still does."""
+    R = A.copy()
+    R.data = np.random.default_rng(3).uniform(-1.0, 1.0, A.nnz)
+    if A.shape[0] != A.shape[1] or (A != A.T).nnz:
+        return R
+    lower = tril(R, format="csr")
+    return csr_array(lower + tril(R, -1, format="csr").T)
+
+
+def contests(problem: Problem, threads: Sequence[int]) -> Iterator[Contest]:
+    """Yield a matrix as it is and with random values, for each number of threads."""
+    random = Problem.of(randomised(problem.matrix), problem.name)
+    for values, asked in {"as given": problem, "random": random}.items():
+        yield from (Contest(asked, values, count) for count in threads)
+
+
+def verdicts(rows: Sequence[Row]) -> Iterator[str]:
+    """Yield what rows come to, by their values and threads."""
+    for values, threads in sorted({(row["values"], row["threads"]) for row in rows}):
+        those = [row for row in rows if (row["values"], row["threads"]) == (values, threads)]
+        worst = min(those, key=lambda row: row["ratio"])
+        mean = geometric_mean(row["ratio"] for row in those)
+        below = sum(row["ratio"] < 0.97 for row in those)
+        yield (
+            f"Values {values}, {counted(threads, 'thread')}: geometric mean {mean:.2f} over {len(those)} "
+            f"matrices, worst {worst['ratio']:.2f} ({worst['matrix']}), {below} below 0.97."
+        )
+    short = [
+        row["seconds"]["PyTorch"] / row["ours_s"]
+        for row in rows
+        if row["threads"] > 1 and "PyTorch" in row["seconds"] and 1e-4 <= row["ours_s"] <= 2.5e-4
+    ]
+    if short:
+        mean = geometric_mean(short)
+        yield (
+            f"Products of 100 to 250 us on several threads, against PyTorch: geometric mean {mean:.2f} over "
+            f"{len(short)} comparisons, worst {min(short):.2f}, {sum(r < 0.97 for r in short)} below 0.97."
+        )
+    reasons = {f"{name}: {why}" for row in rows for name, why in row["missing"].items()}
+    yield from sorted(reasons)
+
+
+@experiment(PANEL)
+def peers(
+    matrices: Matrices = None,
+    folder: Folder = None,
+    threads: Annotated[list[int] | None, typer.Option(min=1, help="Once for each number.")] = None,
+    least: Annotated[int, typer.Option(help="Non-zeros of the smallest matrix.")] = 300_000,
+    rounds: Annotated[int, typer.Option(min=1)] = 15,
+    lines: KeptLines = None,
+) -> Rows:
+    """Time the plan for a million products against every library, values as given and random.
+
+    A ratio is the best library's time over ours: above 1 we are faster. Without --threads, one thread and all
+    are compared; SciPy knows one. Libraries that are missing, and why, stand below the table.
+    """
+    counts = threads or list(dict.fromkeys((1, most_threads())))
+    kept = Kept(lines)
+    defaults = "gallery:poisson3d?n=60", "gallery:rmat?scale=16"
+    for problem in named([*(matrices or ()), *in_folder(folder)], defaults):
+        A = problem.matrix
+        if A.nnz < least or A.dtype.kind == "c":
+            continue
+        for contest in contests(problem, counts):
+            key = {"matrix": problem.name, "values": contest.values, "threads": contest.threads}
+            kept.add(key, partial(contest.row, rounds))
+    for row in kept.rows:
+        yield {name: value for name, value in row.items() if name not in ("seconds", "missing")}
+    yield from verdicts(kept.rows)
 
 
 @experiment(PANEL)

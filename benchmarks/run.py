@@ -16,7 +16,7 @@ from pathlib import Path
 from experiment import app
 
 #: Files beside this one that hold no experiments of this runner.
-_OTHERS = {"run", "experiment", "petsc_product"}
+_OTHERS = {"run", "experiment", "libraries", "petsc_product"}
 
 if __name__ == "__main__":
     for path in sorted(Path(__file__).parent.glob("*.py")):
