@@ -122,3 +122,61 @@ def test_a_gpu_forecasts_another_type_by_kernel(gpu_profile, A):
         assert forecast.time_s <= by_format(own)[name].time_s
     with pytest.raises(InputError):
         sc.predict(A, gpu_profile, dtype="complex128")
+
+
+@pytest.fixture(scope="module")
+def of_both(double):
+    """The same with records of two threads, too: a product takes half as long, and 40 us more."""
+    twice = [
+        dataclasses.replace(
+            record,
+            candidate=dataclasses.replace(record.candidate, threads=2),
+            time_s=record.time_s / 2 + 40e-6,
+            samples_s=tuple(sample / 2 + 40e-6 for sample in record.samples_s),
+        )
+        for record in double.records
+    ]
+    return dataclasses.replace(double, records=(*double.records, *twice))
+
+
+def test_auto_ranks_the_forecasts_of_each_number_of_threads(of_both, A):
+    found = sc.predict(A, of_both, threads="auto", drift_correction=False)
+    each = [sc.predict(A, of_both, threads=count, drift_correction=False) for count in (1, 2)]
+    assert {f.candidate: f.time_s for f in found} == {f.candidate: f.time_s for one in each for f in one}
+    assert [f.time_s for f in found] == sorted(f.time_s for f in found)
+    assert found.table().headings[0] == "threads" and each[0].table().headings[0] != "threads"
+    assert f"{found[0].candidate.threads} thread" in found.table().below[-1]
+
+
+@pytest.mark.parametrize(("n", "best"), [(20, 1), (300, 2)])
+@pytest.mark.parametrize("iterations", [1, 10_000])
+def test_auto_plans_for_more_threads_only_where_they_pay(of_both, n, best, iterations):
+    A = sc.gallery("poisson2d", n=n)
+    how = {"iterations": iterations, "drift_correction": False}
+    plan = sc.plan(A, of_both, threads="auto", **how)
+    each = [sc.plan(A, of_both, threads=count, **how) for count in (1, 2)]
+    assert plan.threads == best and plan.thread_plans == tuple(each)
+    assert dataclasses.replace(plan, thread_plans=()) == each[best - 1]
+    assert any(f"{best} thread" in sentence for sentence in plan.sentences("x"))
+
+
+def test_auto_is_one_number_where_no_other_was_measured(double, gpu_profile, A):
+    assert {f.candidate.threads for f in sc.predict(A, double, threads="auto")} == {1}
+    assert sc.plan(A, double, threads="auto", drift_correction=False).threads == 1
+    assert sc.plan(A, gpu_profile, threads="auto", drift_correction=False).threads == 1
+
+
+@pytest.mark.parametrize("ask", [sc.predict, sc.plan])
+def test_another_word_for_the_threads_is_refused(double, A, ask):
+    with pytest.raises(InputError, match="threads 'all': expected a number, or auto"):
+        ask(A, double, threads="all")
+
+
+def test_an_operator_of_auto_has_the_planned_threads(of_both, A):
+    own = dataclasses.replace(of_both, machine=detect())
+    own.save()
+    for adapt in (False, True):
+        operator = sc.compile(A, threads="auto", adapt=adapt)
+        assert abs(operator @ A.diagonal() - A @ A.diagonal()).max() < 1e-12
+    counts = {candidate.threads for candidate in api.choice(A, threads="auto").candidates}
+    assert counts == {1, 2} and len(api.choice(A, threads=1).candidates) > 3

@@ -16,6 +16,7 @@ from sparsecast.api.profiles import (
 )
 from sparsecast.benchmark.run import Calibration, Progress, RatingSuite, no_progress, rating_suites
 from sparsecast.devices import DEVICES
+from sparsecast.devices.naming import Threads, number_of
 from sparsecast.devices.naming import machine_of as machine_of
 from sparsecast.devices.target import Target
 from sparsecast.errors import ProfileError
@@ -151,7 +152,7 @@ def thread_counts(machine: Machine, threads: int | None) -> list[int]:
 def own_profile(
     A: Any,
     *,
-    threads: int | None = None,
+    threads: Threads = None,
     dtype: str | None = None,
     device: str = "cpu",
     on_progress: Progress = no_progress,
@@ -166,7 +167,7 @@ def own_profile(
         As in `calibrate`.
     """
     machine = machine_of(device)
-    return profile_for(machine, Target.of(A, machine, threads, dtype), device, on_progress)
+    return profile_for(machine, Target.of(A, machine, number_of(threads), dtype), device, on_progress)
 
 
 def profile_for(

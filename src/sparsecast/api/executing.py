@@ -19,7 +19,7 @@ from sparsecast.benchmark.measurement import Instruments, LeftOut, measure_candi
 from sparsecast.benchmark.plan_check import check_plan
 from sparsecast.devices import DEVICES
 from sparsecast.devices.binding import Bound, bind, prepared, row_slice
-from sparsecast.devices.naming import machine_of, parse_device, parse_devices
+from sparsecast.devices.naming import AUTO, Threads, machine_of, parse_device, parse_devices
 from sparsecast.errors import InputError, MeterError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.machines.machine import PROCESSOR, Machine, detect
@@ -42,7 +42,7 @@ def compile(
     A: Any,
     plan: Plan | None = None,
     *,
-    threads: int | None = None,
+    threads: Threads = None,
     dtype: str | None = None,
     device: str | None = None,
     transpose: bool | Plan = False,
@@ -87,13 +87,16 @@ def compile(
     if adapt:
         if plan is not None or isinstance(transpose, Plan):
             raise InputError("adapt with a plan: expected one of them; leave one out")
-        return _adapting(Problem.of(A), threads, dtype, device or PROCESSOR, transpose)
+        A = Problem.of(A)
+        if threads == AUTO:
+            threads = plan_of(A, threads=AUTO, dtype=dtype, device=device).baseline.candidate.threads
+        return _adapting(A, threads, dtype, device or PROCESSOR, transpose)
     problem = Problem.of(A)
     matrix = problem.matrix
     made = plan or plan_of(problem, threads=threads, dtype=dtype, device=device)
     first = made.baseline.candidate
     for asked, planned in ((threads, first.threads), (dtype, first.dtype)):
-        if asked is not None and asked != planned:
+        if asked not in (None, AUTO, planned):
             raise InputError(
                 f"{asked} with a plan for {planned}: expected the same; plan it so, or leave it out"
             )
@@ -111,7 +114,7 @@ def compile(
 
 
 def _adapting(
-    A: Problem, threads: int | None, dtype: str | None, device: str, transpose: bool
+    A: Problem, threads: Threads, dtype: str | None, device: str, transpose: bool
 ) -> AdaptingOperator:
     """Return an operator that adapts, on a device that computes on the host."""
     if DEVICES.get(parse_device(device)[0]).operator_type() is not BlockOperator:
@@ -218,7 +221,7 @@ def measure(
     A: Any,
     table: Prediction | Sequence[Forecast | Candidate] | None = None,
     *,
-    threads: int | None = None,
+    threads: Threads = None,
     dtype: str | None = None,
     device: str | None = None,
     name: str = "matrix",

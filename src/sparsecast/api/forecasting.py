@@ -15,8 +15,9 @@ from sparsecast.api.calibrating import own_profile
 from sparsecast.api.matrices import structure as structure_of
 from sparsecast.api.profiles import calibrated_profile, model_records, require_own
 from sparsecast.api.session import Session, question, session_for, sources
+from sparsecast.api.thread_numbers import for_each_number, in_one_plan, in_one_prediction, thread_numbers
 from sparsecast.devices import DEVICES
-from sparsecast.devices.naming import machine_of, parse_device, parse_devices
+from sparsecast.devices.naming import AUTO, Threads, machine_of, number_of, parse_device, parse_devices
 from sparsecast.devices.target import Choice, Target, whole_matrix
 from sparsecast.errors import InputError, MatrixSizeError, ProfileError
 from sparsecast.features.row_blocks import RowBlocks
@@ -39,11 +40,12 @@ from sparsecast.results.prediction import Prediction
 PROBE_S = 2.0
 
 
+@for_each_number(in_one_prediction)
 def predict(
     A: Any,
     profile: Profile | None = None,
     *,
-    threads: int | None = None,
+    threads: Threads = None,
     dtype: str | None = None,
     device: str | None = None,
     model: str | None = None,
@@ -64,8 +66,9 @@ def predict(
     profile : Profile, optional
         Of the machine asked about; without one, that of this machine, which is calibrated for
         QUICK_BUDGET_S seconds first, after compiling, if it is not calibrated, with a line on standard error.
-    threads : int, optional
-        All of the machine's by default; none are named for a GPU.
+    threads : int or str, optional
+        All of the machine's by default; none are named for a GPU. ``"auto"``: each number that the profile
+        has Records of, in one ranking.
     dtype : str, optional
         One of DTYPES; the matrix' own by default (whole numbers count as float64), float64 for a Structure.
         A real matrix may be asked for as complex, though not on a GPU.
@@ -152,12 +155,13 @@ def predict_table(
         yield matrix, replace(prediction, predict_s=perf_counter() - start)
 
 
+@for_each_number(in_one_plan)
 def plan(
     A: Any,
     profile: Profile | None = None,
     *,
     iterations: int = 1000,
-    threads: int | None = None,
+    threads: Threads = None,
     dtype: str | None = None,
     device: str | None = None,
     model: str | None = None,
@@ -175,7 +179,8 @@ def plan(
     A : sparse matrix
     profile, threads, dtype, device, model, drift_correction, probe_s
         As in `predict`; a `device` of several, such as ``"cpu,cuda"``, is the best that `place` finds, and
-        cannot be probed.
+        cannot be probed. With `threads` ``"auto"`` it is the plan with the fewest threads that no other is
+        forecast to beat by LEAST_GAIN; all are in its `thread_plans`.
     iterations : int
         Products that will be done, at least 1.
     as_printed : bool
@@ -292,7 +297,7 @@ def place(
     profiles: Sequence[Profile] = (),
     *,
     iterations: int = 1000,
-    threads: int | None = None,
+    threads: Threads = None,
     dtype: str | None = None,
     model: str | None = None,
 ) -> Placements:
@@ -306,7 +311,7 @@ def place(
         Such as ``"cpu,cuda"``: each as in `predict`.
     profiles : sequence of Profile
         Of the machines asked about; a device that none of them is of is this machine's own.
-    threads : int, optional
+    threads : int or str, optional
         Of the CPU.
 
     Raises
@@ -337,7 +342,7 @@ def uncalibrated_devices(
     devices: str,
     profiles: Sequence[Profile] = (),
     *,
-    threads: int | None = None,
+    threads: Threads = None,
     dtype: str | None = None,
 ) -> list[str]:
     """Return the devices without a profile, of a question as in `place`.
@@ -352,7 +357,7 @@ def uncalibrated_devices(
     unmet = []
     for name, kind in parse_devices(devices).items():
         machine = given[kind].machine if kind in given else machine_of(name)
-        target = Target.of(A, machine, threads_of(name, threads), dtype)
+        target = Target.of(A, machine, number_of(threads_of(name, threads)), dtype)
         if kind in given:
             sources(given[kind], target)
         else:
@@ -360,7 +365,7 @@ def uncalibrated_devices(
     return unmet
 
 
-def threads_of(device: str, threads: int | None) -> int | None:
+def threads_of(device: str, threads: Threads) -> Threads:
     """Return the threads for one device of a question about several; None for a GPU."""
     return threads if DEVICES.get(parse_device(device)[0]).shares_host else None
 
@@ -374,17 +379,23 @@ def _vectors_s(profile: Profile, matrix: csr_array[Any], made: Plan) -> float:
     return transfer_s(profile, cols, "to device") + transfer_s(profile, rows, "from device")
 
 
-def choice(A: Any, *, threads: int | None = None, dtype: str | None = None, device: str = "cpu") -> Choice:
+def choice(A: Any, *, threads: Threads = None, dtype: str | None = None, device: str = "cpu") -> Choice:
     """Return the ways of doing the product that are open to a matrix here, and why others are not."""
     machine = machine_of(device)
-    return whole_matrix(structure_of(A), Target.of(A, machine, threads, dtype), machine)
+    target = Target.of(A, machine, number_of(threads), dtype)
+    counts = [target.threads]
+    if threads == AUTO:
+        counts = thread_numbers(calibrated_profile(machine), target)
+    choices = [whole_matrix(structure_of(A), replace(target, threads=count), machine) for count in counts]
+    candidates = [candidate for choice in choices for candidate in choice.candidates]
+    return Choice(tuple(candidates), choices[0].refused)
 
 
 def forecasts_at_hand(
     A: Any,
     wanted: str | None = None,
     *,
-    threads: int | None = None,
+    threads: Threads = None,
     dtype: str | None = None,
     device: str = "cpu",
 ) -> Prediction | None:
@@ -398,7 +409,7 @@ def forecasts_at_hand(
     machine = machine_of(device)
     profile = find_profile(wanted) if wanted else calibrated_profile(machine)
     require_own(profile.name, machine)
-    target = Target.of(A, machine, threads, dtype)
+    target = Target.of(A, machine, number_of(threads), dtype)
     if not model_records(profile, target):
         return None
     prediction = predict(A, profile, threads=threads, dtype=dtype, device=device)

@@ -20,7 +20,7 @@ from sparsecast.api.profiles import (
 from sparsecast.benchmark.probing import Question
 from sparsecast.benchmark.probing import probe as measure_probe
 from sparsecast.devices import DEVICES
-from sparsecast.devices.naming import machine_of
+from sparsecast.devices.naming import Threads, machine_of, number_of
 from sparsecast.devices.target import Choice, Target, published_choice, whole_matrix
 from sparsecast.errors import InputError, ProfileError
 from sparsecast.features.analysis import structure as structure_of
@@ -275,15 +275,15 @@ def session_for(
 def question(
     A: Problem | Structure,
     profile: Profile | None,
-    threads: int | None,
+    threads: Threads,
     dtype: str | None,
     device: str | None,
 ) -> tuple[Profile, Target]:
     """Return the profile that answers, this machine's if none is given, and what is asked of it."""
     if profile is not None:
-        return profile, Target.of(A, asked_machine(profile, device), threads, dtype)
+        return profile, Target.of(A, asked_machine(profile, device), number_of(threads), dtype)
     here = PROCESSOR if device is None else device
-    target = Target.of(A, machine_of(here), threads, dtype)
+    target = Target.of(A, machine_of(here), number_of(threads), dtype)
     return profile_for(machine_of(here), target, here), target
 
 

@@ -62,6 +62,21 @@ ProfileOption = Annotated[
     ),
 ]
 ThreadsOption = Annotated[int | None, typer.Option(help="Threads; all of the machine's by default.")]
+
+
+def _threads(text: str | None) -> int | str | None:
+    """Return a number as one, and a word as it is: the question refuses those that it does not know."""
+    return int(text) if text is not None and text.lstrip("-").isdigit() else text
+
+
+AnyThreadsOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="N|auto",
+        callback=_threads,
+        help="Threads; all of the machine's by default. auto compares those that the profile knows.",
+    ),
+]
 DtypeOption = Annotated[
     str | None,
     typer.Option(

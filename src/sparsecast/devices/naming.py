@@ -1,4 +1,4 @@
-"""Names of devices as users write them: a name of DEVICES, and an optional number."""
+"""Devices and threads as users write them: a name of DEVICES with an optional number, a number or "auto"."""
 
 from __future__ import annotations
 
@@ -7,6 +7,19 @@ import re
 from sparsecast.devices import DEVICES
 from sparsecast.errors import InputError, remedy_for
 from sparsecast.machines.machine import Machine
+
+#: The best number of threads of those that a profile has Records of.
+AUTO = "auto"
+
+#: A number, AUTO, or None for all of the machine's.
+Threads = int | str | None
+
+
+def number_of(threads: Threads) -> int | None:
+    """Return the number of threads that are asked for; for AUTO None, as for all of them."""
+    if isinstance(threads, str) and threads != AUTO:
+        raise InputError(f"threads '{threads}': expected a number, or {AUTO}; name one of them")
+    return None if isinstance(threads, str) else threads
 
 
 def parse_device(text: str) -> tuple[str, int]:

@@ -19,6 +19,9 @@ CANDIDATE: Columns = (
     *keys("device", "dtype", "threads", "parameters"),
 )
 
+#: Where rows differ in it.
+THREADS = Column("", "threads", "candidate.threads")
+
 #: The ends of a forecast's interval, which people read as one text.
 INTERVAL: Columns = (
     *keys("low_s", "high_s"),

@@ -9,7 +9,7 @@ from typing import Any
 from sparsecast.features.structure import Structure
 from sparsecast.measuring.energy import MODELLED
 from sparsecast.records import Candidate, Forecast, Record
-from sparsecast.results.columns import CANDIDATE, MATRIX, matrix_document, within
+from sparsecast.results.columns import CANDIDATE, MATRIX, THREADS, matrix_document, within
 from sparsecast.system.tabular import Column, Columns, Table, keys, lines_of
 from sparsecast.system.texts import energy, interval, percent, signed_percent, time
 
@@ -35,6 +35,8 @@ class Measurements:
         """Return a row for each Record, with its frequency where one was measured at several."""
         is_repeated = len({record.candidate for record in self.records}) < len(self.records)
         columns = (*MEASUREMENT, _FREQUENCY) if is_repeated else MEASUREMENT
+        if len({record.candidate.threads for record in self.records}) > 1:
+            columns = (*within("record", (THREADS,)), *columns)
         return Table(f"Measured: {self.name}", columns, self.rows, lines_of(self.refused))
 
 

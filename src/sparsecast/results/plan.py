@@ -8,7 +8,7 @@ from sparsecast.devices import DEVICES
 from sparsecast.models.transfer import Setting
 from sparsecast.records import Candidate
 from sparsecast.results.columns import ENERGY, MATRIX, TRANSFERRED_FROM, within
-from sparsecast.results.prediction import PROBE, Probe
+from sparsecast.results.prediction import PROBE, Probe, threads_sentence
 from sparsecast.system.tabular import Column, Columns, Table, Tabular, keys, lines_of
 from sparsecast.system.texts import conversion, counted, energy, interval, percent, time
 
@@ -36,6 +36,12 @@ PLAN: Columns = (
     Column("notes"),
     Column("probe", columns=PROBE, about="null where nothing was measured for it"),
     Column("as_printed"),
+    Column("threads"),
+    Column(
+        "thread_plans",
+        columns=keys("threads", "time_s", "convert_s", "energy_j"),
+        about="of each number of threads that --threads auto compares; else empty",
+    ),
 )
 
 #: Of a Placement.
@@ -103,6 +109,8 @@ class Plan(Tabular):
         measured.
     objective : str
         One of OBJECTIVES.
+    thread_plans : tuple of Plan
+        Of each number of threads that was compared, this one among them; empty where one was asked for.
     """
 
     blocks: tuple[PlannedBlock, ...]
@@ -121,6 +129,7 @@ class Plan(Tabular):
     energy_low_j: float | None = None
     energy_high_j: float | None = None
     objective: str = "time"
+    thread_plans: tuple[Plan, ...] = ()
 
     def table(self, title: str = "") -> Table:
         """Return a row for each row block."""
@@ -137,6 +146,9 @@ class Plan(Tabular):
         if self.energy_j is not None:
             what = "" if self.objective == "time" else f", the least {self.objective}"
             sentences.append(f"Energy of one product: {energy(self.energy_j)}{what}.")
+        if self.thread_plans:
+            times_s = {plan.threads: plan.time_s for plan in self.thread_plans}
+            sentences.append(threads_sentence(self.threads, times_s))
         return [*sentences, self._conversion_sentence()]
 
     def _conversion_sentence(self) -> str:
@@ -171,6 +183,11 @@ class Plan(Tabular):
     def device(self) -> str:
         """Name of the device of its Candidates."""
         return self.baseline.candidate.device
+
+    @property
+    def threads(self) -> int:
+        """Number of threads of its Candidates."""
+        return self.baseline.candidate.threads
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ from typing import overload
 from sparsecast.features.structure import Structure
 from sparsecast.models.transfer import Setting
 from sparsecast.records import Forecast
-from sparsecast.results.columns import CANDIDATE, ENERGY, INTERVAL, MATRIX, TRANSFERRED_FROM, within
+from sparsecast.results.columns import CANDIDATE, ENERGY, INTERVAL, MATRIX, THREADS, TRANSFERRED_FROM, within
 from sparsecast.system.tabular import Column, Columns, Table, Tabular, keys, lines_of
-from sparsecast.system.texts import conversion, interval
+from sparsecast.system.texts import conversion, counted, interval, time
 
 #: Of a Probe.
 PROBE = keys("used_s", "csr_ratio", "measured")
@@ -103,7 +103,25 @@ class Prediction(Tabular, Sequence[Forecast]):
     def table(self, title: str = "") -> Table:
         """Return a row for each Forecast, fastest first, and below them what has none."""
         title = title or f"Forecast of y = A x on {self.profile} by {self.model}"
-        return Table(title, FORECAST, self.forecasts, lines_of(self.refused))
+        times_s: dict[int, float] = {}
+        for forecast in self.forecasts:  # the fastest first
+            times_s.setdefault(forecast.candidate.threads, forecast.time_s)
+        below = lines_of(self.refused)
+        if len(times_s) < 2:
+            return Table(title, FORECAST, self.forecasts, below)
+        sentence = threads_sentence(next(iter(times_s)), times_s)
+        return Table(title, (THREADS, *FORECAST), self.forecasts, (*below, sentence))
+
+
+def threads_sentence(best: int, times_s: Mapping[int, float]) -> str:
+    """Return which number of threads is best, and how long the fastest product takes with each other one."""
+    others = [f"{time(s)} with {counted(n, 'thread')}" for n, s in sorted(times_s.items()) if n != best]
+    verb = "is" if best == 1 else "are"
+    begin = f"{counted(best, 'thread')} {verb} best: a product takes {time(times_s[best])}"
+    if others:
+        too_little = "; that gains too little" if min(times_s.values()) < times_s[best] else ""
+        return f"{begin}, {', '.join(others)}{too_little}."
+    return f"{begin}; no other number was calibrated."
 
 
 #: Of a Prediction, beside its matrix.

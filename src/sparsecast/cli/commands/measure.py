@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def measure(
     matrix: options.MatrixArgument,
     profile: options.ProfileOption = None,
-    threads: options.ThreadsOption = None,
+    threads: options.AnyThreadsOption = None,
     dtype: options.DtypeOption = None,
     device: options.DeviceOption = "cpu",
     algorithm: Annotated[
@@ -108,7 +108,7 @@ class _How:
 def _alone(
     matrix: str,
     profile: str | None,
-    threads: int | None,
+    threads: str | None,
     dtype: str | None,
     device: str,
     how: _How,

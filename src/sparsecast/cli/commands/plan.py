@@ -21,7 +21,7 @@ def plan(
     iterations: Annotated[int, typer.Option(min=1, help="Products that will be done.")] = 1000,
     check: Annotated[bool, typer.Option("--check", help="Build the plan and measure it here.")] = False,
     profile: options.ProfileOption = None,
-    threads: options.ThreadsOption = None,
+    threads: options.AnyThreadsOption = None,
     dtype: options.DtypeOption = None,
     device: options.DevicesOption = None,
     model: options.ModelOption = None,

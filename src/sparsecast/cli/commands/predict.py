@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def predict(
     matrix: options.QuestionArgument,
     profile: options.ProfileOption = None,
-    threads: options.ThreadsOption = None,
+    threads: options.AnyThreadsOption = None,
     dtype: options.DtypeOption = None,
     device: options.ForecastDeviceOption = None,
     model: options.ModelOption = None,

@@ -13,6 +13,7 @@ from sparsecast.records import Candidate, Configuration, DistributedRecord, Fore
 from sparsecast.reports.charts.chart import LINE, WIDTH, Chart, Spec, axis, format_look, look, panels, tooltip
 from sparsecast.results.cluster import MeasuredProduct
 from sparsecast.results.comparison import ComparedMachine
+from sparsecast.system.texts import counted
 
 #: Greatest number of readable lines on a page.
 _MOST_LINES = 400
@@ -114,11 +115,13 @@ def _pair(
 def _labels(candidates: Sequence[Candidate]) -> list[str]:
     """Return format and kernel of each, with parameters if only these distinguish it from another."""
     counts = Counter((candidate.format, candidate.kernel) for candidate in candidates)
+    differ = len({candidate.threads for candidate in candidates}) > 1
     return [
         ", ".join(
             (
                 candidate.format.upper(),
                 candidate.kernel,
+                *([counted(candidate.threads, "thread")] if differ else []),
                 *(
                     f"{name} {'x'.join(map(str, value)) if isinstance(value, tuple) else value}"
                     for name, value in candidate.parameters.items()
