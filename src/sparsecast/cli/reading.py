@@ -11,7 +11,6 @@ from sparsecast.cli.options import screen
 if TYPE_CHECKING:
     from sparsecast import Profile, Structure
     from sparsecast.api import Problem
-    from sparsecast.devices.naming import Threads
 
 
 @contextmanager
@@ -41,7 +40,7 @@ def read_question(question: str) -> tuple[str, Problem | Structure]:
 
 
 def profile_for(
-    A: Any, wanted: str | None, threads: Threads, dtype: str | None, device: str | None
+    A: Any, wanted: str | None, threads: int | str | None, dtype: str | None, device: str | None
 ) -> Profile:
     """Return the wanted profile, or this machine's, calibrated quickly first if it is not calibrated."""
     from sparsecast import api
@@ -55,7 +54,7 @@ def profile_for(
 
 
 def profiles_for(
-    A: Any, wanted: str | None, threads: Threads, dtype: str | None, device: str | None
+    A: Any, wanted: str | None, threads: int | str | None, dtype: str | None, device: str | None
 ) -> list[Profile]:
     """Return the wanted profile, and this machine's for each of several devices that it is not of."""
     from sparsecast import api
