@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
+import struct
 import tracemalloc
 from collections import Counter
 
@@ -20,6 +21,7 @@ from sparsecast.features.analysis import structure
 from sparsecast.features.bands import Bands
 from sparsecast.features.blocks import BLOCK_SIZES, Blocks
 from sparsecast.features.locality import Locality
+from sparsecast.features.narrow_storage import GROUP_ROWS, NARROW_COLUMNS, NarrowStorage, narrowest
 from sparsecast.features.row_lengths import ROW_LENGTH_LEVELS, RowLengths
 from sparsecast.features.stored_values import StoredValues
 from sparsecast.features.structure import Structure
@@ -83,6 +85,24 @@ def triangle_oracle(A: csr_array, entries: list[tuple[int, int]]) -> int | None:
     return sum(j <= i for i, j in entries) if A.shape[0] == A.shape[1] and is_paired and is_sorted else None
 
 
+def narrow_storage_oracle(A: csr_array, columns: list[int]) -> NarrowStorage:
+    values = A.data[: len(columns)]
+    reach = max(A.shape[1] - 1, 0)
+    if A.shape[1] > NARROW_COLUMNS:
+        groups = [
+            columns[A.indptr[r] : A.indptr[r : r + GROUP_ROWS + 1][-1]]
+            for r in range(0, A.shape[0], GROUP_ROWS)
+        ]
+        reach = max((max(group) - min(group) for group in groups if group), default=0)
+    bits = {value.tobytes() for value in values}
+    return NarrowStorage(
+        all_alike=len(bits) == 1,
+        float32_exact=all(struct.pack("d", np.float32(v)) == struct.pack("d", v) for v in values.tolist()),
+        distinct=min(len(bits), 257),
+        row_group_reach=min(reach, NARROW_COLUMNS),
+    )
+
+
 def oracle(A: csr_array) -> Structure:
     rows, cols = A.shape
     lengths = np.diff(A.indptr).tolist()
@@ -107,6 +127,7 @@ def oracle(A: csr_array) -> Structure:
         Blocks(fill=fill),
         Symmetry(triangle_nnz=triangle_oracle(A, entries)),
         StoredValues(explicit_zeros=sum(value == 0 for value in A.data[:nnz].tolist())),
+        narrow_storage_oracle(A, columns),
     )
     return Structure(rows, cols, nnz).having(*groups)
 
@@ -182,6 +203,64 @@ def test_arrays_longer_than_the_entries_and_csr_matrix():
     A.indices = np.append(A.indices, np.int32(0))
     A.data = np.append(A.data, 0.0)
     assert_same(structure(A), oracle(A))
+
+
+#: Values, and whether they are alike, each one of float32, and how many differ in their bits.
+VALUES = [
+    ([1 / 3] * 4, (True, False, 1)),
+    ([-0.0] * 3, (True, True, 1)),
+    ([0.0, -0.0], (False, True, 2)),
+    ([np.inf, 1e-45, -2.5], (False, False, 3)),
+    ([float(np.float32(1e-45)), -np.inf, float(np.float32(0.1))], (False, True, 3)),
+    ([1e39], (True, False, 1)),
+    ([1.0] * 70_000 + [1 + 2**-24], (False, False, 2)),
+    ([np.nan, np.nan], (True, False, 1)),
+    (np.arange(256.0).tolist() * 3, (False, True, 256)),
+    (np.arange(257.0).tolist(), (False, True, 257)),
+    (np.linspace(0, 1, 300_000).tolist(), (False, False, 257)),
+    ([], (False, True, 0)),
+    ([1j, 1j], (True, False, 1)),
+    ([1j, complex(-0.0, 1)], (False, False, 2)),
+    (np.array([1, 3], dtype=np.int8), (False, True, 2)),
+    (np.array([2**24 + 1, 3], dtype=np.int64), (False, False, 2)),
+    (np.array([0.1] * 3, dtype=np.float32), (True, True, 1)),
+]
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize(("values", "expected"), VALUES)
+def test_what_values_need(values, expected, threads, monkeypatch):
+    monkeypatch.setattr("sparsecast.features.analysis.ENTRIES_PER_THREAD", 2)
+    values = np.asarray(values, dtype=None if len(values) else float)
+    A = csr_array((values, np.zeros(len(values), dtype=np.int32), [0, len(values)]), shape=(1, 1))
+    found = structure(A, threads=threads, groups=("narrow_storage",)).narrow_storage
+    assert (found.all_alike, found.float32_exact, found.distinct) == expected
+
+
+@given(st.integers(1, 600), st.integers(0, 2**32), st.sampled_from([65_535, 65_536, 65_537, 200_000]))
+@settings(deadline=None, max_examples=60)
+def test_columns_fit_16_bits_if_no_group_of_rows_reaches_farther(rows, seed, width):
+    generator = np.random.default_rng(seed)
+    lengths = generator.integers(0, 3, rows)
+    first = generator.integers(0, 10**6, -(-rows // GROUP_ROWS)).repeat(GROUP_ROWS)[:rows].repeat(lengths)
+    # Unsorted, and the ends of the widest range are more likely than what is between them.
+    indices = first + generator.integers(-9, width + 9, len(first)).clip(0, width - 1)
+    indptr = np.append(0, np.cumsum(lengths))
+    A = csr_array((np.ones(len(first)), indices, indptr), shape=(rows, 2 * 10**6))
+    expected = narrow_storage_oracle(A, indices.tolist())
+    found = structure(A, groups=("narrow_storage",), threads=2)
+    assert found.narrow_storage == expected
+    assert ("columns" in narrowest(found)) == (expected.row_group_reach < 2**16 and len(first) > 0)
+
+
+def test_the_narrowest_storage_of_what_is_not_known_is_none():
+    A = csr_array(np.ones((3, 3)))
+    assert narrowest(structure(A)) == {"values": "one", "columns": 16}
+    assert narrowest(structure(A, groups=("stored_values",))) == narrowest(structure(csr_array((3, 3)))) == {}
+    A.data[1] = 0.5
+    assert narrowest(structure(A)) == {"values": "float32", "columns": 16}
+    A.data[1] = 0.1
+    assert narrowest(structure(A)) == {"columns": 16}
 
 
 @pytest.mark.parametrize("dtype", ["complex128", np.int8, np.longdouble])

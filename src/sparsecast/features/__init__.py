@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 FEATURES: Registry[type[FeatureGroup]] = Registry(
     "feature group",
     "sparsecast.features",
-    helpers=("analysis", "feature_group", "row_blocks", "structure", "sweep"),
+    helpers=("analysis", "feature_group", "row_blocks", "structure", "sweep", "value_scan"),
 )
 
 

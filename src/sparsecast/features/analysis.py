@@ -2,7 +2,7 @@
 
 The result depends neither on the number of threads nor on the machine. For large matrices, the fill of blocks
 and the histogram of reuse are estimated, on parts that depend on position alone. Everything else is exact,
-symmetry up to a chance of 2**-64. From a sample, locality, bands and stored values are estimated, and the
+symmetry up to a chance of 2**-64. From a sample, locality, bands and stored zeros are estimated, and the
 diagonals if they are many.
 """
 
@@ -28,6 +28,7 @@ from sparsecast.features.sweep import (
     sampled_ranges,
     sweep,
 )
+from sparsecast.features.value_scan import are_alike
 from sparsecast.system.parallel import ENTRIES_PER_THREAD
 
 
@@ -71,6 +72,11 @@ class MatrixSource:
         pieces = pieces_of(self.matrix, self.nnz, 1 if self.ranges else self.workers)
         return sweep(self.indptr, self.indices, self.shape, pieces, self.ranges)
 
+    @cached_property
+    def all_alike(self) -> bool:
+        """Whether all values have the same bits, and there is one; found on first use."""
+        return are_alike(self.data, self.workers)
+
 
 def structure(
     A: csr_array[Any] | csr_matrix[Any],
@@ -96,7 +102,7 @@ def structure(
         Names of the feature groups to compute; by default the `usual_groups`.
     is_sampled : bool
         Whether a sample of a large matrix suffices, as for a forecast. Row lengths, block fill, symmetry and
-        few diagonals are computed from all entries anyway.
+        few diagonals are computed from all entries anyway, and what narrow storage needs.
     triangle_nnz : int, optional
         Entries on and below the diagonal of a matrix that is known to be symmetric; otherwise symmetry is
         tested.

@@ -30,6 +30,8 @@ class StoredValues(FeatureGroup):
     @classmethod
     def compute(cls, source: MatrixSource) -> Self:
         """Return the features of a matrix; the zeros of a sample are scaled to all entries."""
+        if source.all_alike:
+            return cls(source.nnz * _count_zeros(source.data[:1]))
         if source.ranges:
             zeros = sum(_count_zeros(source.data[first:last]) for first, last in source.ranges)
             sampled = sum(last - first for first, last in source.ranges)

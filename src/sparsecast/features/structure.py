@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from sparsecast.features.bands import Bands
     from sparsecast.features.blocks import Blocks
     from sparsecast.features.locality import Locality
+    from sparsecast.features.narrow_storage import NarrowStorage
     from sparsecast.features.neighbourhood import Neighbourhood
     from sparsecast.features.row_lengths import RowLengths
     from sparsecast.features.stored_values import StoredValues
@@ -103,6 +104,11 @@ class Structure(Tabular):
     def neighbourhood(self) -> Neighbourhood:
         """Distances between entries, computed only for published results."""
         return cast("Neighbourhood", self.require("neighbourhood"))
+
+    @property
+    def narrow_storage(self) -> NarrowStorage:
+        """What values and columns need."""
+        return cast("NarrowStorage", self.require("narrow_storage"))
 
     @property
     def symmetry(self) -> Symmetry:

@@ -12,6 +12,7 @@ from sparsecast.features import FEATURES
 from sparsecast.features.analysis import MatrixSource
 from sparsecast.features.feature_group import FeatureGroup
 from sparsecast.features.sweep import CHUNK, SPREAD, Indices, chunk_end, spread
+from sparsecast.features.value_scan import words
 from sparsecast.system.integers import GOLDEN, unsigned
 from sparsecast.system.jit import njit
 from sparsecast.system.parallel import balanced_parts, on_threads
@@ -81,14 +82,6 @@ def triangle_nnz(
         return None
     difference, diagonal = tallies.sum(axis=0)
     return (len(indices) + int(diagonal)) // 2 if difference == 0 else None
-
-
-def words(data: NDArray[Any]) -> tuple[NDArray[Any], ...]:
-    """Return the values as unsigned integers: in two arrays for complex128."""
-    width = min(data.itemsize, 8)
-    flat = np.ascontiguousarray(data).view(np.dtype(f"u{width}"))
-    count = data.itemsize // width
-    return tuple(flat[word::count] for word in range(count))
 
 
 @njit(nogil=True, cache=True)

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 
 from sparsecast.errors import SymmetryError
 from sparsecast.features.row_blocks import RowBlocks
-from sparsecast.features.symmetry import words
+from sparsecast.features.value_scan import words
 from sparsecast.formats import FORMATS
 from sparsecast.formats.storage_format import StorageFormat
 from sparsecast.system.jit import njit

@@ -1,0 +1,124 @@
+"""Narrow storage: whether values and columns can be kept in fewer bytes without a loss."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from sparsecast.features import FEATURES
+from sparsecast.features.analysis import MatrixSource
+from sparsecast.features.feature_group import FeatureGroup
+from sparsecast.features.structure import Structure
+from sparsecast.features.sweep import Indices
+from sparsecast.features.value_scan import MOST_DISTINCT, are_float32, distinct_values
+from sparsecast.system.jit import njit
+from sparsecast.system.parallel import equal_parts, in_parts
+
+#: Consecutive rows, from a multiple of this number on, whose columns are counted from a base of their own.
+GROUP_ROWS = 256
+
+#: Columns that 16 bits tell apart.
+NARROW_COLUMNS = 2**16
+
+
+@FEATURES.register("narrow_storage")
+@dataclass(frozen=True, slots=True)
+class NarrowStorage(FeatureGroup):
+    """What values and columns need.
+
+    Attributes
+    ----------
+    all_alike : bool
+        Whether all stored values have the same bits; False without any.
+    float32_exact : bool
+        Whether every value is real and, as float64, a value of float32 other than NaN.
+    distinct : int
+        Stored values that differ in their bits, counted up to MOST_DISTINCT.
+    row_group_reach : int
+        Greatest distance of a column from the base of its row, counted up to NARROW_COLUMNS. The base is the
+        least column of each GROUP_ROWS rows; it is 0 where no more than NARROW_COLUMNS columns are, and the
+        reach then one less than these.
+    """
+
+    name: ClassVar[str] = "narrow_storage"
+
+    all_alike: bool
+    float32_exact: bool
+    distinct: int
+    row_group_reach: int
+
+    @classmethod
+    def compute(cls, source: MatrixSource) -> Self:
+        """Return the features of a matrix, from all its entries also where a sample is asked for."""
+        reach = row_group_reach(source.indptr, source.indices, source.shape, source.workers)
+        data, workers = source.data, source.workers
+        if source.all_alike:
+            return cls(True, are_float32(data[:1], 1), 1, reach)
+        distinct = len(distinct_values(data, workers))
+        return cls(False, are_float32(data, workers), distinct, reach)
+
+    def contradiction(self, rows: int, cols: int, nnz: int) -> str | None:
+        if not (nnz > 0) <= self.distinct <= min(nnz, MOST_DISTINCT):
+            return f"the values are {self.distinct:,} different ones"
+        if self.all_alike != (self.distinct == 1):
+            return f"of its values {'all' if self.all_alike else 'not all'} are alike"
+        if not 0 <= self.row_group_reach <= min(max(cols - 1, 0), NARROW_COLUMNS):
+            return f"a column is {self.row_group_reach:,} from its base"
+        return None
+
+    def summary(self) -> list[tuple[str, str]]:
+        """Return what values and columns need, and what of float64 with 32-bit columns need not be streamed."""
+        spared = "of 12 bytes an entry need not be streamed"
+        several = "257 or more" if self.distinct == MOST_DISTINCT else f"{self.distinct}"
+        exact = f"; exact in float32: 4 {spared}" if self.float32_exact and self.distinct else ""
+        alike = f"all alike: 8 {spared}"
+        fits = self.row_group_reach < NARROW_COLUMNS
+        base = f"{self.row_group_reach:,} from their base at most: 2 {spared} with 16 bits"
+        return [
+            ("values", alike if self.all_alike else f"{several} different ones{exact}"),
+            ("columns", base if fits else "16 bits do not suffice"),
+        ]
+
+
+def narrowest(structure: Structure) -> dict[str, Any]:
+    """Return the parameters `values` and `columns` of the narrowest storage that loses nothing of a matrix.
+
+    ``values`` is ``"one"``, or ``"float32"`` of float64; ``columns`` is 16. What does not hold, or is not
+    known to hold, is absent.
+    """
+    if not structure.nnz or structure.lacks(["narrow_storage"]):
+        return {}
+    found, parameters = structure.narrow_storage, dict[str, Any]()
+    if found.all_alike or found.float32_exact:
+        parameters["values"] = "one" if found.all_alike else "float32"
+    if found.row_group_reach < NARROW_COLUMNS:
+        parameters["columns"] = 16
+    return parameters
+
+
+def row_group_reach(indptr: Indices, indices: Indices, shape: tuple[int, int], workers: int) -> int:
+    """Return the feature of this name."""
+    rows, cols = shape
+    if cols <= NARROW_COLUMNS:
+        return max(cols - 1, 0)
+    groups = equal_parts(-(-rows // GROUP_ROWS), workers)
+    return int(max(in_parts(_reach, (indptr, indices), groups)))
+
+
+@njit(cache=True, nogil=True)
+def _reach(indptr, indices, first_group, last_group):  # type: ignore[no-untyped-def]
+    rows, reach = np.uint64(len(indptr) - 1), np.uint64(0)
+    for group in range(first_group, last_group):
+        row = group * np.uint64(GROUP_ROWS)
+        start, stop = np.uint64(indptr[row]), np.uint64(indptr[min(row + np.uint64(GROUP_ROWS), rows)])
+        if start == stop:
+            continue
+        least = greatest = indices[start]
+        for entry in range(start, stop):
+            least, greatest = min(least, indices[entry]), max(greatest, indices[entry])
+        reach = max(reach, np.uint64(greatest - least))
+        if reach >= np.uint64(NARROW_COLUMNS):
+            return NARROW_COLUMNS
+    return np.int64(reach)
