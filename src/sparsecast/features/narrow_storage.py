@@ -69,7 +69,7 @@ class NarrowStorage(FeatureGroup):
         return None
 
     def summary(self) -> list[tuple[str, str]]:
-        """Return what values and columns need, and what of float64 with 32-bit columns need not be streamed."""
+        """Return what values and columns need, and what that saves of float64 with 32-bit columns."""
         spared = "of 12 bytes an entry need not be streamed"
         several = "257 or more" if self.distinct == MOST_DISTINCT else f"{self.distinct}"
         exact = f"; exact in float32: 4 {spared}" if self.float32_exact and self.distinct else ""
