@@ -14,6 +14,8 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from experiment import Kept
 from libraries import LIBRARIES, MissingLibraryError, in_turn
 from peers import randomised, verdicts
+from reordering import half_bandwidth, reordered
+from sparsecast.matrices.gallery import gallery
 
 
 def matrix(is_symmetric: bool) -> csr_array:
@@ -74,3 +76,12 @@ def test_each_call_is_timed_in_each_round():
 
     timings = in_turn({name: lambda name=name: call(name) for name in counts}, 2, 0.0)
     assert all(len(timing.samples_s) == 8 for timing in timings.values()) and min(counts.values()) > 8
+
+
+def test_reverse_cuthill_mckee_finds_the_band_of_shuffled_rows_and_keeps_the_entries():
+    A = gallery("poisson2d", n=12)
+    order = np.random.default_rng(1).permutation(A.shape[0])
+    shuffled = csr_array(A[order][:, order])
+    B = reordered(shuffled)
+    assert half_bandwidth(A) == 12 and half_bandwidth(B) < 20 < half_bandwidth(shuffled)
+    np.testing.assert_allclose(np.linalg.eigvalsh(B.toarray()), np.linalg.eigvalsh(A.toarray()))
