@@ -1,7 +1,8 @@
-"""Symmetry: whether a matrix equals its transpose, tested in one pass, without building the transpose."""
+"""Symmetry: whether half of a matrix tells the other half, tested in one pass, without the transpose."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from sparsecast.features import FEATURES
 from sparsecast.features.analysis import MatrixSource
+from sparsecast.features.blocks import BLOCK_SIZES
 from sparsecast.features.feature_group import FeatureGroup
 from sparsecast.features.sweep import CHUNK, SPREAD, Indices, chunk_end, spread
 from sparsecast.features.value_scan import words
@@ -25,98 +27,214 @@ _ZERO, _ONE = np.uint64(0), np.uint64(1)
 _MIX = np.uint64(0xC2B2AE3D27D4EB4F)
 
 
+#: How a mirrored value follows: it is the same, the conjugate or the negative. Of several the first is named.
+KINDS: tuple[str, ...] = ("symmetric", "hermitian", "skew")
+
+#: The parts of a complex value, real and imaginary, whose sign differs in its mirror image.
+_NEGATED = {"symmetric": (0, 0), "hermitian": (0, 1), "skew": (1, 1)}
+
+
 @FEATURES.register("symmetry")
 @dataclass(frozen=True, slots=True)
 class Symmetry(FeatureGroup):
-    """Whether the matrix equals its transpose.
+    """Whether one triangle of the matrix tells the other.
 
-    If it does, and its rows are sorted and free of duplicates, `triangle_nnz` is the number of entries on and
-    below the diagonal, otherwise None.
+    All is None for a matrix without such a symmetry, or whose rows are not sorted and free of duplicates.
+
+    Attributes
+    ----------
+    triangle_nnz : int or None
+        Entries on and below the diagonal.
+    kind : str or None
+        ``"symmetric"`` if the matrix equals its transpose, ``"hermitian"`` if its conjugate transpose,
+        ``"skew"`` if the negative of its transpose.
+    diagonal_blocks : tuple of int or None
+        For each size b of BLOCK_SIZES, the aligned b x b blocks on the diagonal that hold entries; None as
+        well where only the first version of this group was stored.
     """
 
     name: ClassVar[str] = "symmetry"
+    version: ClassVar[int] = 2
 
     triangle_nnz: int | None
+    kind: str | None = None
+    diagonal_blocks: tuple[int, ...] | None = None
 
     @classmethod
     def compute(cls, source: MatrixSource) -> Self:
         """Return the features of a matrix, exactly up to a chance of 2**-64."""
-        if source.triangle_nnz is not None:
-            return cls(source.triangle_nnz)
-        return cls(triangle_nnz(source.indptr, source.indices, source.data, source.shape, source.workers))
+        if source.triangle_nnz is None:
+            matrix = source.indptr, source.indices, source.data, source.shape
+            found = mirroring(*matrix, source.workers)
+        else:
+            found = "symmetric", source.triangle_nnz
+        if found is None:
+            return cls(None)
+        kind, triangle_nnz = found
+        return cls(triangle_nnz, kind, _diagonal_blocks(source.indptr, source.indices, triangle_nnz))
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> Self | None:
+        """Return the stored features; the first version knew matrices that equal their transpose only."""
+        if stored["version"] != 1:
+            return super(Symmetry, cls).from_dict(stored)
+        kind = None if stored["triangle_nnz"] is None else "symmetric"
+        return super(Symmetry, cls).from_dict({**stored, "version": cls.version, "kind": kind})
 
     def contradiction(self, rows: int, cols: int, nnz: int) -> str | None:
+        if self.kind not in (*KINDS, None) or (self.kind is None) != (self.triangle_nnz is None):
+            return f"its symmetry is '{self.kind}' with {self.triangle_nnz} entries in one triangle"
         if self.triangle_nnz is None:
             return None
         if rows != cols:
-            return "it is symmetric and not square"
+            return f"it is {self.kind} and not square"
         most = min(nnz, (nnz + rows) // 2)
-        holds = -(-nnz // 2) <= self.triangle_nnz <= most
-        return None if holds else f"one triangle has {self.triangle_nnz:,} of its entries"
+        if not -(-nnz // 2) <= self.triangle_nnz <= most:
+            return f"one triangle has {self.triangle_nnz:,} of its entries"
+        if self.diagonal_blocks is None:
+            return None
+        limits = [-(-rows // size) for size in BLOCK_SIZES]
+        holds = len(self.diagonal_blocks) == len(limits) and all(map(_is_up_to, self.diagonal_blocks, limits))
+        return None if holds else f"its diagonal has {self.diagonal_blocks} blocks"
 
 
-def triangle_nnz(
+def _is_up_to(count: int, limit: int) -> bool:
+    return 0 <= count <= limit
+
+
+def mirroring(
     indptr: Indices, indices: Indices, data: NDArray[Any], shape: tuple[int, int], pieces: int
-) -> int | None:
-    """Return the entries on and below the diagonal of a symmetric matrix, None for any other one.
+) -> tuple[str, int] | None:
+    """Return the kind of a matrix, and its entries on and below the diagonal; None for one without symmetry.
 
-    Mirrored values must agree in every bit, and the columns of each row ascend strictly; otherwise entries
-    cannot be paired. 64-bit fingerprints of place and value are added, of the entries above the diagonal and
-    of the mirror images of those below it. Equal sums mean equal sets, up to a chance of about 2**-64.
-    Conversions compare entry by entry.
+    Mirrored values must agree in every bit, but for the signs that the kind changes, and the columns of each
+    row ascend strictly; otherwise entries cannot be paired. 64-bit fingerprints of place and value are added,
+    of the entries above the diagonal and of the mirror images of those below it. Equal sums mean equal sets,
+    up to a chance of about 2**-64. Conversions compare entry by entry.
     """
     rows, cols = shape
     if rows != cols or data.dtype.kind not in "biufc":
         return None
     pointers, columns = unsigned(indptr), unsigned(indices)
     values = words(data)
-    if not _sample_is_mirrored(pointers, columns, values):
-        return None
     bounds = balanced_parts(indptr, pieces)
-    tallies = np.zeros((pieces, 2), dtype=np.uint64)
+    for kind in likely_kinds(indptr, indices, data):
+        tallies = np.zeros((pieces, 2), dtype=np.uint64)
+        bits = changed_bits(kind, data.dtype)
 
-    def compare(piece: int, _: int) -> bool:
-        return bool(_compare(pointers, columns, values, bounds[piece], bounds[piece + 1], tallies[piece]))
+        def compare(piece: int, _: int, bits: Any = bits, tallies: Any = tallies) -> bool:
+            span = bounds[piece], bounds[piece + 1]
+            return bool(_compare(pointers, columns, values, bits, *span, tallies[piece]))
 
-    if not all(on_threads(compare, np.arange(pieces + 1))):
-        return None
-    difference, diagonal = tallies.sum(axis=0)
-    return (len(indices) + int(diagonal)) // 2 if difference == 0 else None
+        if all(on_threads(compare, np.arange(pieces + 1))):
+            difference, diagonal = tallies.sum(axis=0)
+            if difference == 0:
+                return kind, (len(indices) + int(diagonal)) // 2
+    return None
+
+
+def likely_kinds(indptr: Indices, indices: Indices, data: NDArray[Any]) -> list[str]:
+    """Return the kinds that a square matrix may be of, for all that some of its entries tell."""
+    kinds = {"c": KINDS, "f": ("symmetric", "skew")}.get(data.dtype.kind, ("symmetric",))
+    if data.itemsize > (16 if data.dtype.kind == "c" else 8):
+        kinds = ("symmetric",)  # where the sign of an extended value is depends on the machine
+    matrix = unsigned(indptr), unsigned(indices), words(data)
+    return [kind for kind in kinds if _sample_is_mirrored(*matrix, changed_bits(kind, data.dtype))]
+
+
+def changed_bits(kind: str, dtype: np.dtype[Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """Return for the `words` of a value the signs that differ in its mirror image, and the bits beside them.
+
+    On the diagonal a value is its own mirror image: the bits beside such a sign are 0.
+    """
+    parts = 2 if dtype.kind == "c" else 1
+    negated = np.array(_NEGATED[kind][:parts])
+    if not negated.any():  # of any type
+        unchanged = tuple(word[0] for word in words(np.zeros(1, dtype=dtype)))
+        return unchanged, unchanged
+    part = np.dtype(f"u{dtype.itemsize // parts}")
+    sign = part.type(1 << 8 * part.itemsize - 1)
+    masks = (negated.astype(part) * each for each in (sign, ~sign))
+    signs, others = (tuple(word[0] for word in words(mask.view(dtype))) for mask in masks)
+    return signs, others
+
+
+def _diagonal_blocks(indptr: Indices, indices: Indices, triangle_nnz: int) -> tuple[int, ...]:
+    rows = len(indptr) - 1
+    if 2 * triangle_nnz - len(indices) == rows:  # all of the diagonal
+        return tuple(-(-rows // size) for size in BLOCK_SIZES)
+    counts = np.zeros(len(BLOCK_SIZES), dtype=np.int64)
+    sizes = np.array(BLOCK_SIZES, dtype=np.uint64)
+    _count_diagonal_blocks(unsigned(indptr), unsigned(indices), sizes, counts)
+    return tuple(counts.tolist())
 
 
 @njit(nogil=True, cache=True)
-def _sample_is_mirrored(indptr, indices, words):  # type: ignore[no-untyped-def]
+def first_from(indices, column, low, high):  # type: ignore[no-untyped-def]
+    """Return the first entry from `low` on, before `high`, in a column of at least `column`."""
+    while low < high:
+        middle = (low + high) >> _ONE
+        if np.uint64(indices[middle]) < column:
+            low = middle + _ONE
+        else:
+            high = middle
+    return low
+
+
+@njit(nogil=True, cache=True)
+def _count_diagonal_blocks(indptr, indices, sizes, counts):  # type: ignore[no-untyped-def]
+    rows, reach = np.uint64(len(indptr) - 1), sizes[-1] - _ONE
+    counted = np.full(len(sizes), rows)
+    for row in range(rows):
+        end = np.uint64(indptr[row + _ONE])
+        k = first_from(indices, max(row, reach) - reach, np.uint64(indptr[row]), end)
+        while k < end and np.uint64(indices[k]) <= row + reach:
+            for place in range(len(sizes)):
+                block = row // sizes[place]
+                if counted[place] != block and np.uint64(indices[k]) // sizes[place] == block:
+                    counted[place] = block
+                    counts[place] += 1
+            k += _ONE
+
+
+@njit(nogil=True, cache=True)
+def _sample_is_mirrored(indptr, indices, words, bits):  # type: ignore[no-untyped-def]
     nnz, rows = len(indices), len(indptr) - 1
     for number in range(min(_SAMPLE, nnz)):
         entry = number * (nnz // min(_SAMPLE, nnz))
         row = np.searchsorted(indptr, np.uint64(entry), side="right") - 1
         column = np.int64(indices[entry])
-        if row >= rows or not _has(indptr, indices, words, (column, row), entry):
+        if row >= rows or not _has(indptr, indices, words, bits, (column, row), entry):
             return False
     return True
 
 
 @njit(nogil=True, cache=True)
-def _has(indptr, indices, words, place, entry):  # type: ignore[no-untyped-def]
-    """Tell whether the matrix has the value of an entry at `place`; columns ascend in each row."""
+def _has(indptr, indices, words, bits, place, entry):  # type: ignore[no-untyped-def]
+    """Tell whether the matrix has the mirror image of an entry at `place`; columns ascend in each row."""
     row, column = place
-    low, high = np.int64(indptr[row]), np.int64(indptr[row + 1])
-    while low < high:
-        middle = (low + high) // 2
-        if np.int64(indices[middle]) < column:
-            low = middle + 1
-        else:
-            high = middle
-    if low >= np.int64(indptr[row + 1]) or np.int64(indices[low]) != column:
+    end = np.uint64(indptr[row + 1])
+    found = first_from(indices, np.uint64(column), np.uint64(indptr[row]), end)
+    if found >= end or np.int64(indices[found]) != column:
         return False
-    same = True
-    for word in words:
-        same &= word[low] == word[entry]
-    return same
+    return mirrors(words, bits, found, np.uint64(entry))
 
 
 @njit(nogil=True, cache=True)
-def _compare(indptr, indices, words, first_row, last_row, tally):  # type: ignore[no-untyped-def]
+def mirrors(words, bits, place, entry):  # type: ignore[no-untyped-def]
+    """Tell whether the values of two entries, or of one on the diagonal, are mirror images."""
+    signs, others = bits
+    differing = _ZERO
+    for part in range(len(words)):
+        if place == entry:
+            differing |= np.uint64(words[part][entry] & others[part])
+        else:
+            differing |= np.uint64(words[part][place] ^ words[part][entry] ^ signs[part])
+    return differing == _ZERO
+
+
+@njit(nogil=True, cache=True)
+def _compare(indptr, indices, words, bits, first_row, last_row, tally):  # type: ignore[no-untyped-def]
     """Add the fingerprints above the diagonal, minus those below; tell whether all rows ascend."""
     steps = np.zeros(CHUNK + SPREAD, dtype=np.uint32)
     row = first_row
@@ -129,7 +247,7 @@ def _compare(indptr, indices, words, first_row, last_row, tally):  # type: ignor
             steps[:] = 0
         while start < stop:
             part = min(stop, start + np.uint64(CHUNK))
-            if not _compare_chunk(indices, words, (start, part), np.uint64(row), steps, tally):
+            if not _compare_chunk(indices, words, bits, (start, part), np.uint64(row), steps, tally):
                 return False
             # A chunk compares the entries within it; here meet its last and the next one's first.
             if part < stop and indices[part] <= indices[part - _ONE]:
@@ -140,20 +258,24 @@ def _compare(indptr, indices, words, first_row, last_row, tally):  # type: ignor
 
 
 @njit(nogil=True, cache=True)
-def _compare_chunk(indices, words, entries, first_row, steps, tally):  # type: ignore[no-untyped-def]
+def _compare_chunk(indices, words, bits, entries, first_row, steps, tally):  # type: ignore[no-untyped-def]
     start, stop = entries
+    signs, others = bits
     descents = np.uint32(0)
     for entry in range(start + _ONE, stop):
         same_row = np.uint32(steps[entry - start] == steps[entry - start - _ONE])
         descents |= same_row & np.uint32(indices[entry] <= indices[entry - _ONE])
     if descents != 0:
         return False
-    difference, diagonal = _ZERO, _ZERO
+    difference, diagonal, wrong = _ZERO, _ZERO, _ZERO
     for entry in range(start, stop):
         row, column = first_row + np.uint64(steps[entry - start]), np.uint64(indices[entry])
         fingerprint = min(row, column) * GOLDEN + max(row, column)
-        for word in words:
-            fingerprint = (fingerprint * _MIX) + np.uint64(word[entry])
+        for part in range(len(words)):
+            value = words[part][entry]
+            wrong |= np.uint64(value & others[part]) if column == row else _ZERO
+            mirrored = np.uint64(value ^ signs[part]) if column < row else np.uint64(value)
+            fingerprint = fingerprint * _MIX + mirrored
             fingerprint ^= fingerprint >> np.uint64(32)
         fingerprint *= GOLDEN
         fingerprint ^= fingerprint >> np.uint64(29)
@@ -163,4 +285,4 @@ def _compare_chunk(indices, words, entries, first_row, steps, tally):  # type: i
         diagonal += np.uint64(column == row)
     tally[0] += difference
     tally[1] += diagonal
-    return True
+    return wrong == _ZERO
