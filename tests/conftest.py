@@ -272,16 +272,39 @@ def symmetric(lengths: Sequence[int], diagonal: Sequence[bool], seed: int = 0) -
     return csr_array(dense)
 
 
+def of_kind(kind: str, A: csr_array) -> csr_array:
+    """Return the complex matrix of a kind of symmetry with the lower triangle of a matrix of real integers.
+
+    Some of its values are real; on the diagonal a skew-symmetric one has a zero, which is stored.
+    """
+    half = np.tril(A.toarray(), -1)
+    half = half + 1j * np.where(half == 0, 0, 2 - half)
+    image = -half.T if kind == "skew" else half.conj().T
+    found = csr_array(half + image + np.diag(A.diagonal()))
+    if kind == "skew":
+        found.data[found.data.imag == 0] = 0.0
+    return found
+
+
+def in_blocks(rows: int) -> csr_array:
+    """Return a matrix of full 3 x 3 blocks in symmetric places, cut off after `rows` rows and columns."""
+    block_rows = -(-rows // 3)
+    pattern = symmetric([2] * block_rows, [i % 5 > 0 for i in range(block_rows)]).toarray() != 0
+    values = np.random.default_rng(7).integers(1, 9, (3 * block_rows, 3 * block_rows))
+    return csr_array((np.kron(pattern, np.ones((3, 3))) * values)[:rows, :rows])
+
+
 def symmetric_matrices() -> dict[str, csr_array]:
-    """Return awkward matrices that equal their transpose, by what is awkward in them."""
+    """Return awkward matrices whose lower triangle tells the upper one, by what is awkward in them."""
     generator = np.random.default_rng(6)
     arrow = csr_array(symmetric([0] * 80 + [80], [True] * 81))
+    gaps = symmetric([2] * 30, [i % 3 > 0 for i in range(30)])
     zeros = symmetric([3] * 20, [True] * 20)
     zeros.data[zeros.data == -3.0] = 0.0
     return {
         "symmetric: one entry": symmetric([0], [True]),
         "symmetric: a diagonal": symmetric([0] * 40, [True] * 40),
-        "symmetric: a gap in the diagonal": symmetric([2] * 30, [i % 3 > 0 for i in range(30)]),
+        "symmetric: a gap in the diagonal": gaps,
         "symmetric: no diagonal": symmetric([1] * 30, [False] * 30),
         "symmetric: an arrow": arrow,
         "symmetric: an arrow to the left": csr_array(arrow.toarray()[::-1, ::-1]),
@@ -289,6 +312,10 @@ def symmetric_matrices() -> dict[str, csr_array]:
         "symmetric: empty rows": symmetric([0, 0, 2, 0, 3] * 9, [i % 5 > 3 for i in range(45)]),
         "symmetric: any lengths": symmetric(generator.integers(0, 30, 200).tolist(), [True] * 200),
         "symmetric: zeros on the diagonal": zeros,
+        "hermitian: a gap in the diagonal": of_kind("hermitian", gaps),
+        "hermitian: blocks": of_kind("hermitian", in_blocks(47)),
+        "skew: any lengths": of_kind("skew", symmetric(generator.integers(0, 30, 99).tolist(), [True] * 99)),
+        "skew: blocks": of_kind("skew", in_blocks(46)),
     }
 
 

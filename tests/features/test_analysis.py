@@ -76,13 +76,19 @@ def reuse_oracle(columns: list[int]) -> tuple[int, tuple[float, ...]]:
     return time, tuple(each / max(time, 1) for each in histogram)
 
 
-def triangle_oracle(A: csr_array, entries: list[tuple[int, int]]) -> int | None:
+#: The mirror image of a value, by kind; where a sign changes, a zero of any sign mirrors a zero.
+IMAGES = {"symmetric": lambda v: v, "hermitian": lambda v: v.conjugate(), "skew": lambda v: -v}
+
+
+def symmetry_oracle(A: csr_array, entries: list[tuple[int, int]]) -> Symmetry:
     values = dict(zip(entries, A.data[: len(entries)].tolist(), strict=True))
-    is_paired = (
-        len(values) == len(entries) == sum(values.get((j, i)) == each for (i, j), each in values.items())
-    )
-    is_sorted = entries == sorted(entries)
-    return sum(j <= i for i, j in entries) if A.shape[0] == A.shape[1] and is_paired and is_sorted else None
+    if A.shape[0] != A.shape[1] or entries != sorted(values):
+        return Symmetry(None)
+    for kind, image in IMAGES.items():
+        if all(values.get((j, i)) == image(each) for (i, j), each in values.items()):
+            blocks = (len({i // b for i, j in entries if i // b == j // b}) for b in BLOCK_SIZES)
+            return Symmetry(sum(j <= i for i, j in entries), kind, tuple(blocks))
+    return Symmetry(None)
 
 
 def narrow_storage_oracle(A: csr_array, columns: list[int]) -> NarrowStorage:
@@ -125,7 +131,7 @@ def oracle(A: csr_array) -> Structure:
             diagonals=len({j - i for i, j in entries}),
         ),
         Blocks(fill=fill),
-        Symmetry(triangle_nnz=triangle_oracle(A, entries)),
+        symmetry_oracle(A, entries),
         StoredValues(explicit_zeros=sum(value == 0 for value in A.data[:nnz].tolist())),
         narrow_storage_oracle(A, columns),
     )

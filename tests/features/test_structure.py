@@ -15,6 +15,7 @@ from sparsecast.errors import FeatureError, InputError
 from sparsecast.features import FEATURES
 from sparsecast.features.analysis import structure
 from sparsecast.features.structure import Structure
+from sparsecast.features.symmetry import Symmetry
 from sparsecast.matrices.gallery import gallery_from_specification
 from sparsecast.matrices.twin_synthesis import banded_twin, twin
 
@@ -114,6 +115,10 @@ CONTRADICTIONS = [
     ("stored_values", {"explicit_zeros": 10**6}),
     ("symmetry", {"triangle_nnz": 1}),
     ("symmetry", {"triangle_nnz": 10**6}),
+    ("symmetry", {"kind": None}),
+    ("symmetry", {"kind": "odd"}),
+    ("symmetry", {"diagonal_blocks": (1,)}),
+    ("symmetry", {"diagonal_blocks": (10**6,) * 5}),
 ]
 
 
@@ -122,6 +127,19 @@ def test_what_no_matrix_can_have_is_refused_in_one_line(group, features):
     wrong = with_feature(SYMMETRIC, group, **features)
     with pytest.raises(InputError):
         wrong.checked()
+
+
+def test_the_symmetry_of_older_profiles_is_still_read():
+    stored = SYMMETRIC.to_dict()
+    stored["symmetry"] = {"version": 1, "triangle_nnz": SYMMETRIC.symmetry.triangle_nnz}
+    read = Structure.from_dict(stored).checked().symmetry
+    assert (read.kind, read.triangle_nnz, read.diagonal_blocks) == (
+        "symmetric",
+        SYMMETRIC.symmetry.triangle_nnz,
+        None,
+    )
+    stored["symmetry"]["triangle_nnz"] = None
+    assert Structure.from_dict(stored).symmetry == Symmetry(None)
 
 
 def test_every_group_has_a_contradiction_tested_above():

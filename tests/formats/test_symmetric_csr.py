@@ -81,10 +81,54 @@ def test_symmetry_is_found_for_any_type_of_values(dtype):
 
 
 def test_a_zero_of_the_other_sign_is_another_value():
-    A = csr_array((np.array([0.0, -0.0]), np.array([1, 0]), np.array([0, 1, 2])), shape=(2, 2))
+    A = csr_array((np.array([1, 0.0, -0.0]), np.array([0, 1, 0]), np.array([0, 2, 3])), shape=(2, 2))
     assert structure(A, threads=1).symmetry.triangle_nnz is None
     with pytest.raises(SymmetryError):
         SymmetricCSR.from_csr(A)
+
+
+def of_two(first, second, diagonal=0.0, dtype=complex):
+    """A matrix of two rows: two mirrored values, and a value on the diagonal if it is not 0."""
+    return csr_array(
+        (np.array([diagonal, first, second], dtype=dtype), np.array([0, 1, 0]), np.array([0, 2, 3])),
+        shape=(2, 2),
+    )
+
+
+NAN = float("nan")
+
+
+@pytest.mark.parametrize(
+    ("A", "kind"),
+    [
+        (of_two(2 + 1j, 2 - 1j, 3), "hermitian"),
+        (of_two(complex(2, 0.0), complex(2, -0.0), complex(1, -0.0)), "hermitian"),
+        (of_two(2 + 1j, 2 - 1j, 1j), None),
+        (of_two(2 + 1j, -2 + 1j), None),
+        (of_two(complex(NAN, 1), complex(NAN, -1)), "hermitian"),
+        (of_two(complex(NAN, 1), complex(2, -1)), None),
+        (of_two(complex(0.0, 1), complex(-0.0, -1)), "skew"),
+        (of_two(2 + 1j, -2 - 1j), "skew"),
+        (of_two(2 + 1j, -2 - 1j, 1), None),
+        (of_two(2.0, -2.0, dtype=float), "skew"),
+        (of_two(2.0, -2.0, -0.0, dtype=np.float32), "skew"),
+        (of_two(2.0, -2.0, NAN, dtype=float), None),
+        (of_two(2.0, -2.0, 5.0, dtype=float), None),
+        (of_two(2.0, -2.0 - 1e-15, dtype=float), None),
+        (of_two(NAN, NAN, dtype=float), "symmetric"),
+        (of_two(NAN, -NAN, dtype=float), "skew"),
+        (of_two(NAN, 1.0, dtype=float), None),
+        (of_two(0.0, -0.0, dtype=float), "skew"),
+        (of_two(-0.0, -0.0, dtype=float), "symmetric"),
+    ],
+)
+def test_structure_and_conversion_agree_on_the_kind(A, kind):
+    assert structure(A, threads=1).symmetry.kind == kind
+    if kind is None:
+        with pytest.raises(SymmetryError):
+            SymmetricCSR.from_csr(A)
+    else:
+        assert SymmetricCSR.from_csr(A).kind == kind
 
 
 def test_a_nan_mirrors_a_nan():

@@ -157,13 +157,10 @@ def _transposed(
     built: Callable[[csr_array[Any]], Sequence[Any]],
 ) -> Transposed:
     """Return what does products with the transpose: the blocks of the matrix where they can, else its own."""
-    if problem.sampled_structure.symmetry.triangle_nnz is not None:
-        return Transposed(blocks)
-    A = problem.matrix
-    transpose = csr_array(A.T)
-    if A.dtype.kind == "c" and _are_equal(transpose, A.conjugate()):
-        return Transposed(blocks, conjugated=True)
-    return Transposed(built(transpose))
+    kind = problem.sampled_structure.symmetry.kind
+    if kind in ("symmetric", "hermitian"):
+        return Transposed(blocks, conjugated=kind == "hermitian")
+    return Transposed(built(csr_array(problem.matrix.T)))
 
 
 def _built_transpose(transpose: csr_array[Any], made: Plan, planned: Plan | None) -> list[RowProduct]:
@@ -180,12 +177,6 @@ def _built_transpose(transpose: csr_array[Any], made: Plan, planned: Plan | None
             f"as of the matrix; plan it so"
         )
     return _built(transpose, planned)
-
-
-def _are_equal(A: csr_array[Any], B: csr_array[Any]) -> bool:
-    return A.shape == B.shape and all(
-        np.array_equal(getattr(A, name), getattr(B, name)) for name in ("indptr", "indices", "data")
-    )
 
 
 def _select(device: str | None, made: Plan) -> None:

@@ -107,10 +107,11 @@ def mirroring(
 ) -> tuple[str, int] | None:
     """Return the kind of a matrix, and its entries on and below the diagonal; None for one without symmetry.
 
-    Mirrored values must agree in every bit, but for the signs that the kind changes, and the columns of each
-    row ascend strictly; otherwise entries cannot be paired. 64-bit fingerprints of place and value are added,
-    of the entries above the diagonal and of the mirror images of those below it. Equal sums mean equal sets,
-    up to a chance of about 2**-64. Conversions compare entry by entry.
+    Mirrored values must agree in every bit, but for the signs that the kind changes; where it does, a zero of
+    any sign mirrors a zero. The columns of each row must ascend strictly; otherwise entries cannot be paired.
+    64-bit fingerprints of place and value are added, of the entries above the diagonal and of the mirror
+    images of those below it. Equal sums mean equal sets, up to a chance of about 2**-64. Conversions compare
+    entry by entry.
     """
     rows, cols = shape
     if rows != cols or data.dtype.kind not in "biufc":
@@ -120,11 +121,11 @@ def mirroring(
     bounds = balanced_parts(indptr, pieces)
     for kind in likely_kinds(indptr, indices, data):
         tallies = np.zeros((pieces, 2), dtype=np.uint64)
-        bits = changed_bits(kind, data.dtype)
+        signs = changed_signs(kind, data.dtype)
 
-        def compare(piece: int, _: int, bits: Any = bits, tallies: Any = tallies) -> bool:
+        def compare(piece: int, _: int, signs: Any = signs, tallies: Any = tallies) -> bool:
             span = bounds[piece], bounds[piece + 1]
-            return bool(_compare(pointers, columns, values, bits, *span, tallies[piece]))
+            return bool(_compare(pointers, columns, values, signs, *span, tallies[piece]))
 
         if all(on_threads(compare, np.arange(pieces + 1))):
             difference, diagonal = tallies.sum(axis=0)
@@ -139,24 +140,15 @@ def likely_kinds(indptr: Indices, indices: Indices, data: NDArray[Any]) -> list[
     if data.itemsize > (16 if data.dtype.kind == "c" else 8):
         kinds = ("symmetric",)  # where the sign of an extended value is depends on the machine
     matrix = unsigned(indptr), unsigned(indices), words(data)
-    return [kind for kind in kinds if _sample_is_mirrored(*matrix, changed_bits(kind, data.dtype))]
+    return [kind for kind in kinds if _sample_is_mirrored(*matrix, changed_signs(kind, data.dtype))]
 
 
-def changed_bits(kind: str, dtype: np.dtype[Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """Return for the `words` of a value the signs that differ in its mirror image, and the bits beside them.
-
-    On the diagonal a value is its own mirror image: the bits beside such a sign are 0.
-    """
-    parts = 2 if dtype.kind == "c" else 1
-    negated = np.array(_NEGATED[kind][:parts])
-    if not negated.any():  # of any type
-        unchanged = tuple(word[0] for word in words(np.zeros(1, dtype=dtype)))
-        return unchanged, unchanged
-    part = np.dtype(f"u{dtype.itemsize // parts}")
-    sign = part.type(1 << 8 * part.itemsize - 1)
-    masks = (negated.astype(part) * each for each in (sign, ~sign))
-    signs, others = (tuple(word[0] for word in words(mask.view(dtype))) for mask in masks)
-    return signs, others
+def changed_signs(kind: str, dtype: np.dtype[Any]) -> tuple[Any, ...]:
+    """Return for each of the `words` of a value the bit that differs in its mirror image, 0 for none."""
+    parts = words(np.zeros(1, dtype=dtype))
+    negated = np.resize(_NEGATED[kind], len(parts)).tolist()
+    pairs = zip(parts, negated, strict=True)
+    return tuple(part.dtype.type(one << 8 * part.itemsize - 1) for part, one in pairs)
 
 
 def _diagonal_blocks(indptr: Indices, indices: Indices, triangle_nnz: int) -> tuple[int, ...]:
@@ -198,43 +190,46 @@ def _count_diagonal_blocks(indptr, indices, sizes, counts):  # type: ignore[no-u
 
 
 @njit(nogil=True, cache=True)
-def _sample_is_mirrored(indptr, indices, words, bits):  # type: ignore[no-untyped-def]
+def _sample_is_mirrored(indptr, indices, words, signs):  # type: ignore[no-untyped-def]
     nnz, rows = len(indices), len(indptr) - 1
     for number in range(min(_SAMPLE, nnz)):
         entry = number * (nnz // min(_SAMPLE, nnz))
         row = np.searchsorted(indptr, np.uint64(entry), side="right") - 1
         column = np.int64(indices[entry])
-        if row >= rows or not _has(indptr, indices, words, bits, (column, row), entry):
+        if row >= rows or not _has(indptr, indices, words, signs, (column, row), entry):
             return False
     return True
 
 
 @njit(nogil=True, cache=True)
-def _has(indptr, indices, words, bits, place, entry):  # type: ignore[no-untyped-def]
+def _has(indptr, indices, words, signs, place, entry):  # type: ignore[no-untyped-def]
     """Tell whether the matrix has the mirror image of an entry at `place`; columns ascend in each row."""
     row, column = place
     end = np.uint64(indptr[row + 1])
     found = first_from(indices, np.uint64(column), np.uint64(indptr[row]), end)
     if found >= end or np.int64(indices[found]) != column:
         return False
-    return mirrors(words, bits, found, np.uint64(entry))
+    return mirrors(words, signs, found, np.uint64(entry))
 
 
 @njit(nogil=True, cache=True)
-def mirrors(words, bits, place, entry):  # type: ignore[no-untyped-def]
+def mirrors(words, signs, place, entry):  # type: ignore[no-untyped-def]
     """Tell whether the values of two entries, or of one on the diagonal, are mirror images."""
-    signs, others = bits
     differing = _ZERO
     for part in range(len(words)):
-        if place == entry:
-            differing |= np.uint64(words[part][entry] & others[part])
-        else:
-            differing |= np.uint64(words[part][place] ^ words[part][entry] ^ signs[part])
+        image = _image(words[part][place], signs[part], signs[part])
+        differing |= image ^ _image(words[part][entry], signs[part], _ZERO)
     return differing == _ZERO
 
 
 @njit(nogil=True, cache=True)
-def _compare(indptr, indices, words, bits, first_row, last_row, tally):  # type: ignore[no-untyped-def]
+def _image(word, sign, changed):  # type: ignore[no-untyped-def]
+    """Return a word of a value with its sign `changed`; where a sign changes, all zeros are the same."""
+    return _ZERO if word | sign == sign else np.uint64(word) ^ np.uint64(changed)
+
+
+@njit(nogil=True, cache=True)
+def _compare(indptr, indices, words, signs, first_row, last_row, tally):  # type: ignore[no-untyped-def]
     """Add the fingerprints above the diagonal, minus those below; tell whether all rows ascend."""
     steps = np.zeros(CHUNK + SPREAD, dtype=np.uint32)
     row = first_row
@@ -247,7 +242,7 @@ def _compare(indptr, indices, words, bits, first_row, last_row, tally):  # type:
             steps[:] = 0
         while start < stop:
             part = min(stop, start + np.uint64(CHUNK))
-            if not _compare_chunk(indices, words, bits, (start, part), np.uint64(row), steps, tally):
+            if not _compare_chunk(indices, words, signs, (start, part), np.uint64(row), steps, tally):
                 return False
             # A chunk compares the entries within it; here meet its last and the next one's first.
             if part < stop and indices[part] <= indices[part - _ONE]:
@@ -258,9 +253,8 @@ def _compare(indptr, indices, words, bits, first_row, last_row, tally):  # type:
 
 
 @njit(nogil=True, cache=True)
-def _compare_chunk(indices, words, bits, entries, first_row, steps, tally):  # type: ignore[no-untyped-def]
+def _compare_chunk(indices, words, signs, entries, first_row, steps, tally):  # type: ignore[no-untyped-def]
     start, stop = entries
-    signs, others = bits
     descents = np.uint32(0)
     for entry in range(start + _ONE, stop):
         same_row = np.uint32(steps[entry - start] == steps[entry - start - _ONE])
@@ -272,10 +266,10 @@ def _compare_chunk(indices, words, bits, entries, first_row, steps, tally):  # t
         row, column = first_row + np.uint64(steps[entry - start]), np.uint64(indices[entry])
         fingerprint = min(row, column) * GOLDEN + max(row, column)
         for part in range(len(words)):
-            value = words[part][entry]
-            wrong |= np.uint64(value & others[part]) if column == row else _ZERO
-            mirrored = np.uint64(value ^ signs[part]) if column < row else np.uint64(value)
-            fingerprint = fingerprint * _MIX + mirrored
+            value = _image(words[part][entry], signs[part], _ZERO)
+            image = _image(words[part][entry], signs[part], signs[part])
+            wrong |= value ^ image if column == row else _ZERO
+            fingerprint = fingerprint * _MIX + (image if column < row else value)
             fingerprint ^= fingerprint >> np.uint64(32)
         fingerprint *= GOLDEN
         fingerprint ^= fingerprint >> np.uint64(29)

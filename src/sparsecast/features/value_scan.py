@@ -25,8 +25,8 @@ _ONE = np.uint64(1)
 
 
 def words(data: NDArray[Any]) -> tuple[NDArray[Any], ...]:
-    """Return the values as unsigned integers: in two arrays for complex128."""
-    width = min(data.itemsize, 8)
+    """Return the values as unsigned integers: in two arrays for complex ones."""
+    width = min(data.itemsize // (2 if data.dtype.kind == "c" else 1), 8)
     flat = np.ascontiguousarray(data).view(np.dtype(f"u{width}"))
     count = data.itemsize // width
     return tuple(flat[word::count] for word in range(count))

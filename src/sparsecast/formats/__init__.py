@@ -7,5 +7,5 @@ from sparsecast.system.registry import Registry
 
 #: Every storage format, by name.
 FORMATS: Registry[type[StorageFormat]] = Registry(
-    "format", "sparsecast.formats", helpers=("narrowing", "storage_format")
+    "format", "sparsecast.formats", helpers=("mirrored", "narrowing", "storage_format")
 )

@@ -90,11 +90,20 @@ class BCSR(StorageFormat):
         if block is None:
             side = best_block(block_fill(A.indptr, indices))
             block = side, side
-        r, c = _checked(block)
-        block_rows = -(-A.shape[0] // r)
-        bounds = balanced_parts(A.indptr[np.minimum(np.arange(block_rows + 1) * r, A.shape[0])])
+        block = _checked(block)
+        return cls(A.shape, nnz, block, *cls._cut(A, A.indptr[1:], block))
+
+    @classmethod
+    def _cut(
+        cls, A: csr_array[Any], ends: NDArray[Any], block: tuple[int, int]
+    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """Return `starts`, `columns` and `data` of the entries of each row before its one of `ends`."""
+        r, c = block
+        nnz, rows = int(A.indptr[-1]), A.shape[0]
+        indices, block_rows = A.indices[:nnz], -(-rows // r)
+        bounds = balanced_parts(A.indptr[np.minimum(np.arange(block_rows + 1) * r, rows)])
         starts = np.zeros(block_rows + 1, dtype=indices.dtype)
-        in_parts(_count_blocks, (A.indptr, indices, *_sized(r, c), starts), bounds)
+        in_parts(_count_blocks, (A.indptr, ends, indices, *_sized(r, c), starts), bounds)
         np.cumsum(starts, out=starts)
         blocks = int(starts[-1])
         stored = blocks * r * c
@@ -102,9 +111,9 @@ class BCSR(StorageFormat):
         columns = np.empty(blocks, dtype=indices.dtype)
         data = aligned_empty(stored, A.data.dtype)
         edge = np.uint64(max(A.shape[1] - c, 0))
-        arrays = (A.indptr, indices, A.data, *_sized(r, c), starts, edge, columns, data)
+        arrays = (A.indptr, ends, indices, A.data, *_sized(r, c), starts, edge, columns, data)
         in_parts(_fill_blocks, arrays, bounds)
-        return cls(A.shape, nnz, (r, c), starts, columns, data)
+        return starts, columns, data
 
     @classmethod
     def stored_entries(cls, blocks: RowBlocks) -> NDArray[np.int64]:
@@ -193,13 +202,13 @@ def _ascend(indptr, indices, first, last):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def _enter(indptr, indices, first_row, heads):  # type: ignore[no-untyped-def]
+def _enter(indptr, ends, indices, first_row, heads):  # type: ignore[no-untyped-def]
     """Point `heads` at the first entries of a block row's rows; return the rows and the least column."""
-    height = min(np.uint64(len(heads)), np.uint64(len(indptr)) - _ONE - first_row)
+    height = min(np.uint64(len(heads)), np.uint64(len(ends)) - first_row)
     least = _NO_COLUMN
     for row in range(height):
         heads[row] = indptr[first_row + row]
-        if heads[row] < np.uint64(indptr[first_row + row + _ONE]):
+        if heads[row] < np.uint64(ends[first_row + row]):
             least = min(least, np.uint64(indices[heads[row]]))
     return height, least
 
@@ -216,8 +225,8 @@ def _is_full(indices, k, end, start, c):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def _count_blocks(indptr, indices, height, width, starts, first, last):  # type: ignore[no-untyped-def]
-    """Write the blocks of each block row behind its place in `starts`.
+def _count_blocks(indptr, ends, indices, height, width, starts, first, last):  # type: ignore[no-untyped-def]
+    """Write the blocks of each block row behind its place in `starts`; its rows have `ends` of their own.
 
     Each step takes the block of the least remaining column, and the entries of every row in it. The size is
     in the types of the tuples `height` and `width`, so the compiler knows it.
@@ -225,13 +234,13 @@ def _count_blocks(indptr, indices, height, width, starts, first, last):  # type:
     r, c = np.uint64(len(height)), np.uint64(len(width))
     heads = np.empty(len(height), dtype=np.uint64)
     for i in range(first, last):
-        within, least = _enter(indptr, indices, i * r, heads)
+        within, least = _enter(indptr, ends, indices, i * r, heads)
         count = _ZERO
         while least != _NO_COLUMN:
             start = least // c * c
             beyond, least = start + c, _NO_COLUMN
             for row in range(within):
-                k, end = heads[row], np.uint64(indptr[i * r + row + _ONE])
+                k, end = heads[row], np.uint64(ends[i * r + row])
                 if _is_full(indices, k, end, start, c):
                     k += c
                 while k < end:
@@ -247,13 +256,13 @@ def _count_blocks(indptr, indices, height, width, starts, first, last):  # type:
 
 @njit(nogil=True, cache=True)
 def _fill_blocks(  # type: ignore[no-untyped-def]
-    indptr, indices, data, height, width, starts, edge, columns, values, first, last
+    indptr, ends, indices, data, height, width, starts, edge, columns, values, first, last
 ):
     """Write the blocks that `_count_blocks` counted; none begins beyond column `edge`."""
     r, c = np.uint64(len(height)), np.uint64(len(width))
     heads = np.empty(len(height), dtype=np.uint64)
     for i in range(first, last):
-        within, least = _enter(indptr, indices, i * r, heads)
+        within, least = _enter(indptr, ends, indices, i * r, heads)
         block = np.uint64(starts[i])
         while least != _NO_COLUMN:
             start = least // c * c
@@ -263,7 +272,7 @@ def _fill_blocks(  # type: ignore[no-untyped-def]
             for place in range(block * r * c, (block + _ONE) * r * c):
                 values[place] = 0
             for row in range(within):
-                k, end = heads[row], np.uint64(indptr[i * r + row + _ONE])
+                k, end = heads[row], np.uint64(ends[i * r + row])
                 target = (block * r + row) * c
                 if shifted == start and _is_full(indices, k, end, start, c):
                     for j in range(c):

@@ -94,7 +94,7 @@ def atlas_matrix(name: str, size: str) -> csr_array:
     if size == "triple":
         return csr_array(block_diag((whole, whole, whole), format="csr"))
     if size == MIRRORED:
-        if not entry.structure.symmetry.triangle_nnz:
+        if entry.structure.symmetry.kind != "symmetric":
             raise InputError(
                 f"atlas entry '{name}' of size '{size}': expected a symmetric matrix for it; take another "
                 f"size"

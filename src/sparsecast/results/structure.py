@@ -34,6 +34,14 @@ def structure_table(name: str, structure: Structure) -> Table:
     return Table(name, _FEATURE, rows)
 
 
+_SYMMETRIC = {
+    None: "no",
+    "symmetric": "yes, value by value",
+    "hermitian": "Hermitian, value by value",
+    "skew": "skew-symmetric, value by value",
+}
+
+
 def _size_and_rows(structure: Structure) -> list[tuple[str, str]]:
     lengths = structure.row_lengths
     zeros = structure.stored_values.explicit_zeros
@@ -54,7 +62,7 @@ def _positions(structure: Structure) -> list[tuple[str, str]]:
     return [
         ("half-bandwidth", f"{structure.bands.half_bandwidth:,}"),
         ("diagonals occupied", f"{structure.bands.diagonals:,}"),
-        ("symmetric", "no" if structure.symmetry.triangle_nnz is None else "yes, value by value"),
+        ("symmetric", _SYMMETRIC[structure.symmetry.kind]),
         ("share by distance, %", f"{bands}  (ten bands from the diagonal outwards)"),
         ("block fill", f"{fill}  (stored / non-zeros)"),
         ("new cache lines of x", _share(structure.locality.line_changes, structure.nnz)),

@@ -186,7 +186,7 @@ def atlas_benchmarks() -> list[SuiteMatrix]:
     benchmarks = []
     for name, size in atlas().order:
         benchmarks.append(suite_matrix("atlas", quote(name, safe=""), size))
-        if size == "whole" and atlas().entries[name].structure.symmetry.triangle_nnz:
+        if size == "whole" and atlas().entries[name].structure.symmetry.kind == "symmetric":
             mirrored = suite_matrix("atlas", quote(name, safe=""), MIRRORED)
             benchmarks.append(replace(mirrored, kind=MIRRORED))
     return benchmarks

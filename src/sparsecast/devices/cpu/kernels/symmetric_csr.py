@@ -1,19 +1,15 @@
 """Symmetric CSR on processors: every entry below the diagonal is read once and multiplied twice.
 
-A part of the rows adds mirrored products to rows of its own, directly, and to rows before its first, which
-belong to other parts. Those it collects in a buffer of its own, from the first row it reaches on, and in a
-second step every part adds what the later ones collected for it, in their order: no atomics, and the same
-bits in every run with as many parts. The buffers are short where the matrix is banded.
+Mirrored products with rows of other parts are collected in buffers, as `devices.cpu.mirrored` says.
 """
 
 from __future__ import annotations
-
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sparsecast.devices.cpu.kernels import KERNELS
+from sparsecast.devices.cpu.mirrored import Buffers, collect, kind_of, mirrored
 from sparsecast.devices.format_kernels import FormatKernels
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats.symmetric_csr import SymmetricCSR
@@ -33,18 +29,22 @@ NO_LIMIT = np.uint64(2**64 - 1)
 
 
 @njit(nogil=True, cache=True)
-def _one_by_one(indices, data, x, xi, total, target, shift, k, end, limit):  # type: ignore[no-untyped-def]
+def _one_by_one(  # type: ignore[no-untyped-def]
+    indices, data, kind, x, xi, total, target, shift, k, end, limit
+):
     """Multiply a row's entries before column `limit`; return the sum and the entry after them."""
     while k < end and np.uint64(indices[k]) < limit:
         j = np.uint64(indices[k])
         total += data[k] * x[j]
-        target[j + shift] += data[k] * xi
+        target[j + shift] += mirrored(data[k], kind) * xi
         k += ONE
     return total, k
 
 
 @njit(nogil=True, cache=True)
-def _four_at_once(indices, data, x, xi, total, target, shift, k, end, limit):  # type: ignore[no-untyped-def]
+def _four_at_once(  # type: ignore[no-untyped-def]
+    indices, data, kind, x, xi, total, target, shift, k, end, limit
+):
     """As `_one_by_one`; the columns of a row differ, so four results may be written after four were read."""
     zero = data.dtype.type(0)
     sum0, sum1, sum2, sum3 = total, zero, zero, zero
@@ -56,26 +56,28 @@ def _four_at_once(indices, data, x, xi, total, target, shift, k, end, limit):  #
         sum1 += a1 * x[j1]
         sum2 += a2 * x[j2]
         sum3 += a3 * x[j3]
-        y0, y1 = target[j0 + shift] + a0 * xi, target[j1 + shift] + a1 * xi
-        y2, y3 = target[j2 + shift] + a2 * xi, target[j3 + shift] + a3 * xi
+        y0, y1 = target[j0 + shift] + mirrored(a0, kind) * xi, target[j1 + shift] + mirrored(a1, kind) * xi
+        y2, y3 = target[j2 + shift] + mirrored(a2, kind) * xi, target[j3 + shift] + mirrored(a3, kind) * xi
         target[j0 + shift], target[j1 + shift] = y0, y1
         target[j2 + shift], target[j3 + shift] = y2, y3
         k += FOUR
     total = (sum0 + sum1) + (sum2 + sum3)
-    return _one_by_one(indices, data, x, xi, total, target, shift, k, end, limit)
+    return _one_by_one(indices, data, kind, x, xi, total, target, shift, k, end, limit)
 
 
 @njit(nogil=True, cache=True)
-def _entries(indices, data, step, x, xi, total, target, shift, k, end, limit):  # type: ignore[no-untyped-def]
+def _entries(  # type: ignore[no-untyped-def]
+    indices, data, step, kind, x, xi, total, target, shift, k, end, limit
+):
     # The length of a tuple is known to the compiler, which leaves one of the two.
     if len(step) == 1:
-        return _one_by_one(indices, data, x, xi, total, target, shift, k, end, limit)
-    return _four_at_once(indices, data, x, xi, total, target, shift, k, end, limit)
+        return _one_by_one(indices, data, kind, x, xi, total, target, shift, k, end, limit)
+    return _four_at_once(indices, data, kind, x, xi, total, target, shift, k, end, limit)
 
 
 @njit(nogil=True, cache=True)
 def _part(  # type: ignore[no-untyped-def]
-    part, starts, indices, data, diagonal, step, lowest, shifts, scratch, x, y, parts
+    part, starts, indices, data, diagonal, step, kind, lowest, shifts, scratch, x, y, parts
 ):
     first, last = parts[part], parts[part + 1]
     buffer, shift = scratch, shifts[part]
@@ -86,27 +88,20 @@ def _part(  # type: ignore[no-untyped-def]
         end = np.uint64(starts[i + ONE])
         xi = x[i]
         total = diagonal[i] * xi
-        total, k = _entries(indices, data, step, x, xi, total, buffer, shift, k, end, first)
-        total, k = _entries(indices, data, step, x, xi, total, y, ZERO, k, end, NO_LIMIT)
+        total, k = _entries(indices, data, step, kind, x, xi, total, buffer, shift, k, end, first)
+        total, k = _entries(indices, data, step, kind, x, xi, total, y, ZERO, k, end, NO_LIMIT)
         # No row before this one has added to y[i], which is therefore set.
         y[i] = total
 
 
 @njit(nogil=True, cache=True)
-def _collect(part, lowest, shifts, scratch, y, parts):  # type: ignore[no-untyped-def]
-    """Add to the rows of a part what the parts after it have for them."""
-    for later in range(part + 1, len(parts) - 1):
-        start, end = max(lowest[later], parts[part]), min(parts[later], parts[part + 1])
-        for j in range(start, end):
-            y[j] += scratch[j + shifts[later]]
-
-
-@njit(nogil=True, cache=True)
 def _product(  # type: ignore[no-untyped-def]
-    starts, indices, data, diagonal, step, lowest, shifts, scratch, x, y, parts, pool
+    starts, indices, data, diagonal, step, kind, lowest, shifts, scratch, x, y, parts, pool
 ):
-    each_part(_part, (starts, indices, data, diagonal, step, lowest, shifts, scratch, x, y, parts), pool)
-    each_part(_collect, (lowest, shifts, scratch, y, parts), pool)
+    each_part(
+        _part, (starts, indices, data, diagonal, step, kind, lowest, shifts, scratch, x, y, parts), pool
+    )
+    each_part(collect, (lowest, shifts, scratch, y, parts), pool)
 
 
 _STEPS = {"single": 1, "unrolled": 4}
@@ -122,23 +117,12 @@ def _bind(matrix: SymmetricCSR, variant: str, threads: int) -> Product:
         return lambda x, out: out.fill(0)
     # A row costs about as much as an entry: many have none below the diagonal.
     parts = balanced_parts(matrix.starts + np.arange(len(matrix.starts)), threads).astype(np.uint64)
-    lowest = _lowest_columns(matrix, parts)
-    lengths = parts[:-1] - lowest
-    # Modulo 2**64: place of column j in the scratch memory, less j.
-    shifts = np.cumsum(lengths) - lengths - lowest
-    scratch = np.empty(int(lengths.sum()), dtype=matrix.dtype)
+    buffers = Buffers.of(matrix.starts, matrix.indices, parts, parts)
     arrays = (unsigned(matrix.starts), unsigned(matrix.indices), matrix.data, matrix.diagonal)
-    return share(_product, (*arrays, (0,) * _STEPS[variant], lowest, shifts), parts, scratch=scratch)
-
-
-def _lowest_columns(matrix: SymmetricCSR, parts: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return the first column that each part of the rows reaches, or its first row where it reaches none."""
-    lowest = parts[:-1].copy()
-    for part, (first, last) in enumerate(pairwise(parts)):
-        starts = matrix.starts[int(first) : int(last) + 1]
-        heads = matrix.indices[starts[:-1][np.diff(starts) > 0]]
-        lowest[part] = min(int(first), int(heads.min(initial=int(first))))
-    return lowest
+    variants = (0,) * _STEPS[variant], kind_of(matrix)
+    return share(
+        _product, (*arrays, *variants, buffers.lowest, buffers.shifts), parts, buffers.memory(matrix)
+    )
 
 
 KERNELS.register("symmetric_csr")(FormatKernels(tuple(_STEPS), _choose, _bind))
