@@ -16,7 +16,8 @@ from sparsecast.errors import InputError, MatrixSizeError
 from sparsecast.machines.machine import detect
 from sparsecast.machines.profile import Profile
 from sparsecast.planning import adapting
-from sparsecast.planning.adapting import HORIZON, LOST_SHARE, SHORT_S, Adapting, Loader, Ways
+from sparsecast.planning.adapting import HORIZON, SHORT_S, Adapting, Ways
+from sparsecast.planning.trials import LOST_SHARE, Contest, Loader
 from sparsecast.records import Candidate, Forecast
 
 
@@ -133,8 +134,9 @@ def own(recorded_complex):
 def eager(monkeypatch):
     """Let every cost be paid at once, so that small matrices adapt too, and any format win."""
     monkeypatch.setattr(adapting, "SHORT_S", 0.0)
-    monkeypatch.setattr(Adapting, "_wait", lambda self, option, best_s: 0)
-    monkeypatch.setattr(adapting, "_HOPELESS", 1e9)
+    monkeypatch.setattr(Contest, "pays_from", lambda self, option, least=0: 0)
+    monkeypatch.setattr(Contest, "contenders", lambda self: self.options if len(self.tried) < 2 else [])
+    monkeypatch.setattr(adapting, "HOPELESS", 1e9)
 
 
 @pytest.mark.parametrize("name", ("circuit", "poisson2d", "helmholtz2d", "random"))

@@ -1,4 +1,4 @@
-"""Probes: measured CSR corrects the other forecasts, and what may be fastest is measured too."""
+"""Trials and probes: measured CSR corrects the other forecasts, and what may be worth it is measured too."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 import sparsecast as sc
+from sparsecast.benchmark.journal import TRIED_SUITE, kept
 from sparsecast.devices.product_timer import ProductTimer
-from sparsecast.errors import InputError, MatrixSizeError
+from sparsecast.errors import InputError, MatrixSizeError, ProfileError
 from sparsecast.machines.machine import detect
 from sparsecast.machines.profile import Profile
+from sparsecast.matrices.problem import Problem
 from sparsecast.measuring.timing import Timing
 from sparsecast.models import DEFAULT_MODEL, MODELS
 from sparsecast.models.probing import Correction, PairedErrors, shared_error
@@ -54,7 +56,7 @@ def test_csr_is_measured_and_corrects_the_others(takes):
     A, profile, expected, _ = takes(others=2.0)
     table = sc.predict(A, profile, threads=1, probe_s=1e-9)  # no time for anything but CSR
     by_format = {f.candidate.format: f for f in table}
-    assert table.probe.measured == ("csr",) and table.probe.csr_ratio == pytest.approx(2.0)
+    assert not table.trials.tried and table.trials.csr_ratio == pytest.approx(2.0)
     assert by_format["csr"].basis == "measured"
     assert by_format["csr"].time_s == pytest.approx(2 * expected["csr"])
     assert by_format["csr"].high_s == pytest.approx(1.02 * by_format["csr"].time_s)
@@ -66,20 +68,20 @@ def test_csr_is_measured_and_corrects_the_others(takes):
         assert sum(dict(by_format[name].why).values()) == pytest.approx(by_format[name].time_s)
     assert [f.time_s for f in table] == sorted(f.time_s for f in table)
     [note] = table.notes
-    assert note.startswith("CSR measured; a product of CSR took 2.00 times its forecast")
+    assert note == table.trials.sentence() and "2.00 times its forecast" in note
 
 
 def test_what_may_be_fastest_is_measured_within_the_seconds(takes):
     A, profile, expected, measured = takes(others=1.0)
     table = sc.predict(A, profile, threads=1, probe_s=1000.0)
     assert measured[0] == "csr" and len(measured) == len(set(measured)) > 1
-    assert set(table.probe.measured) == set(measured)
+    assert {"csr"} | {trial.candidate.format for trial in table.trials.tried} == set(measured)
     assert {f.candidate.format for f in table if f.basis == "measured"} == set(measured)
     for forecast in table:
         if forecast.basis == "measured":
             assert forecast.time_s == pytest.approx(expected[forecast.candidate.format])
         else:  # it cannot be the fastest any more
-            assert forecast.low_s > table[0].high_s
+            assert forecast.low_s >= table[0].time_s
     assert table[0].basis == "measured"
 
 
@@ -100,8 +102,51 @@ def test_a_plan_has_the_measured_times(takes):
     table = sc.predict(A, profile, threads=1, probe_s=1000.0)
     csr = next(f for f in table if f.candidate.format == "csr")
     assert plan.baseline.time_s == pytest.approx(csr.time_s)
-    assert plan.probe.measured == table.probe.measured and plan.notes == (plan.probe.sentence(),)
+    tried = [[trial.candidate for trial in each.trials.tried] for each in (plan, table)]
+    assert tried[0] == tried[1] and plan.notes == (plan.trials.sentence(),)
     assert [b.candidate.format for b in plan.blocks] == ["csr"]
+
+
+def test_a_plan_tries_what_pays_and_nothing_is_converted_twice(takes, monkeypatch):
+    A, profile, expected, measured = takes(others=1.0)
+    problem = Problem.of(A)
+    first = min(expected, key=expected.__getitem__)
+    for asked in ({"iterations": 100}, {"measure": False}, {"drift_correction": False}):
+        assert sc.plan(problem, profile, threads=1, **{"iterations": 10**7, **asked}).trials is None
+    assert not measured and not problem.built
+    plan = sc.plan(problem, profile, threads=1, iterations=10**7)
+    [block] = plan.blocks
+    assert measured[:2] == ["csr", first] and block.candidate.format == first
+    kept = [trial for trial in plan.trials.tried if trial.is_kept]
+    assert [trial.candidate for trial in kept] == [block.candidate] == list(problem.built)
+    assert plan.convert_s == kept[0].convert_s and plan.time_s == kept[0].time_s
+    assert plan.trials.gain_s == pytest.approx(plan.baseline.time_s - plan.time_s)
+    assert plan.trials.share == plan.trials.used_s / (plan.iterations * plan.baseline.time_s)
+    monkeypatch.setattr(type(problem.built[block.candidate].matrix), "from_csr", None)
+    x = np.ones(A.shape[1])
+    np.testing.assert_allclose(sc.compile(problem, plan) @ x, A @ x)
+    assert not problem.built
+
+
+def test_what_a_plan_tried_is_kept_and_no_model_learns_from_it(takes):
+    A, profile, _, measured = takes(others=1.0)
+    before = sc.predict(A, profile, threads=1, drift_correction=False)
+    sc.plan(A, profile, threads=1, iterations=10**7)
+    records = kept(profile.machine).records
+    assert {record.suite for record in records} == {TRIED_SUITE}
+    assert {record.candidate.format for record in records} == set(measured)
+    assert all(record.error < 1e-12 for record in records)
+    again = sc.predict(A, profile, threads=1, drift_correction=False)
+    assert [f.time_s for f in again] == [f.time_s for f in before]
+
+
+def test_a_plan_that_cannot_learn_to_correct_says_that_nothing_was_tried(own, monkeypatch):
+    def refuse(model, training):
+        raise ProfileError("too few")
+
+    monkeypatch.setattr("sparsecast.api.session.probe_correction", refuse)
+    plan = sc.plan(sc.gallery("circuit", n=3000), own, threads=1, iterations=10**7)
+    assert plan.trials is None and "Nothing was tried: too few." in plan.notes
 
 
 def test_a_format_that_does_not_fit_after_all_is_left_as_corrected(takes, monkeypatch):
@@ -116,7 +161,7 @@ def test_a_format_that_does_not_fit_after_all_is_left_as_corrected(takes, monkey
 
     monkeypatch.setattr(ProductTimer, "build", build)
     table = sc.predict(A, profile, threads=1, probe_s=1000.0)
-    assert table.probe.measured == ("csr",) and len(tried) == len(set(tried)) > 1
+    assert all(trial.time_s is None for trial in table.trials.tried) and len(tried) == len(set(tried)) > 1
     assert {f.candidate.format for f in table} == set(expected)
 
 

@@ -32,7 +32,8 @@ from sparsecast.measuring.frequency import Frequencies
 from sparsecast.measuring.meters import METERS
 from sparsecast.measuring.timing import DEFAULT_EFFORT, Effort
 from sparsecast.operators.block_operator import BlockOperator, RowProduct, Transposed
-from sparsecast.planning.adapting import LOADER, Adapting, AdaptingOperator, Ways
+from sparsecast.planning.adapting import Adapting, AdaptingOperator, Ways
+from sparsecast.planning.trials import LOADER
 from sparsecast.records import Candidate, Forecast, Record
 from sparsecast.results.plan import Plan, PlanCheck
 from sparsecast.results.prediction import Prediction
@@ -92,7 +93,6 @@ def compile(
             threads = plan_of(A, threads=AUTO, dtype=dtype, device=device).baseline.candidate.threads
         return _adapting(A, threads, dtype, device or PROCESSOR, transpose)
     problem = Problem.of(A)
-    matrix = problem.matrix
     made = plan or plan_of(problem, threads=threads, dtype=dtype, device=device)
     first = made.baseline.candidate
     for asked, planned in ((threads, first.threads), (dtype, first.dtype)):
@@ -101,12 +101,12 @@ def compile(
                 f"{asked} with a plan for {planned}: expected the same; plan it so, or leave it out"
             )
     _select(device, made)
-    blocks = _built(matrix, made)
+    blocks = _built(problem, made)
     planned_transpose = None if isinstance(transpose, bool) else transpose
     built = partial(_built_transpose, made=made, planned=planned_transpose)
     transposed = partial(_transposed, problem, blocks, built)
     operator = DEVICES.get(first.device).operator_type()(
-        matrix.shape, np.dtype(first.dtype), blocks, transposed
+        problem.matrix.shape, np.dtype(first.dtype), blocks, transposed
     )
     if transpose:
         operator.transpose()
@@ -132,8 +132,9 @@ def _adapting(
     return operator
 
 
-def _built(matrix: csr_array[Any], made: Plan) -> list[RowProduct]:
-    """Return the row blocks of a matrix, built and bound as a plan says."""
+def _built(problem: Problem, made: Plan) -> list[RowProduct]:
+    """Return the row blocks of a matrix, built and bound as a plan says; what trials built is taken."""
+    matrix = problem.matrix
     first = made.baseline.candidate
     DEVICES.get(first.device).threads(detect(), first.threads)
     planned_rows = sum(block.last_row + 1 - block.first_row for block in made.blocks)
@@ -145,8 +146,10 @@ def _built(matrix: csr_array[Any], made: Plan) -> list[RowProduct]:
     blocks = []
     for block in made.blocks:
         is_whole = block.last_row + 1 - block.first_row == planned_rows
-        rows = ready if is_whole else row_slice(ready, block.first_row, block.last_row)
-        bound = bind(rows, block.candidate)
+        bound = problem.built.pop(block.candidate, None) if is_whole else None
+        if bound is None:
+            rows = ready if is_whole else row_slice(ready, block.first_row, block.last_row)
+            bound = bind(rows, block.candidate)
         blocks.append(RowProduct(block.first_row, block.last_row + 1, bound.product, bound.multivector))
     return blocks
 
@@ -165,18 +168,18 @@ def _transposed(
 
 def _built_transpose(transpose: csr_array[Any], made: Plan, planned: Plan | None) -> list[RowProduct]:
     """Return the row blocks of the transpose of a matrix with a plan, by one of its own."""
-    first = made.baseline.candidate
+    first, problem = made.baseline.candidate, Problem.of(transpose)
     if planned is None:
         threads = threads_of(first.device, first.threads)
         asked: dict[str, Any] = {"threads": threads, "dtype": first.dtype, "device": first.device}
-        planned = plan_of(transpose, iterations=made.iterations, **asked)
+        planned = plan_of(problem, iterations=made.iterations, **asked)
     own = planned.baseline.candidate
     if (own.device, own.dtype) != (first.device, first.dtype):
         raise InputError(
             f"a plan for {own.device} {own.dtype} of the transpose: expected {first.device} {first.dtype}, "
             f"as of the matrix; plan it so"
         )
-    return _built(transpose, planned)
+    return _built(problem, planned)
 
 
 def _select(device: str | None, made: Plan) -> None:

@@ -16,6 +16,7 @@ from sparsecast.api.matrices import structure as structure_of
 from sparsecast.api.profiles import calibrated_profile, model_records, require_own
 from sparsecast.api.session import Session, question, session_for, sources
 from sparsecast.api.thread_numbers import for_each_number, in_one_plan, in_one_prediction, thread_numbers
+from sparsecast.benchmark.trials import UNLIMITED, Spending
 from sparsecast.devices import DEVICES
 from sparsecast.devices.naming import AUTO, Threads, machine_of, number_of, parse_device, parse_devices
 from sparsecast.devices.target import Choice, Target, whole_matrix
@@ -32,7 +33,7 @@ from sparsecast.planning.dynamic_programme import at_most, strip_statistics
 from sparsecast.planning.placement import compare, transfer_s
 from sparsecast.planning.plan import make_plan
 from sparsecast.planning.plan import refuse_objective as refuse_objective
-from sparsecast.planning.planners import PLANNERS, Planner
+from sparsecast.planning.planners import PLANNERS, Planner, Tried
 from sparsecast.results.plan import Placement, Placements, Plan
 from sparsecast.results.prediction import Prediction
 
@@ -83,8 +84,8 @@ def predict(
         the machine as it was calibrated.
     probe_s : float, optional
         Seconds to measure for. CSR is measured here, whatever it takes, and the other forecasts are corrected
-        by it; then those whose intervals still overlap with that of the fastest are built and measured, the
-        fastest first. It tells how fast the machine is now, so no reference products are timed. The first
+        by it; then those whose intervals reach below the fastest are built and measured, the most promising
+        first. It tells how fast the machine is now, so no reference products are timed. The first
         probe with a profile learns how to correct, which takes some seconds once.
     power_model : PowerFile, optional
         What tells energy in place of the profile's Records.
@@ -105,14 +106,16 @@ def predict(
     A = A if isinstance(A, Structure) else Problem.of(A)
     profile, target = question(A, profile, threads, dtype, device)
     start = perf_counter()
-    session, probe = session_for(A, profile, target, name, probe_s)
+    spending = None if probe_s is None else Spending(UNLIMITED, probe_s)
+    session, outcome = session_for(A, profile, target, name, spending)
+    trials = outcome.trials if outcome else None
     structure = session.structure(A)
     energy = session.energy(power_model, energy_model)
-    trust = session.trust(drift_correction and probe is None)
+    trust = session.trust(drift_correction and trials is None)
     prediction = session.prediction(structure, trust, energy)
-    took = perf_counter() - start - (probe.used_s if probe else 0.0)
-    notes = (*prediction.notes, probe.sentence()) if probe else prediction.notes
-    return replace(prediction, predict_s=took, notes=notes, probe=probe)
+    took = perf_counter() - start - (trials.used_s if trials else 0.0)
+    notes = (*prediction.notes, trials.sentence()) if trials else prediction.notes
+    return replace(prediction, predict_s=took, notes=notes, trials=trials)
 
 
 def predict_table(
@@ -166,6 +169,7 @@ def plan(
     device: str | None = None,
     model: str | None = None,
     drift_correction: bool = True,
+    measure: bool = True,
     probe_s: float | None = None,
     as_printed: bool = False,
     objective: str = "time",
@@ -177,10 +181,17 @@ def plan(
     Parameters
     ----------
     A : sparse matrix
-    profile, threads, dtype, device, model, drift_correction, probe_s
-        As in `predict`; a `device` of several, such as ``"cpu,cuda"``, is the best that `place` finds, and
-        cannot be probed. With `threads` ``"auto"`` it is the plan with the fewest threads that no other is
+    profile, threads, dtype, device, model, drift_correction
+        As in `predict`; a `device` of several, such as ``"cpu,cuda"``, is the best that `place` finds, by
+        forecasts alone. With `threads` ``"auto"`` it is the plan with the fewest threads that no other is
         forecast to beat by LEAST_GAIN; all are in its `thread_plans`.
+    measure : bool
+        Whether, with this machine's own profile, candidates are built and timed where so many products are
+        expected to gain more by that than it costs, and within 5 % of their time. What is measured of 24,000
+        products and more is kept, for scores and reports. Without it, as for another machine, for few
+        products, or without `drift_correction`, the forecasts alone decide.
+    probe_s : float, optional
+        Seconds to measure for, whatever that gains: as in `predict`.
     iterations : int
         Products that will be done, at least 1.
     as_printed : bool
@@ -222,7 +233,15 @@ def plan(
             f"a plan for the published results {profile.name}: expected a profile that calibrate wrote, with "
             f"kernels of ours and times of conversions; name another one, or ask predict"
         )
-    session, probe = session_for(matrix, profile, target, name, probe_s)
+    is_for_time = objective == "time" and not as_printed
+    spending = None if probe_s is None else Spending(UNLIMITED, probe_s)
+    if spending is None and measure and drift_correction and is_for_time:
+        spending = Spending(iterations)
+    session, outcome = session_for(matrix, profile, target, name, spending)
+    trials = outcome.trials if outcome else None
+    if outcome and is_for_time:
+        way = outcome.best(iterations)
+        planner = Tried(way.candidate, way.time_s, way.convert_s or 0.0)
     session = session.as_printed() if as_printed else session
     structure, strip = session.structure(matrix), strip_rows(machine, target.threads)
     coarsening = planner.coarsening if planner else at_most
@@ -231,12 +250,12 @@ def plan(
     if energy is None and objective != "time":
         raise without_joules(objective, profile)
     best = make_plan(statistics, session.model, target, machine, iterations, planner, energy, objective)
-    drift, notes = session.trust(drift_correction and probe is None)
+    drift, notes = session.trust(drift_correction and trials is None)
     size = int(target.format_bytes("csr", RowBlocks.of(structure))[0])
     return replace(
         drift.plan(best, size, machine),
-        notes=(*best.notes, *session.notes, *notes, *([probe.sentence()] if probe else [])),
-        probe=probe,
+        notes=(*best.notes, *session.notes, *notes, *([trials.sentence()] if trials else [])),
+        trials=trials,
         transferred_from=session.transferred_from,
     )
 
@@ -324,10 +343,10 @@ def place(
     uncalibrated_devices(matrix, devices, profiles, threads=threads, dtype=dtype)
     placements, refused = [], {}
     for name, kind in parse_devices(devices).items():
-        options: dict[str, Any] = {"threads": threads_of(name, threads), "dtype": dtype}
-        chosen = given.get(kind) or own_profile(matrix, **options, device=name)
+        options: dict[str, Any] = {"threads": threads_of(name, threads), "dtype": dtype, "device": name}
+        chosen = given.get(kind) or own_profile(matrix, **options)
         try:
-            best = plan(matrix, chosen, iterations=iterations, **options, device=name, model=model)
+            best = plan(matrix, chosen, iterations=iterations, **options, model=model, measure=False)
         except MatrixSizeError as error:
             refused[name] = str(error)
         else:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from sparsecast.benchmark.journal import AGAIN_SUITE, with_kept
+from sparsecast.benchmark.journal import AGAIN_SUITE, TRIED_SUITE, with_kept
 from sparsecast.devices import DEVICES
 from sparsecast.devices.naming import parse_device, threads_text
 from sparsecast.devices.target import Target
@@ -53,13 +53,13 @@ def require_own(profile_name: str, machine: Machine) -> None:
 def model_records(profile: Profile, target: Target) -> list[Record]:
     """Return a target's Records that models may be fitted to.
 
-    These are not those of the five-minute benchmark, nor what was measured again for the noise alone.
+    These are not those of the five-minute benchmark, nor trials, nor what was measured again for the noise.
     """
     own = profile.select(device=target.device, dtype=target.dtype, threads=target.threads)
     if target.is_published:
         return own  # of kernels of others, which no version of ours replaces
     is_current = DEVICES.get(target.device).is_current
-    return [r for r in own if r.suite not in (*RATING_SUITES, AGAIN_SUITE) and is_current(r)]
+    return [r for r in own if r.suite not in (*RATING_SUITES, AGAIN_SUITE, TRIED_SUITE) and is_current(r)]
 
 
 def records_for(profile: Profile, target: Target) -> list[Record]:

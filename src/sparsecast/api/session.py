@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
@@ -17,12 +18,12 @@ from sparsecast.api.profiles import (
     records_for,
     training_for,
 )
-from sparsecast.benchmark.probing import Question
-from sparsecast.benchmark.probing import probe as measure_probe
+from sparsecast.benchmark.journal import keep
+from sparsecast.benchmark.trials import Outcome, Question, Spending, try_contenders
 from sparsecast.devices import DEVICES
 from sparsecast.devices.naming import Threads, machine_of, number_of
 from sparsecast.devices.target import Choice, Target, published_choice, whole_matrix
-from sparsecast.errors import InputError, ProfileError
+from sparsecast.errors import DeviceError, InputError, ProfileError
 from sparsecast.features.analysis import structure as structure_of
 from sparsecast.features.structure import Structure
 from sparsecast.machines.machine import PROCESSOR, detect
@@ -40,7 +41,7 @@ from sparsecast.models.transfer import UNTRIED_FACTOR, Setting, Transfer, Transf
 from sparsecast.models.withheld import Withheld, unusual_groups
 from sparsecast.planning.drift import NO_DRIFT, Drift, drift_since
 from sparsecast.records import Estimate, Forecast
-from sparsecast.results.prediction import Prediction, Probe
+from sparsecast.results.prediction import Prediction
 
 
 @dataclass(frozen=True)
@@ -51,9 +52,9 @@ class Session:
 
     1. `Withheld`: the model is fitted without features that the question, or the published results, lack.
     2. `Transfer`: times of another setting of the profile are carried over, with wider intervals.
-    3. `probed`: products measured here correct the model. They are of the target, so nothing is transferred.
+    3. `tried`: products measured here correct the model. They are of the target, so nothing is transferred.
     4. `with_energy`: a model of energy adds joules, for the machine as it was calibrated.
-    5. `Drift`: times are scaled to the machine as it is now. After a probe, which tells that, they are not.
+    5. `Drift`: times are scaled to the machine as it is now. After trials, which tell that, they are not.
 
     Attributes
     ----------
@@ -227,16 +228,32 @@ class Session:
 
     @cached_property
     def correction(self) -> Correction:
-        """What a probe of one format says of the others."""
+        """What measured CSR says of the others."""
         assert isinstance(self.model, Model), "a correction is of a model, not of what was corrected by it"
         return probe_correction(self.model, self.training)
 
-    def probed(self, problem: Problem, probe_s: float) -> tuple[Session, Probe]:
-        """Return a session with a model corrected by measuring a matrix here, and that measurement."""
+    def tried(self, problem: Problem, spending: Spending) -> tuple[Session, Outcome | None]:
+        """Return a session with a model corrected by trials of a matrix here, and what these found.
+
+        What they measured is kept, and the best way as built stays with the problem. Nothing is tried where
+        that does not pay.
+        """
         structure = self.structure(problem)
-        probed = Question(problem, structure, self.choice(structure).candidates, self.model, self.correction)
-        model, probe = measure_probe(probed, DEVICES.get(self.target.device), probe_s)
-        return replace(self, model=model), probe
+        forecasts, _ = self.forecasts(structure)
+        if not spending.may_pay(forecasts):
+            return self, None
+        try:
+            correction = self.correction
+        except ProfileError as error:
+            if spending.seconds is not None:
+                raise
+            return replace(self, notes=(*self.notes, f"Nothing was tried: {error}.")), None
+        asked = Question(problem, structure, forecasts, self.model, correction, spending)
+        outcome = try_contenders(asked, DEVICES.get(self.target.device))
+        if outcome.records:
+            keep(self.profile.machine, problem, outcome.records)
+        problem.built = {outcome.kept.candidate: outcome.kept.bound}
+        return replace(self, model=outcome.model), outcome
 
     def trust(self, drift_correction: bool) -> tuple[Drift, tuple[str, ...]]:
         """Return how the machine has drifted, and what to say of that and of the calibration."""
@@ -248,28 +265,44 @@ class Session:
 
 
 def session_for(
-    A: Problem | Structure, profile: Profile, target: Target, model: str, probe_s: float | None
-) -> tuple[Session, Probe | None]:
-    """Return the session for a matrix; with `probe_s` its model is corrected by what is measured here.
+    A: Problem | Structure, profile: Profile, target: Target, model: str, spending: Spending | None
+) -> tuple[Session, Outcome | None]:
+    """Return the session for a matrix; with `spending` its model is corrected by what is measured here.
 
     Raises
     ------
     InputError
-        If there is a probe, and the profile is not that of this machine.
+        If seconds are stated for that, and the profile is not that of this machine.
     ProfileError
-        As `Session.of`. With a probe, which learned from it, the setting of the target alone answers.
+        As `Session.of`. With stated seconds, the setting of the target alone answers, whose profile must
+        forecast plain CSR.
     """
-    if probe_s is None:
+    if spending is None or isinstance(A, Structure):
         return Session.of(A, profile, target, model), None
-    is_known = profile.machine.device in DEVICES.names()
-    here = (machine_of(target.device) if is_known else detect()).name
-    if profile.name != here:
+    if spending.seconds is None:
+        session = Session.of(A, profile, target, model)
+        may_try = session.source == target and _here(target) == profile.name
+        return session.tried(A, spending) if may_try else (session, None)
+    if (here := _here(target)) != profile.name:
         raise InputError(
             f"a probe for {profile.name}: expected this machine, {here}, where the products are measured; "
             f"use its own profile, or leave --probe out"
         )
-    assert isinstance(A, Problem)
-    return Session.of(A, profile, target, model, transfers=False).probed(A, probe_s)
+    session, outcome = Session.of(A, profile, target, model, transfers=False).tried(A, spending)
+    if outcome is None:
+        raise ProfileError(
+            f"the {model} model has no forecast of CSR for this matrix: expected one, which a probe compares "
+            f"with its measurement; choose another model, or leave --probe out"
+        )
+    return session, outcome
+
+
+def _here(target: Target) -> str:
+    """Return the name of this machine with the device of a target, of its processor where it has none."""
+    with suppress(DeviceError):
+        if target.device in DEVICES.names():
+            return DEVICES.get(target.device).describe().name
+    return detect().name
 
 
 def question(

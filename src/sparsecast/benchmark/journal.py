@@ -21,9 +21,9 @@ from sparsecast.machines.profile import MatrixEntry, Profile
 from sparsecast.matrices.problem import Problem
 from sparsecast.records import SCHEMA_VERSION, DistributedRecord, MicroBenchmark, Record
 
-#: Suites of kept Records: what users measured, and what an evaluation measured of it once more, minutes
-#: later. The latter tells the noise; no model learns from it.
-USER_SUITE, AGAIN_SUITE = "user", "user again"
+#: Suites of kept Records: what users measured; what an evaluation measured of it once more, minutes later,
+#: which tells the noise; and trials of plans, of few samples. No model learns from the last two.
+USER_SUITE, AGAIN_SUITE, TRIED_SUITE = "user", "user again", "tried"
 
 
 @dataclass

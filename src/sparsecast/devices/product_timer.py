@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
@@ -51,8 +52,11 @@ class ProductTimer:
         self.A, self.device, self._threads = prepared(A, like.dtype, like.index_bits), device, like.threads
         device.require_library()
         x = right_hand_side(self.A.shape[1], like.dtype)
-        self._reference = ReferenceProduct.of(self.A, x)
         self.x, self.out = device.put(x), device.put(np.empty(self.A.shape[0], dtype=self.A.dtype))
+
+    @cached_property
+    def _reference(self) -> ReferenceProduct:
+        return ReferenceProduct.of(self.A, self.device.take(self.x))
 
     def build(self, candidate: Candidate) -> BuiltProduct:
         """Build a Candidate and check it."""
@@ -80,9 +84,12 @@ class ProductTimer:
     def time(
         self, calls: Mapping[Key, Call], effort: Effort, on_sample: Callable[[], None] = lambda: None
     ) -> dict[Key, Timing]:
-        """Return the Timing of each call on the device, sampled in turn at full speed of the cores."""
+        """Return the Timing of each call on the device, sampled in turn.
+
+        They wait for full speed of the cores, unless the effort has no time for that.
+        """
         named = {str(number): call for number, call in enumerate(calls.values())}
-        cores = self.device.core_speed(self._threads)
+        cores = self.device.core_speed(self._threads) if effort.wait_s > 0 else None
         timings = measure(named, effort, on_sample, self.device.clock(), cores)
         return dict(zip(calls, timings.values(), strict=True))
 

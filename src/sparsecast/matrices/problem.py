@@ -58,6 +58,11 @@ class Problem:
         specification is a group.
     expected_nnz : int
         Estimate of its number of entries, before it is made.
+
+    Attributes
+    ----------
+    built : dict
+        By Candidate, the matrix as trials built it: who needs it takes it out, in place of a conversion.
     """
 
     def __init__(
@@ -70,6 +75,7 @@ class Problem:
     ) -> None:
         self.name, self.expected_nnz = name, expected_nnz
         self._make, self._specification, self._group = make, specification, group
+        self.built: dict[Any, Any] = {}
 
     @classmethod
     def of(cls, A: Any, name: str = "matrix") -> Problem:
@@ -205,7 +211,8 @@ class Problem:
     def released(self) -> Problem:
         """Return the same problem without its matrix, which is made again on demand; the Structure stays."""
         released = Problem(self.name, self._make, self._specification, self._group, self.expected_nnz)
-        kept = {key: value for key, value in self.__dict__.items() if key != "_matrix_and_facts"}
+        matrices = "_matrix_and_facts", "built"
+        kept = {key: value for key, value in self.__dict__.items() if key not in matrices}
         released.__dict__.update(kept)
         return released
 

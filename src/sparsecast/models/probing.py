@@ -28,10 +28,13 @@ from sparsecast.models.intervals import (
 )
 from sparsecast.models.model import Model
 from sparsecast.models.training import TrainingSet
-from sparsecast.records import Candidate, Forecast, Record
+from sparsecast.records import Candidate, Forecast, Parameters, Record
 
-#: The format that a probe measures first: nothing has to be converted for it.
-PROBED = "csr"
+
+def is_plain_csr(candidate: Candidate) -> bool:
+    """Tell whether it is what is measured first: nothing has to be converted for it."""
+    return candidate.format == "csr" and not candidate.parameters
+
 
 #: Under this name stands what holds for formats with too few Records of their own.
 _ALL = "all formats"
@@ -108,10 +111,10 @@ class Correction:
 
         None are returned where CSR is not among them.
         """
-        csr = next((forecast for forecast in forecasts if forecast.candidate.format == PROBED), None)
+        csr = next((forecast for forecast in forecasts if is_plain_csr(forecast.candidate)), None)
         if csr is None:
             return []
-        others = (forecast for forecast in forecasts if forecast.candidate.format != PROBED)
+        others = (forecast for forecast in forecasts if not is_plain_csr(forecast.candidate))
         return [self._corrected(forecast, csr_s / csr.time_s) for forecast in others]
 
     def _corrected(self, forecast: Forecast, csr_factor: float) -> Forecast:
@@ -128,11 +131,20 @@ class Correction:
         return value * math.exp(half * ends[0]), value * math.exp(half * ends[1])
 
 
+class Measured(NamedTuple):
+    """What was measured of a Candidate of a matrix, as in a Record."""
+
+    candidate: Candidate
+    time_s: float
+    noise: float | None
+    convert_s: float | None
+
+
 class ProbedForecaster(AdjustedForecaster):
     """A fitted model whose forecasts for one matrix are corrected by Records of it.
 
-    A format that was measured takes its measured time, another one what the Correction makes of its forecast.
-    Blocks of the matrix' rows are corrected in proportion: they were not measured.
+    A Candidate that was measured takes its measured time, another one what the Correction makes of its
+    forecast. Blocks of the matrix' rows are corrected in proportion: they were not measured.
 
     Parameters
     ----------
@@ -142,62 +154,65 @@ class ProbedForecaster(AdjustedForecaster):
         Of the matrix.
     correction : Correction
         Learned with that model.
-    records : sequence of Record
-        What was measured of the matrix, one a format, CSR among them.
+    measured : sequence of Measured
+        One a Candidate of the matrix, plain CSR among them.
     """
 
     def __init__(
-        self, model: Forecaster, structure: Structure, correction: Correction, records: Sequence[Record]
+        self, model: Forecaster, structure: Structure, correction: Correction, measured: Sequence[Measured]
     ) -> None:
         super().__init__(model)
         self._correction = correction
-        self._measured = {record.candidate.format: record for record in records}
+        self._measured = {_storage(each.candidate): each for each in measured}
         self._blocks = RowBlocks.of(structure)
-        self._factors = {name: self._measured_factor(record) for name, record in self._measured.items()}
+        self._factors = {storage: self._measured_factor(each) for storage, each in self._measured.items()}
+        csr = next(each.candidate for each in measured if is_plain_csr(each.candidate))
+        self.csr_factor = self._factors[_storage(csr)]
         self.conversion_ = model.conversion_.scaled(
-            {name: self._conversion_factor(record) for name, record in self._measured.items()}
+            {each.candidate.format: self._conversion_factor(each) for each in measured}
         )
 
-    @property
-    def csr_factor(self) -> float:
-        return self._factors[PROBED]
+    def _measured_factor(self, measured: Measured) -> float:
+        return measured.time_s / float(self._model.values(measured.candidate, self._blocks)[0])
 
-    def _measured_factor(self, record: Record) -> float:
-        return record.time_s / float(self._model.values(record.candidate, self._blocks)[0])
+    def _conversion_factor(self, measured: Measured) -> float:
+        forecast_s = self._model.conversion_.seconds(measured.candidate, self._blocks)[0]
+        return (measured.convert_s or 0.0) / float(forecast_s) if forecast_s > 0 else 1.0
 
-    def _conversion_factor(self, record: Record) -> float:
-        forecast_s = self._model.conversion_.seconds(record.candidate, self._blocks)[0]
-        return (record.convert_s or 0.0) / float(forecast_s) if forecast_s > 0 else 1.0
-
-    def factor(self, format_name: str) -> float:
-        """Return how many times longer a format takes than the model forecasts."""
-        if format_name in self._factors:
-            return self._factors[format_name]
-        return float(self.csr_factor ** self._correction.share(format_name))
+    def factor(self, candidate: Candidate) -> float:
+        """Return how many times longer a product takes than the model forecasts."""
+        if (storage := _storage(candidate)) in self._factors:
+            return self._factors[storage]
+        return float(self.csr_factor ** self._correction.share(candidate.format))
 
     def terms_of_all(
         self, candidates: Sequence[Candidate], blocks: RowBlocks
     ) -> list[dict[str, NDArray[np.float64]]]:
         adjusted = []
         for candidate, terms in zip(candidates, self._model.terms_of_all(candidates, blocks), strict=True):
-            time_s, factor = terms["time_s"], self.factor(candidate.format)
+            time_s, factor = terms["time_s"], self.factor(candidate)
             adjusted.append({**terms, "probe": time_s * (factor - 1.0), "time_s": time_s * factor})
         return adjusted
 
     def interval(self, candidate: Candidate, value: float, matrix: Structure) -> Interval:
         """Return the noise of a time that was measured, else the interval that the Correction leaves."""
-        record = self._measured.get(candidate.format)
+        record = self._measured.get(_storage(candidate))
         if record is not None and math.isclose(value, record.time_s):
             if record.noise is None:
                 return None, None
             return value / (1 + record.noise), value * (1 + record.noise)
-        own = value / self.factor(candidate.format)
+        own = value / self.factor(candidate)
         half = half_width(*self._model.interval(candidate, own, matrix))
         return self._correction.interval(candidate, value, half)
 
     def basis(self, candidate: Candidate) -> str:
-        record = self._measured.get(candidate.format)
+        record = self._measured.get(_storage(candidate))
         return "measured" if record is not None and record.candidate == candidate else "corrected"
+
+
+def _storage(candidate: Candidate) -> tuple[str, Parameters]:
+    """Return what tells a Candidate from others of a matrix; blocks of rows may have other kernels."""
+    return candidate.format, candidate.parameters
 
 
 def _left_out(model: Model, training: TrainingSet) -> list[PairedErrors]:
@@ -223,12 +238,12 @@ def _paired_errors(model: Model, left_out: TrainingSet) -> list[PairedErrors]:
         measured_s = {record.candidate: record.time_s for record in records}
         estimates = model.estimates(left_out.structure(records[0]), measured_s)
         errors = {e.candidate: math.log(measured_s[e.candidate] / e.value) for e in estimates}
-        csr_error = next((errors[candidate] for candidate in errors if candidate.format == PROBED), None)
+        csr_error = next((errors[candidate] for candidate in errors if is_plain_csr(candidate)), None)
         if csr_error is not None:
             pairs += [
                 PairedErrors(e.candidate.format, csr_error, errors[e.candidate], half_width(e.low, e.high))
                 for e in estimates
-                if e.candidate.format != PROBED
+                if not is_plain_csr(e.candidate)
             ]
     return pairs
 

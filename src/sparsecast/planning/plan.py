@@ -47,7 +47,7 @@ def make_plan(
     LEAST_GAIN: such a difference is within the models' errors, and the simpler plan costs less if it is not
     there. `model` is fitted, and `machine` is the one that is asked about.
 
-    With the `planner` of a paper it is the plan that this prints.
+    With the `planner` of a paper it is the plan that this prints, with Tried what trials found.
 
     With an `objective` other than time it is the one block with the least joules, or joules times seconds,
     of all products and the conversion, by a fitted model of `energy`; a conversion has the power of the
@@ -92,7 +92,7 @@ def make_plan(
         baseline=baseline,
         break_even_iterations=break_even(convert_s - baseline.convert_s, baseline.time_s - time_s),
         notes=planner.notes(statistics, costs, blocks) if planner else (),
-        as_printed=planner is not None,
+        as_printed=planner is not None and planner.is_printed,
         energy_j=joules[0],
         energy_low_j=joules[1],
         energy_high_j=joules[2],

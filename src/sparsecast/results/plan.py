@@ -8,7 +8,8 @@ from sparsecast.devices import DEVICES
 from sparsecast.models.transfer import Setting
 from sparsecast.records import Candidate
 from sparsecast.results.columns import ENERGY, MATRIX, TRANSFERRED_FROM, within
-from sparsecast.results.prediction import PROBE, Probe, threads_sentence
+from sparsecast.results.prediction import threads_sentence
+from sparsecast.results.trials import TRIALS, Trials
 from sparsecast.system.tabular import Column, Columns, Table, Tabular, keys, lines_of
 from sparsecast.system.texts import conversion, counted, energy, interval, percent, time
 
@@ -34,7 +35,7 @@ PLAN: Columns = (
     Column("baseline", columns=(Column("format", value="candidate.format"), Column("time_s"))),
     Column("break_even_iterations", about="0 where the conversion costs nothing, null where it does not pay"),
     Column("notes"),
-    Column("probe", columns=PROBE, about="null where nothing was measured for it"),
+    Column("trials", columns=TRIALS, about="null where nothing was measured for it"),
     Column("as_printed"),
     Column("threads"),
     Column(
@@ -100,7 +101,7 @@ class Plan(Tabular):
         Products from which on the conversion has paid for itself against the baseline's: 0 where it takes no
         longer, None where the plan is not faster.
     notes : tuple of str
-    probe, transferred_from : Probe and Setting, or None
+    trials, transferred_from : Trials and Setting, or None
         As in a Prediction.
     as_printed : bool
         Whether it is the plan that a paper prints.
@@ -122,7 +123,7 @@ class Plan(Tabular):
     baseline: PlannedBlock
     break_even_iterations: int | None
     notes: tuple[str, ...] = ()
-    probe: Probe | None = None
+    trials: Trials | None = None
     as_printed: bool = False
     transferred_from: Setting | None = None
     energy_j: float | None = None

@@ -10,11 +10,9 @@ from sparsecast.features.structure import Structure
 from sparsecast.models.transfer import Setting
 from sparsecast.records import Forecast
 from sparsecast.results.columns import CANDIDATE, ENERGY, INTERVAL, MATRIX, THREADS, TRANSFERRED_FROM, within
+from sparsecast.results.trials import TRIALS, Trials
 from sparsecast.system.tabular import Column, Columns, Table, Tabular, keys, lines_of
 from sparsecast.system.texts import conversion, counted, interval, time
-
-#: Of a Probe.
-PROBE = keys("used_s", "csr_ratio", "measured")
 
 #: Of a Forecast.
 FORECAST: Columns = (
@@ -27,35 +25,8 @@ FORECAST: Columns = (
     Column("convert_s", "to convert", text=conversion),
     *ENERGY,
     Column("why", value=lambda item: dict(item.why), about="the terms of the model"),
-    Column("basis", about='"model"; after a probe "measured" or "corrected"'),
+    Column("basis", about='"model"; after trials "measured" or "corrected"'),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Probe:
-    """What was measured of a matrix to correct its forecasts.
-
-    Attributes
-    ----------
-    used_s : float
-        Seconds that it took, without compiling.
-    csr_ratio : float
-        Measured time of CSR over its forecast.
-    measured : tuple of str
-        The formats that were measured, fastest first.
-    """
-
-    used_s: float
-    csr_ratio: float
-    measured: tuple[str, ...]
-
-    def sentence(self) -> str:
-        """Return in words which times are measured, and how the others are corrected."""
-        return (
-            f"{', '.join(name.upper() for name in self.measured)} measured; a product of CSR took "
-            f"{self.csr_ratio:.2f} times its forecast, and the forecasts of the other formats are corrected "
-            f"by that."
-        )
 
 
 @dataclass(frozen=True)
@@ -74,7 +45,7 @@ class Prediction(Tabular, Sequence[Forecast]):
         Seconds that the forecast took, the Structure included.
     notes : tuple of str
         Sentences on how far to trust it: a disturbed calibration, a machine that has changed since.
-    probe : Probe or None
+    trials : Trials or None
         None where nothing was measured for it.
     transferred_from : Setting or None
         Type of values and threads of the Records that it is forecast from, where they are others.
@@ -87,7 +58,7 @@ class Prediction(Tabular, Sequence[Forecast]):
     model: str
     predict_s: float
     notes: tuple[str, ...] = ()
-    probe: Probe | None = None
+    trials: Trials | None = None
     transferred_from: Setting | None = None
 
     @overload
@@ -130,7 +101,7 @@ PREDICTION: Columns = (
     Column("forecasts", columns=FORECAST),
     Column("refused", about="{format: reason}"),
     Column("notes"),
-    Column("probe", columns=PROBE, about="null where nothing was measured for it"),
+    Column("trials", columns=TRIALS, about="null where nothing was measured for it"),
     TRANSFERRED_FROM,
 )
 

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
 
 from sparsecast.features.row_blocks import StripStatistics
-from sparsecast.planning.dynamic_programme import Costs
+from sparsecast.planning.dynamic_programme import Costs, at_most
+from sparsecast.records import Candidate
 from sparsecast.results.plan import PlannedBlock
 from sparsecast.system.registry import Registry
 
 
 class Planner(ABC):
-    """How a paper plans, with the model that has the name of the planner, fitted as printed."""
+    """How a paper plans, with the model that has the name of the planner, fitted as printed.
+
+    Attributes
+    ----------
+    is_printed : bool
+        Whether it is that of a paper.
+    """
+
+    is_printed: ClassVar[bool] = True
 
     @abstractmethod
     def coarsening(self, strips: int) -> int:
@@ -24,6 +35,25 @@ class Planner(ABC):
     @abstractmethod
     def notes(self, statistics: StripStatistics, costs: Costs, blocks: list[PlannedBlock]) -> tuple[str, ...]:
         """Return what a reader of the plan has to know."""
+
+
+@dataclass(frozen=True)
+class Tried(Planner):
+    """The plan of all rows in the way that trials found to be the best, with its measured seconds."""
+
+    candidate: Candidate
+    time_s: float
+    convert_s: float
+    is_printed = False
+
+    def coarsening(self, strips: int) -> int:
+        return at_most(strips)
+
+    def blocks(self, statistics: StripStatistics, costs: Costs) -> list[PlannedBlock]:
+        return [PlannedBlock(0, statistics.matrix.rows - 1, self.candidate, self.time_s, self.convert_s)]
+
+    def notes(self, statistics: StripStatistics, costs: Costs, blocks: list[PlannedBlock]) -> tuple[str, ...]:
+        return ()
 
 
 #: Every planner of a paper, by the name of its model.

@@ -1,0 +1,217 @@
+"""Trials here: measure CSR on a matrix, build and time what is worth it by the rule of `planning.trials`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from time import perf_counter
+
+from sparsecast.benchmark.journal import TRIED_SUITE
+from sparsecast.benchmark.measurement import record_of
+from sparsecast.devices.device import Device
+from sparsecast.devices.product_timer import BuiltProduct, ProductTimer
+from sparsecast.errors import InputError
+from sparsecast.features.structure import Structure
+from sparsecast.matrices.problem import Problem
+from sparsecast.measuring.timing import Call, Effort, Timing
+from sparsecast.models.forecaster import Forecaster
+from sparsecast.models.probing import Correction, Measured, ProbedForecaster, is_plain_csr
+from sparsecast.planning.trials import HOPELESS, LOADER, LOST_SHARE, Contest
+from sparsecast.records import Candidate, Forecast, Record
+from sparsecast.results.trials import Trial, Trials
+
+#: Samples of each product of a trial, for few products and for many.
+_FEW, _MANY = 8, 24
+
+#: What the samples of a trial may take, of the time of all products in plain CSR.
+_SAMPLED_SHARE = 0.01
+
+#: Seconds that the vectors and the first calls of trials take.
+_SETUP_S = 0.001
+
+#: Seconds that the samples of one product wait for full speed of the cores, where there is time for it.
+_WAIT_S = 0.05
+
+#: Products of CSR that it takes to measure CSR, and to keep what was measured: to compute the reference
+#: result and the whole Structure.
+_MEASURING, _KEEPING = 20, 300
+
+#: So many products that no conversion matters.
+UNLIMITED = 1e9
+
+
+@dataclass(frozen=True)
+class Spending:
+    """What trials may cost: a share of the time of `products`, or the seconds that somebody stated.
+
+    With `seconds`, what may be the fastest is tried whatever it costs, and to compile, or to load what was
+    compiled before, does not count.
+    """
+
+    products: float
+    seconds: float | None = None
+
+    def effort(self, csr_s: float) -> Effort:
+        """Return what is taken of each of the two products of a trial."""
+        each_s = _SAMPLED_SHARE * self.products * csr_s / 2
+        samples = int(min(max(each_s / csr_s / 2, _FEW), _MANY))
+        wait_s = _WAIT_S if each_s > 2 * _WAIT_S else 0.0  # to find the full speed takes as long
+        return Effort(samples, min(0.0005, each_s / 2 / samples), min(0.1, each_s), wait_s)
+
+    @property
+    def keeps(self) -> bool:
+        """Whether there is time to check what is measured, and to keep it as Records."""
+        return self.seconds is not None or LOST_SHARE * self.products > 4 * _KEEPING
+
+    def may_pay(self, forecasts: Sequence[Forecast]) -> bool:
+        """Tell whether plain CSR is worth measuring: so that something else may be tried."""
+        csr = next((forecast for forecast in forecasts if is_plain_csr(forecast.candidate)), None)
+        if csr is None or self.seconds is not None:
+            return csr is not None
+        contest = Contest(csr.candidate, csr.time_s, list(forecasts), lambda option: 0.0)
+        is_long = LOST_SHARE * self.products * csr.time_s > 2 * _MEASURING * csr.time_s + _SETUP_S
+        return is_long and any(contest.net_gain_s(f, self.products) > 0 for f in contest.contenders())
+
+
+@dataclass(frozen=True)
+class Question:
+    """Which Candidate of a matrix is the best, for the forecasts of a fitted model, plain CSR among them."""
+
+    problem: Problem
+    structure: Structure
+    forecasts: Sequence[Forecast]
+    model: Forecaster
+    correction: Correction
+    spending: Spending
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What trials found: the best way as built, what was measured, the model with that, Records to keep."""
+
+    trials: Trials
+    kept: BuiltProduct
+    measured: tuple[Measured, ...]
+    model: ProbedForecaster
+    records: tuple[Record, ...]
+
+    def best(self, products: float) -> Measured:
+        """Return the best way for so many products: the kept one, unless a conversion is not paid yet."""
+        if self.trials.share is not None:
+            return next(each for each in self.measured if each.candidate == self.kept.candidate)
+        return min(self.measured, key=lambda each: products * each.time_s + (each.convert_s or 0.0))
+
+
+@dataclass
+class Bench:
+    """Builds Candidates of one matrix and times them in turn with the best one so far.
+
+    `loading_s` are the seconds that compiling took, or loading what was compiled before.
+    """
+
+    timer: ProductTimer
+    spending: Spending
+    effort: Effort
+    loading_s: float = 0.0
+    timings: dict[Candidate, tuple[BuiltProduct, Timing]] = field(default_factory=dict)
+
+    def built(self, candidate: Candidate) -> BuiltProduct:
+        """Return a Candidate, built; where it is kept, a WrongResultError says that the kernel is wrong."""
+        device = self.timer.device
+        self.loading_s += LOADER.load(device, candidate)
+        if self.spending.keeps:
+            return self.timer.build(candidate)
+        return BuiltProduct(candidate, *device.bind(self.timer.A, candidate), error=0.0)
+
+    def time(self, *products: BuiltProduct) -> list[float]:
+        """Return the seconds of some products, sampled in turn."""
+        calls: dict[Candidate, Call] = {each.candidate: self.timer.call(each) for each in products}
+        timings = self.timer.time(calls, self.effort)
+        self.timings |= {each.candidate: (each, timings[each.candidate]) for each in products}
+        return [timings[each.candidate].time_s for each in products]
+
+    def seconds(self, best_s: float, other_s: float) -> float:
+        """Return the forecast seconds of the samples of a trial."""
+        samples = self.effort.samples * 1.25 + 4  # one of five is untimed, some tell how many calls fit
+        return sum(samples * max(self.effort.sample_s, each) for each in (best_s, other_s))
+
+    def trial(self, option: Forecast, product: BuiltProduct, kept: BuiltProduct, best_s: float) -> Trial:
+        """Time a product in turn with the best one so far, unless a few show that it is hopeless."""
+        call, clock = self.timer.call(product), self.timer.device.clock()
+        call()  # untimed
+        quick = Timing.of(tuple(clock.seconds(call, 1) for _ in range(2)))
+        if self.spending.seconds is None and quick.time_s > 2 * HOPELESS * best_s:
+            self.timings[product.candidate] = product, quick
+            other_s, time_s = best_s, quick.time_s
+        else:
+            other_s, time_s = self.time(kept, product)
+        is_kept = time_s < other_s
+        return Trial(product.candidate, option.time_s, product.convert_s, time_s, other_s, is_kept)
+
+
+def try_contenders(asked: Question, device: Device) -> Outcome:
+    """Measure CSR, correct the forecasts by it, and try what is worth it, the most promising first.
+
+    CSR is measured whatever it takes.
+
+    Raises
+    ------
+    DeviceError, MatrixSizeError, WrongResultError
+        As in a measurement.
+    """
+    spending = asked.spending
+    csr = next(forecast for forecast in asked.forecasts if is_plain_csr(forecast.candidate))
+    with device.errors():
+        LOADER.load(device, csr.candidate)  # whoever uses the matrix needs it
+        start = perf_counter()
+        timer = ProductTimer(asked.problem.matrix, csr.candidate, device)
+        bench = Bench(timer, spending, spending.effort(csr.time_s))
+        kept = bench.built(csr.candidate)
+        [csr_s] = bench.time(kept)
+
+        def used_s() -> float:
+            return perf_counter() - start - (0.0 if spending.seconds is None else bench.loading_s)
+
+        def extra_s(option: Forecast) -> float:
+            loading_s = LOADER.forecast_s(option.candidate) if spending.seconds is None else 0.0
+            return loading_s + bench.seconds(contest.best_s, option.time_s)
+
+        options = asked.correction.forecasts(asked.forecasts, csr_s)
+        keeping_s = _KEEPING * csr_s if spending.keeps and spending.seconds is None else 0.0
+        contest = Contest(csr.candidate, csr_s, options, extra_s, used_s() + keeping_s)
+        while (option := _next(contest, spending, used_s())) is not None:
+            began_s = used_s()
+            try:
+                product = bench.built(option.candidate)
+            except (InputError, MemoryError):
+                contest.add(Trial(option.candidate, option.time_s), used_s() - began_s, 0)
+                continue
+            trial = bench.trial(option, product, kept, contest.best_s)
+            contest.add(trial, used_s() - began_s, spending.products)
+            kept = product if trial.is_kept else kept
+    measured = tuple(
+        Measured(candidate, timing.time_s, timing.noise, product.convert_s)
+        for candidate, (product, timing) in bench.timings.items()
+    )
+    times_s = {each.candidate: each.time_s for each in measured}
+    time_s = times_s[kept.candidate]
+    share = None if spending.seconds is not None else used_s() / (spending.products * csr_s)
+    gain_s = max(0.0, times_s[csr.candidate] - time_s)
+    trials = Trials(used_s(), csr_s / csr.time_s, gain_s, contest.tried, share)
+    model = ProbedForecaster(asked.model, asked.structure, asked.correction, measured)
+    records = [record_of(asked.problem, TRIED_SUITE, device, *each) for each in bench.timings.values()]
+    return Outcome(trials, kept, measured, model, tuple(records) if spending.keeps else ())
+
+
+def _next(contest: Contest, spending: Spending, used_s: float) -> Forecast | None:
+    """Return what to try next: of what is worth it, what is expected to gain the most."""
+    worth = [
+        option
+        for option in contest.contenders()
+        if (
+            contest.pays_from(option) <= spending.products
+            if spending.seconds is None
+            else used_s + contest.cost_s(option) <= spending.seconds
+        )
+    ]
+    return max(worth, key=lambda option: contest.net_gain_s(option, spending.products), default=None)
