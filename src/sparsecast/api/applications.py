@@ -170,6 +170,7 @@ def application_cost(
     threads: int | None = None,
     model: str | None = None,
     networks: Sequence[Path] = (),
+    measure: bool = True,
 ) -> ApplicationCost:
     """Forecast a whole run of an application, with the best format for so many products.
 
@@ -180,6 +181,8 @@ def application_cost(
         As in `predict`.
     iterations : int, optional
         How many there will be, where that is known; else some are done with SciPy's product to tell.
+    measure : bool
+        As in `plan`; nothing is measured with `networks`.
     networks : sequence of Path
         Files that forecast the product in the place of the model: its time, its energy, or one file of each.
         It is done in CSR on one thread then, as they know it.
@@ -194,7 +197,8 @@ def application_cost(
     expected = application.iterations() if iterations is None else Iterations.known(iterations)
     options: dict[str, Any] = {"threads": threads, "model": model}
     profile = profile or own_profile(problem, threads=threads)
-    plan = plan_of(problem, profile, iterations=expected.expected, **options)
+    measures = measure and not networks
+    plan = plan_of(problem, profile, iterations=expected.expected, measure=measures, **options)
     prediction = predict(problem, profile, **options, drift_correction=False)
     forecasts = [product_forecast(problem, profile, path) for path in networks]
     if forecasts:

@@ -47,6 +47,7 @@ def compile(
     dtype: str | None = None,
     device: str | None = None,
     transpose: bool | Plan = False,
+    iterations: int = 1000,
     adapt: bool = False,
 ) -> BlockOperator:
     """Build a matrix as a plan says; the result is a SciPy LinearOperator.
@@ -59,16 +60,19 @@ def compile(
     ----------
     A : sparse matrix
     plan : Plan, optional
-        Made by `plan`; without one, the matrix is planned for on this machine.
+        Made by `plan`; without one, the matrix is planned for on this machine, and what is built to find the
+        best way is not built again.
     threads, dtype, device
         As in `plan`.
     transpose : bool or Plan
         Whether to plan and build the transpose now, for as many products; or a plan for it, to build now.
         Without a plan, the transpose is planned by the profile of this machine.
+    iterations : int
+        Products to plan for, without a plan.
     adapt : bool
-        Whether to begin with plain CSR, and to try the two formats with the best forecasts while the first
-        products are done; what is faster is kept. Conversions and trials happen within calls of the operator,
-        once the products before have paid for them. The operator keeps `A`, which must not change; its
+        Whether to begin with plain CSR, and to try what a plan would try while the first products are done;
+        what is faster is kept. Conversions and trials happen within calls of the operator, once the products
+        before have paid for them. The operator keeps `A`, which must not change; its
         `describe` says what was tried. Not with a `plan`, nor on a GPU.
 
     Returns
@@ -93,7 +97,7 @@ def compile(
             threads = plan_of(A, threads=AUTO, dtype=dtype, device=device).baseline.candidate.threads
         return _adapting(A, threads, dtype, device or PROCESSOR, transpose)
     problem = Problem.of(A)
-    made = plan or plan_of(problem, threads=threads, dtype=dtype, device=device)
+    made = plan or plan_of(problem, iterations=iterations, threads=threads, dtype=dtype, device=device)
     first = made.baseline.candidate
     for asked, planned in ((threads, first.threads), (dtype, first.dtype)):
         if asked not in (None, AUTO, planned):

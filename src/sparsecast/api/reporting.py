@@ -60,7 +60,7 @@ def _report(problem: Problem, profile: Profile, iterations: int, asked: dict[str
     target = Target.of(problem, profile.machine, asked["threads"], asked["dtype"])
     made, unplanned = None, ""
     try:
-        made = plan_of(problem, profile, iterations=iterations, **asked)
+        made = plan_of(problem, profile, iterations=iterations, measure=False, **asked)
     except (MatrixSizeError, ProfileError) as error:
         unplanned = str(error)
     source = prediction.transferred_from

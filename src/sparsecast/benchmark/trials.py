@@ -195,9 +195,10 @@ def try_contenders(asked: Question, device: Device) -> Outcome:
     )
     times_s = {each.candidate: each.time_s for each in measured}
     time_s = times_s[kept.candidate]
-    share = None if spending.seconds is not None else used_s() / (spending.products * csr_s)
+    took_s = used_s()
+    share = None if spending.seconds is not None else took_s / (spending.products * times_s[csr.candidate])
     gain_s = max(0.0, times_s[csr.candidate] - time_s)
-    trials = Trials(used_s(), csr_s / csr.time_s, gain_s, contest.tried, share)
+    trials = Trials(took_s, csr_s / csr.time_s, gain_s, contest.tried, share)
     model = ProbedForecaster(asked.model, asked.structure, asked.correction, measured)
     records = [record_of(asked.problem, TRIED_SUITE, device, *each) for each in bench.timings.values()]
     return Outcome(trials, kept, measured, model, tuple(records) if spending.keeps else ())

@@ -50,6 +50,9 @@ NoDriftOption = Annotated[
     bool,
     typer.Option("--no-drift-correction", help="Forecast for the machine as calibrated, not as it is now."),
 ]
+ForecastOnlyOption = Annotated[
+    bool, typer.Option("--forecast-only", help="Choose by forecasts alone: build and time nothing for it.")
+]
 KeepOption = Annotated[
     bool, typer.Option("--keep/--no-keep", help="Keep what was measured in the data folder, for the models.")
 ]

@@ -38,6 +38,7 @@ def cost(
     profile: options.ProfileOption = None,
     threads: options.ThreadsOption = None,
     model: options.ModelOption = None,
+    forecast_only: options.ForecastOnlyOption = False,
     network: Annotated[
         list[str] | None,
         typer.Option(
@@ -72,6 +73,7 @@ def cost(
             threads=threads,
             model=model,
             networks=networks,
+            measure=not forecast_only,
         )
     run = None
     if check:

@@ -26,11 +26,12 @@ def plan(
     device: options.DevicesOption = None,
     model: options.ModelOption = None,
     no_drift_correction: options.NoDriftOption = False,
+    forecast_only: options.ForecastOnlyOption = False,
     probe: Annotated[
         float | None,
         typer.Option(
             metavar="SECONDS",
-            help="Measure CSR here, correct the others by it, and measure what may be fastest, for so long.",
+            help="Try what may be fastest for so long, whatever that gains.",
         ),
     ] = None,
     as_printed: Annotated[
@@ -63,7 +64,7 @@ def plan(
     else:
         question |= {"objective": objective, "power_model": options.power_file(power_model)}
         question |= {"energy_model": energy_model, "drift_correction": not no_drift_correction}
-        question |= {"probe_s": probe, "as_printed": as_printed}
+        question |= {"probe_s": probe, "as_printed": as_printed, "measure": not forecast_only}
         chosen, machine = api.plan(problem, *profiles, **question, device=device), profiles[0].name
         notes = dict.fromkeys(chosen.notes)
     checked = api.check(problem, chosen, device=device) if check else None
