@@ -155,6 +155,7 @@ def _built(problem: Problem, made: Plan) -> list[RowProduct]:
             rows = ready if is_whole else row_slice(ready, block.first_row, block.last_row)
             bound = bind(rows, block.candidate)
         blocks.append(RowProduct(block.first_row, block.last_row + 1, bound.product, bound.multivector))
+    problem.built.clear()
     return blocks
 
 

@@ -252,7 +252,7 @@ class Session:
         outcome = try_contenders(asked, DEVICES.get(self.target.device))
         if outcome.records:
             keep(self.profile.machine, problem, outcome.records)
-        problem.built = {outcome.kept.candidate: outcome.kept.bound}
+        problem.built[outcome.kept.candidate] = outcome.kept.bound
         return replace(self, model=outcome.model), outcome
 
     def trust(self, drift_correction: bool) -> tuple[Drift, tuple[str, ...]]:
