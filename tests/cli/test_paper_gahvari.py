@@ -11,8 +11,7 @@ from sparsecast.benchmark.journal import journal
 from sparsecast.formats.bcsr import BLOCK_SIDES
 from sparsecast.machines.profile import MatrixEntry, Profile
 from sparsecast.matrices.problem import Problem
-from sparsecast.papers.gahvari_2007.rating import real_journal
-from sparsecast.papers.gahvari_2007.real_matrices import REAL_SUITE, TWINS
+from sparsecast.papers.gahvari_2007.real_matrices import REAL_SUITE, TWINS, real_journal
 from sparsecast.papers.gahvari_2007.search_space import UNBLOCKED, Point, Series
 from sparsecast.papers.gahvari_2007.summary import AGAIN, SUITE
 from sparsecast.records import Parameters

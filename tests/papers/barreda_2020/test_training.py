@@ -15,6 +15,7 @@ from sparsecast.papers.barreda_2020.label_files import keep_labels, kept_labels
 from sparsecast.papers.barreda_2020.labelling import label
 from sparsecast.papers.barreda_2020.labels import LabelEffort
 from sparsecast.papers.barreda_2020.network_training import label_set, train_network
+from sparsecast.papers.barreda_2020.networks.training import PAPER_PLAN
 from sparsecast.papers.barreda_2020.training_run import TrainingRequest, trained
 
 torch = pytest.importorskip("torch", reason="the networks need the extra cnn")
@@ -77,7 +78,7 @@ def test_errors_are_of_matrices_that_were_not_learned_from(home):
 
 def test_other_inputs_and_another_machine_are_another_training(home, tmp_path):
     labels = label_set("time", frequency_ghz=2.4)
-    plan, path = dataclasses.replace(REQUEST.plan, epochs=1), tmp_path / "time.safetensors"
+    plan, path = dataclasses.replace(PAPER_PLAN, epochs=1), tmp_path / "time.safetensors"
     inputs = np.roll(labels.blocks.inputs, 1, axis=2)
     others = [
         dataclasses.replace(labels, blocks=dataclasses.replace(labels.blocks, inputs=inputs)),

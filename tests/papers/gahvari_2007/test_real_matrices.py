@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from itertools import count
 
 import numpy as np
 import pytest
@@ -14,9 +15,10 @@ from sparsecast.benchmark.journal import read_journal
 from sparsecast.machines.machine import Cache, detect
 from sparsecast.matrices.synthesis import block_matrix, varied_matrix
 from sparsecast.measuring.timing import Effort
+from sparsecast.papers.gahvari_2007 import real_matrices as real_module
 from sparsecast.papers.gahvari_2007.bench_charts import real as real_charts
 from sparsecast.papers.gahvari_2007.bench_reports import DOCUMENTS, real_tables
-from sparsecast.papers.gahvari_2007.real_matrices import RealMatrices, RealRow, real_matrices
+from sparsecast.papers.gahvari_2007.real_matrices import RealMatrices, RealRow, real_journal, real_matrices
 from sparsecast.papers.gahvari_2007.search_space import UNBLOCKED, Point, Series
 from sparsecast.papers.gahvari_2007.summary import SUITE, ratings
 from sparsecast.reports.charts.chart import svg
@@ -49,19 +51,23 @@ def folder(tmp_path_factory):
     return path
 
 
-def test_a_stopped_run_goes_on_where_it_stopped(folder, rating, tmp_path):
-    kept, looks = tmp_path / "kept.jsonl", iter([False] * 5 + [True] * 100)
-    stopped = real_matrices(
-        sorted(folder.iterdir()), rating, kept, lambda: next(looks), effort=EFFORT, sides=(1, 2)
+def test_a_stopped_run_goes_on_where_it_stopped(folder, rating, data_folder, monkeypatch):
+    kept, paths, how = (
+        real_journal(rating.machine),
+        sorted(folder.iterdir()),
+        {"effort": EFFORT, "sides": (1, 2)},
     )
+    with monkeypatch.context() as patch:
+        patch.setattr(real_module, "perf_counter", count().__next__)  # a second from look to look
+        stopped = real_matrices(paths, rating, 12.0, **how)
     assert stopped.missing > 0
     before = read_journal(kept).records
-    whole = real_matrices(sorted(folder.iterdir()), rating, kept, effort=EFFORT, sides=(1, 2))
+    whole = real_matrices(paths, rating, **how)
     after = read_journal(kept).records
     assert before and after[: len(before)] == before, "nothing is lost"
     assert (whole.missing, set(whole.refused)) == (0, {"broken", "complex"})
     assert {row.matrix for row in whole.rows} == {"plain", "mirrored", "blocks"}
-    again = real_matrices(sorted(folder.iterdir()), rating, kept, effort=EFFORT, sides=(1, 2))
+    again = real_matrices(paths, rating, **how)
     assert read_journal(kept).records == after and again.rows == whole.rows, "nothing is measured twice"
     rows = {row.matrix: row for row in whole.rows}
     assert rows["mirrored"].symmetric_mflops and rows["plain"].symmetric_mflops is None
@@ -76,7 +82,7 @@ def test_a_stopped_run_goes_on_where_it_stopped(folder, rating, tmp_path):
     }
     assert sizes == {(1, 2), (2, 1), (2, 2)}
     json.dumps(document(DOCUMENTS["bench --real FOLDER"], whole))
-    assert {(score.format, score.twin): score.matrices for score in whole.twins} == {
+    assert {(score["format"], score["twin"]): score["matrices"] for score in whole.twins} == {
         **{("csr", kind): 3 for kind in ("again", "banded", "ours")},
         **{("bcsr", kind): 1 for kind in ("banded", "ours")},
     }
@@ -98,16 +104,16 @@ def test_scores_compare_the_figures_with_the_speeds_of_each_size(rating):
 
     rows = [row("small", figure / 2, highest / 2), row("large", figure / 4, highest / 4)]
     real = RealMatrices(rating, tuple(rows), {}, 0, False)
-    scores = {score.size: score for score in real.scores}
+    scores = {score["size"]: score for score in real.scores}
     assert list(scores) == ["all", "small", "large"]
-    assert scores["small"].untuned_error == pytest.approx(1.0)
-    assert scores["large"].untuned_error == pytest.approx(3.0)
-    assert scores["all"].untuned_error == pytest.approx(2.0)
-    assert scores["all"].max_ratio == pytest.approx(2.0)
-    assert scores["large"].max_ratio == pytest.approx(4.0)
-    assert scores["all"].synthetic_error == pytest.approx(0.5)
-    assert scores["all"].synthetic_tuned_error is None
-    assert scores["small"].square_share == pytest.approx(figure / highest)
+    assert scores["small"]["untuned_error"] == pytest.approx(1.0)
+    assert scores["large"]["untuned_error"] == pytest.approx(3.0)
+    assert scores["all"]["untuned_error"] == pytest.approx(2.0)
+    assert scores["all"]["max_ratio"] == pytest.approx(2.0)
+    assert scores["large"]["max_ratio"] == pytest.approx(4.0)
+    assert scores["all"]["synthetic_error"] == pytest.approx(0.5)
+    assert scores["all"]["synthetic_tuned_error"] is None
+    assert scores["small"]["square_share"] == pytest.approx(figure / highest)
     # A twin that is faster is as far off as one that is slower; the time of 0.9 of the speed is 11 % longer.
-    errors = {(score.format, score.twin): score.median_error for score in real.twins}
+    errors = {(score["format"], score["twin"]): score["median_error"] for score in real.twins}
     assert errors == {("csr", "again"): pytest.approx(1 / 0.9 - 1), ("csr", "banded"): pytest.approx(0.55)}

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sparsecast.measuring.energy import MODELLED, TOTAL
 from sparsecast.papers.barreda_2020.features.entry_blocks import BLOCK_ENTRIES
 from sparsecast.papers.barreda_2020.label_files import QUANTITIES
-from sparsecast.reports.charts.chart import COLOURS, WIDTH, Chart, Spec, axis, panels
+from sparsecast.reports.charts.chart import COLOURS, WIDTH, Chart, axis, layer, panels
 from sparsecast.results.columns import MATRIX
 from sparsecast.system.tabular import Column, Columns, keys
 
@@ -148,17 +148,10 @@ def _values(unit: str, found: BlockForecast, values: NDArray[np.float64]) -> Cha
     x = axis("entry", "entries, in the order of the rows")
     x["scale"] = {"domain": [0, max(1, found.nnz)], "nice": False}
     y = axis("value", f"forecast, {unit} per entry")
-    layers: list[Spec] = [
-        {
-            "data": {"values": dots},
-            "mark": {"type": "circle", "size": 8, "color": COLOURS[0]},
-            "encoding": {"x": x, "y": y},
-        },
-        {
-            "data": {"values": means},
-            "mark": {"type": "line", "interpolate": "step-after", "color": "black"},
-            "encoding": {"x": x, "y": {**y, "field": "mean"}},
-        },
+    line = {"type": "line", "interpolate": "step-after", "color": "black"}
+    layers = [
+        layer({"type": "circle", "size": 8, "color": COLOURS[0]}, {"x": x, "y": y}, dots),
+        layer(line, {"x": x, "y": {**y, "field": "mean"}}, means),
     ]
     shown = "" if step == 1 else f"; {len(dots):,} of {len(values):,} blocks are drawn"
     caption = f"Blocks of {BLOCK_ENTRIES} entries, {unit} per entry{shown}"

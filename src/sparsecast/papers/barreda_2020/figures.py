@@ -9,7 +9,7 @@ import numpy as np
 
 from sparsecast.papers.barreda_2020.label_files import ENERGIES, BlockLabels
 from sparsecast.papers.barreda_2020.training_run import TrainedNetwork
-from sparsecast.reports.charts.chart import Chart, Spec, axis, look, panels, tooltip
+from sparsecast.reports.charts.chart import Chart, Spec, axis, layer, look, panels, tooltip
 
 _WIDTH, _HEIGHT = 300, 220
 
@@ -60,12 +60,5 @@ def matrices_off(networks: Sequence[TrainedNetwork]) -> Chart:
 def _points(caption: str, rows: Sequence[Mapping[str, Any]], x: Spec, y: Spec) -> Chart:
     looks = look("GHz", [row["GHz"] for row in rows])
     shown = tooltip({"matrix": "matrix", "GHz": "GHz"}, **{y["field"]: y["title"]})
-    encoding = {"x": x, "y": y, **looks, "tooltip": shown}
-    spec = {
-        "data": {"values": list(rows)},
-        "mark": {"type": "point", "clip": True},
-        "encoding": encoding,
-        "width": _WIDTH,
-        "height": _HEIGHT,
-    }
-    return Chart(caption, caption, spec)
+    points = layer({"type": "point", "clip": True}, {"x": x, "y": y, **looks, "tooltip": shown}, rows)
+    return Chart(caption, caption, {**points, "width": _WIDTH, "height": _HEIGHT})

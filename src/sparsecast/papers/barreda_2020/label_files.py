@@ -10,7 +10,7 @@ import hashlib
 import json
 import zipfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,33 @@ ENERGIES = (TOTAL, PACKAGE, DRAM)
 #: What networks forecast: nanoseconds an entry of a block that is repeated in place, as in the paper,
 #: nanojoules of it, and nanoseconds within a product.
 QUANTITIES = ("time", *ENERGIES, "streaming")
+
+
+@dataclass(frozen=True)
+class LabelFacts:
+    """What the labels of blocks are that networks learn.
+
+    Attributes
+    ----------
+    quantity : str
+        One of QUANTITIES: nanoseconds or nanojoules an entry.
+    machine, dtype : str
+        Where they were measured, and the type of the values.
+    frequency_ghz, frequency_source, energy_source
+        As in BlockLabels.
+    """
+
+    quantity: str
+    machine: str
+    dtype: str
+    frequency_ghz: float | None
+    frequency_source: str | None
+    energy_source: str | None
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """These, by name."""
+        return {fact.name: getattr(self, fact.name) for fact in fields(LabelFacts)}
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,13 +16,14 @@ from sparsecast.machines.machine import PROCESSOR
 from sparsecast.papers.barreda_2020.label_files import (
     ENERGIES,
     QUANTITIES,
+    LabelFacts,
     kept_labels,
     labelled_frequencies,
     labels_folder,
 )
 from sparsecast.papers.barreda_2020.networks.architectures import TIME, Architecture, built
 from sparsecast.papers.barreda_2020.networks.dataset import BlockDataset, joined, labelled_blocks
-from sparsecast.papers.barreda_2020.networks.scores import BlockScore, always_the_mean, matrix_errors, score
+from sparsecast.papers.barreda_2020.networks.scores import always_the_mean, matrix_errors, score
 from sparsecast.papers.barreda_2020.networks.training import (
     PAPER_PLAN,
     Progress,
@@ -43,28 +44,17 @@ OnEpoch = Callable[[Progress], None]
 
 
 @dataclass(frozen=True)
-class LabelSet:
-    """Blocks with labels of one quantity, and what these are.
+class LabelSet(LabelFacts):
+    """Blocks with labels of one quantity.
 
     Attributes
     ----------
     blocks : BlockDataset
-    quantity : str
-        One of QUANTITIES.
-    machine, dtype : str
-    frequency_ghz, frequency_source, energy_source
-        As in BlockLabels.
     sees_rows : bool
         Whether the ends of rows are known, which our networks see.
     """
 
     blocks: BlockDataset
-    quantity: str
-    machine: str
-    dtype: str
-    frequency_ghz: float | None = None
-    frequency_source: str | None = None
-    energy_source: str | None = None
     sees_rows: bool = True
 
 
@@ -100,13 +90,12 @@ def label_set(
     """
     refuse_quantity(quantity)
     machine = machine_of(PROCESSOR)
-    parts, frequency_sources, energy_sources = [], set(), set()
+    parts, used = [], []
     for labels in kept_labels(machine.name, dtype, frequency_ghz):
         blocks = labelled_blocks(labels, quantity, machine, most)
         if blocks is not None:
             parts.append(blocks)
-            frequency_sources.add(labels.frequency_source)
-            energy_sources.add(labels.energy_source if quantity in ENERGIES else None)
+            used.append(labels)
     if not parts:
         at = "" if frequency_ghz is None else f" at {frequency_ghz:g} GHz"
         known = ", ".join(f"{ghz:g}" for ghz in labelled_frequencies(machine.name, dtype)) or "none"
@@ -115,13 +104,12 @@ def label_set(
             f"no {quantity} labels of blocks of {dtype} values{at} on {machine.name}: expected some, GHz "
             f"with labels: {known}; run sparsecast label{where}"
         )
-    sources = (
-        ", ".join(sorted(filter(None, names))) or None for names in (frequency_sources, energy_sources)
+    set_by, counted_by = (
+        ", ".join(sorted({getattr(labels, name) for labels in used} - {None})) or None
+        for name in ("frequency_source", "energy_source")
     )
-    frequency_source, energy_source = sources
-    return LabelSet(
-        joined(parts), quantity, machine.name, dtype, frequency_ghz, frequency_source, energy_source
-    )
+    energy_source = counted_by if quantity in ENERGIES else None
+    return LabelSet(quantity, machine.name, dtype, frequency_ghz, set_by, energy_source, joined(parts))
 
 
 def network_path(
@@ -192,11 +180,11 @@ def train_network(
         errors["power baseline"] = power_baseline(time, learned, test)
     steered = {*learned.matrices.tolist(), *validation.matrices.tolist()}
     card = ModelCard(
-        **{field: getattr(labels, field) for field in _OF_LABELS},
+        **labels.facts,
         matrices=len(set(learned.matrices.tolist())),
         blocks=len(learned),
         split=split,
-        errors={name: asdict(error) for name, error in errors.items()},
+        errors=errors,
         matrix_errors=matrix_errors(estimated, test),
         trained_at=datetime.now(UTC).isoformat(timespec="seconds"),
         version=VERSION,
@@ -211,9 +199,6 @@ def train_network(
     return card
 
 
-_OF_LABELS = ("quantity", "machine", "dtype", "frequency_ghz", "frequency_source", "energy_source")
-
-
 def cross_validate(labels: LabelSet, path: Path, plan: TrainingPlan, count: int = FOLDS) -> ModelCard:
     """Train a network as that of a file on the groups but a part, in turn; its card keeps the errors.
 
@@ -225,22 +210,14 @@ def cross_validate(labels: LabelSet, path: Path, plan: TrainingPlan, count: int 
         for learned, validation in labels.blocks.folds(count):
             network = built(whole.architecture)
             train(network, learned, validation, plan)
-            errors.append(score(forecasts(network, validation), validation).block_mean)
+            errors.append(score(forecasts(network, validation), validation)["block_mean"])
         card = replace(card, folds=tuple(errors))
         save_network(whole, card, path)
     return card
 
 
-def power_baseline(time: Path, learned: BlockDataset, test: BlockDataset) -> BlockScore:
-    """Return the errors of mean power times the time that a network forecasts (section 5.3).
-
-    Parameters
-    ----------
-    time : Path
-        Of a trained network of the time of the same blocks.
-    learned, test : BlockDataset
-        With joules; the mean power is that of what is learned.
-    """
+def power_baseline(time: Path, learned: BlockDataset, test: BlockDataset) -> dict[str, float]:
+    """Return the errors of mean power, of what is learned, times the time by a network (section 5.3)."""
     network, card = load_network(time)
     power = float(learned.labels.mean()) / card.mean
     return score((power * forecasts(network, test)).astype(np.float32), test)
@@ -250,7 +227,7 @@ def _digest(
     labels: LabelSet, architecture: Architecture, split: str, plan: TrainingPlan, time: Path | None
 ) -> str:
     """Return a digest of all that a card is made from: labels, inputs, machine, plan, the network of time."""
-    blocks, facts = labels.blocks, [getattr(labels, field) for field in _OF_LABELS]
+    blocks, facts = labels.blocks, [*labels.facts.values()]
     facts.append(None if time is None else load_network(time)[1].digest)
     digest = hashlib.sha256(repr((architecture, split, plan, blocks.names, blocks.groups, facts)).encode())
     for array in (blocks.inputs, blocks.conditions, blocks.labels, blocks.again, blocks.matrices):

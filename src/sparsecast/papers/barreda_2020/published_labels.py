@@ -60,7 +60,7 @@ def published_labels(folder: Path, quantity: str, most: int = 1024) -> LabelSet:
         )
     ghz = frequencies.pop() / 1e6
     source = None if quantity == "time" else "rapl"
-    return LabelSet(joined(parts), quantity, MACHINE, "float64", ghz, "set", source, sees_rows=False)
+    return LabelSet(quantity, MACHINE, "float64", ghz, "set", source, joined(parts), sees_rows=False)
 
 
 def _read(path: Path, name: str, most: int) -> tuple[BlockDataset, int]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
 
@@ -21,9 +20,9 @@ from sparsecast.papers.barreda_2020.network_training import (
     network_path,
     train_network,
 )
-from sparsecast.papers.barreda_2020.networks.architectures import ENERGY, SEEING_ROWS, TIME, Architecture
+from sparsecast.papers.barreda_2020.networks.architectures import ENERGY, SEEING_ROWS, TIME
 from sparsecast.papers.barreda_2020.networks.search import SearchResult, search
-from sparsecast.papers.barreda_2020.networks.training import PAPER_PLAN, Progress, TrainingPlan
+from sparsecast.papers.barreda_2020.networks.training import PAPER_PLAN
 from sparsecast.papers.barreda_2020.networks.weights import ModelCard
 from sparsecast.papers.barreda_2020.published_labels import published_labels
 from sparsecast.results.columns import within
@@ -58,7 +57,6 @@ class TrainingRequest:
         Trials of the search for hyper-parameters, which takes the place of Table 2.
     folds : int
         Parts of a cross-validation; 0 for none.
-    plan : TrainingPlan
     """
 
     quantities: tuple[str, ...] | None = None
@@ -70,7 +68,6 @@ class TrainingRequest:
     blocks: int = 1024
     search: int = 0
     folds: int = 0
-    plan: TrainingPlan = PAPER_PLAN
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,38 +92,28 @@ class TrainedNetwork:
         return " and ".join(name for name, source in what.items() if source and MODELLED in source)
 
 
-@dataclass
-class TrainingRun:
-    """The networks of one run of `train`."""
+def network_table(networks: Sequence[TrainedNetwork]) -> Table:
+    """Return a row for each network."""
+    return Table("Errors on matrices that were not learned from", NETWORK, networks)
 
-    networks: list[TrainedNetwork] = field(default_factory=list)
 
-    def table(self) -> Table:
-        """Return a row for each network."""
-        return Table("Errors on matrices that were not learned from", NETWORK, self.networks)
-
-    def sentences(self) -> list[str]:
-        """Return what is modelled, what was searched, and the cross-validation."""
-        sentences = []
-        if any(network.modelled for network in self.networks):
-            sentences.append(
-                "Modelled: joules by the power of the paper's core; where frequencies cannot be set, times "
-                "at lower ones are those of here, longer in proportion."
+def sentences(networks: Sequence[TrainedNetwork]) -> Iterator[str]:
+    """Give what is modelled, what was searched, and the cross-validation."""
+    if any(network.modelled for network in networks):
+        yield (
+            "Modelled: joules by the power of the paper's core; where frequencies cannot be set, times "
+            "at lower ones are those of here, longer in proportion."
+        )
+    for network in networks:
+        quantity, found, folds = network.card.quantity, network.found, network.card.folds
+        if found is not None:
+            yield (
+                f"Search, {quantity}: best of {found.trials} trials of one epoch: {found.architecture}, "
+                f"{found.plan.optimizer} from {found.plan.rate:g}, batches of {found.plan.batch}."
             )
-        for network in self.networks:
-            if network.found is not None:
-                sentences.append(
-                    f"Search, {network.card.quantity}: best of {network.found.trials} trials of one epoch: "
-                    f"{network.found.architecture}, {network.found.plan.optimizer} from "
-                    f"{network.found.plan.rate:g}, batches of {network.found.plan.batch}."
-                )
-            if folds := network.card.folds:
-                errors = ", ".join(map(percent, folds))
-                mean = percent(fmean(folds))
-                sentences.append(
-                    f"Cross-validation of {network.card.quantity}: {errors} a block; mean {mean}."
-                )
-        return sentences
+        if folds:
+            errors, mean = ", ".join(map(percent, folds)), percent(fmean(folds))
+            yield f"Cross-validation of {quantity}: {errors} a block; mean {mean}."
 
 
 def trained(
@@ -143,34 +130,39 @@ def trained(
         raise InputError(f"network '{request.network}': expected paper or ours; name one")
     times: dict[float | None, Path] = {}
     for labels in _label_sets(request):
-        architecture, plan = _architecture(request, labels), replace(request.plan, epochs=request.epochs)
-        of_labels = labels.machine, labels.quantity, labels.dtype, labels.frequency_ghz
-        path = network_path(*of_labels, request.network, request.split)
-        ensure_writable(path.parent)
-        at = "" if labels.frequency_ghz is None else f" at {labels.frequency_ghz:g} GHz"
-        what = f"{labels.quantity}{at}"
-        found = None
-        if request.search:
-            found = _searched(request, labels, path, on_part)
-            architecture = found.architecture
-            plan = replace(found.plan, epochs=request.epochs, clip=request.plan.clip)
-        card = train_network(
-            labels,
-            path,
-            architecture=architecture,
-            split=request.split,
-            plan=plan,
-            time=times.get(labels.frequency_ghz) if labels.quantity in ENERGIES else None,
-            on_epoch=partial(_on_epoch, on_part, what, request.epochs),
-        )
-        times |= {labels.frequency_ghz: path} if labels.quantity == "time" else {}
-        if request.folds:
-            card = cross_validate(labels, path, plan, request.folds)
-        yield TrainedNetwork(path, card, found)
+        network = _trained(request, labels, times.get(labels.frequency_ghz), on_part)
+        if labels.quantity == "time":
+            times[labels.frequency_ghz] = network.path
+        yield network
 
 
-def _on_epoch(on_part: OnPart, what: str, most: int, progress: Progress) -> None:
-    on_part(what, len(progress.losses), most)
+def _trained(
+    request: TrainingRequest, labels: LabelSet, time: Path | None, on_part: OnPart
+) -> TrainedNetwork:
+    """Return a network of some labels; `time` is that of the time of the same blocks."""
+    of_labels = labels.machine, labels.quantity, labels.dtype, labels.frequency_ghz
+    path = network_path(*of_labels, request.network, request.split)
+    ensure_writable(path.parent)
+    at = "" if labels.frequency_ghz is None else f" at {labels.frequency_ghz:g} GHz"
+    is_energy = labels.quantity in ENERGIES
+    architecture = SEEING_ROWS if request.network == "ours" else ENERGY if is_energy else TIME
+    plan, found = replace(PAPER_PLAN, epochs=request.epochs), None
+    if request.search:
+        found = _searched(request, labels, path, on_part)
+        architecture = found.architecture
+        plan = replace(found.plan, epochs=request.epochs, clip=PAPER_PLAN.clip)
+    card = train_network(
+        labels,
+        path,
+        architecture=architecture,
+        split=request.split,
+        plan=plan,
+        time=time if is_energy else None,
+        on_epoch=lambda progress: on_part(f"{labels.quantity}{at}", len(progress.losses), request.epochs),
+    )
+    if request.folds:
+        card = cross_validate(labels, path, plan, request.folds)
+    return TrainedNetwork(path, card, found)
 
 
 def _label_sets(request: TrainingRequest) -> Iterator[LabelSet]:
@@ -189,12 +181,6 @@ def _label_sets(request: TrainingRequest) -> Iterator[LabelSet]:
             except InputError:
                 if request.quantities is not None or quantity == "time":
                     raise
-
-
-def _architecture(request: TrainingRequest, labels: LabelSet) -> Architecture:
-    if request.network == "ours":
-        return SEEING_ROWS
-    return ENERGY if labels.quantity in ENERGIES else TIME
 
 
 def _searched(request: TrainingRequest, labels: LabelSet, path: Path, on_part: OnPart) -> SearchResult:

@@ -18,9 +18,20 @@ from sparsecast.papers.gahvari_2007.search_space import (
     Series,
     problem_bytes,
 )
-from sparsecast.papers.gahvari_2007.summary import Rating, speeds_of
+from sparsecast.papers.gahvari_2007.summary import Rating
 from sparsecast.records import VALUE_BYTES
-from sparsecast.reports.charts.chart import COLOURS, GREY, HEIGHT, Chart, Spec, axis, beside, look, tooltip
+from sparsecast.reports.charts.chart import (
+    COLOURS,
+    GREY,
+    HEIGHT,
+    Chart,
+    Spec,
+    axis,
+    beside,
+    layer,
+    look,
+    tooltip,
+)
 
 #: The figures of a Summary that are lines, with their words and the dashes of their lines.
 _LINES = (
@@ -48,7 +59,7 @@ def bench(rating: Rating) -> Chart:
     Maps are of the matrices without blocks, and of the block size with the highest median.
     """
     speeds: dict[Series, dict[Point, float]] = {}
-    for point, speed in speeds_of(rating.records).items():
+    for point, speed in rating.speeds.items():
         speeds.setdefault(point.series, {})[point] = speed
     shown = [UNBLOCKED] if UNBLOCKED in speeds else []
     blocked = [series for series in speeds if _is_blocked(series)]
@@ -97,8 +108,7 @@ def _map(
     domain: list[float],
 ) -> Chart:
     """Return speeds as colours over dimension and density, with the lines between the sizes."""
-    x, y = axes
-    borders, names = sizes
+    (x, y), (borders, names) = axes, sizes
     texts = {"matrix": "matrix"} if rows and "matrix" in rows[0] else {}
     shown = tooltip(texts, dimension="dimension", nnz_per_row="non-zeros per row", mflops="MFLOP/s")
     color = {
@@ -107,22 +117,12 @@ def _map(
         "title": "MFLOP/s",
         "scale": {"scheme": "cividis", "domain": domain},
     }
-    layers: list[Spec] = [
-        {
-            "data": {"values": rows},
-            "mark": {"type": "point", "filled": True, "size": 60, "opacity": 1},
-            "encoding": {"x": x, "y": y, "color": color, "tooltip": shown},
-        },
-        {
-            "data": {"values": borders},
-            "mark": {"type": "line", "color": "black", "clip": True},
-            "encoding": {"x": x, "y": y, "detail": {"field": "border"}},
-        },
-        {
-            "data": {"values": names},
-            "mark": {"type": "text"},
-            "encoding": {"x": x, "y": {"value": 6}, "text": {"field": "size"}},
-        },
+    points = {"type": "point", "filled": True, "size": 60, "opacity": 1}
+    lines = {"type": "line", "color": "black", "clip": True}
+    layers = [
+        layer(points, {"x": x, "y": y, "color": color, "tooltip": shown}, rows),
+        layer(lines, {"x": x, "y": y, "detail": {"field": "border"}}, borders),
+        layer("text", {"x": x, "y": {"value": 6}, "text": {"field": "size"}}, names),
     ]
     return Chart("speed-map", caption, {"layer": layers, "width": _WIDTH, "height": HEIGHT})
 
@@ -151,20 +151,14 @@ def _sizes(ends: list[float], lengths: NDArray[np.float64], rating: Rating) -> t
 
 def _block_sizes(speeds: Speeds, rating: Rating) -> Chart:
     """Return median, quartiles and ends of each block size, and the figures of the machine as lines."""
-    rows = []
-    for series, of_points in speeds.items():
-        values = np.percentile(list(of_points.values()), (0, 25, 50, 75, 100)).tolist()
-        kind = "blocks" if _is_blocked(series) else "no blocks"
-        names = ("least", "lower", "median", "upper", "most")
-        rows.append({"size": series.name, "kind": kind, **dict(zip(names, values, strict=True))})
-    rows.sort(key=lambda row: -float(row["median"]))
-    x: Spec = {
-        "field": "size",
-        "type": "nominal",
-        "sort": None,
-        "title": "block size",
-        "axis": {"labelAngle": -90},
-    }
+    quantiles = {"least": 0, "lower": 25, "median": 50, "upper": 75, "most": 100}
+    rows: list[Row] = [
+        {"size": series.name, "kind": "blocks" if _is_blocked(series) else "no blocks"}
+        | {name: float(np.percentile(list(of_points.values()), q)) for name, q in quantiles.items()}
+        for series, of_points in speeds.items()
+    ]
+    rows.sort(key=lambda row: -row["median"])
+    x = {"field": "size", "type": "nominal", "sort": None, "title": "block size", "axis": {"labelAngle": -90}}
     y = axis("median", "MFLOP/s")
     kinds = look("kind", ["blocks", "no blocks"])
     kinds["color"]["scale"]["range"] = [COLOURS[0], COLOURS[3]]
@@ -173,20 +167,19 @@ def _block_sizes(speeds: Speeds, rating: Rating) -> Chart:
         **{name: f"{name}, MFLOP/s" for name in ("median", "lower", "upper", "least", "most")},
     )
     color = {"x": x, "color": kinds["color"], "tooltip": shown}
-    layers: list[Spec] = [
-        {
-            "mark": {"type": "rule", "strokeWidth": width, "opacity": opacity},
-            "encoding": {**color, "y": {**y, "field": low}, "y2": {"field": high}},
-        }
-        for low, high, width, opacity in (("least", "most", 1, 1.0), ("lower", "upper", 6, 0.4))
+    layers = [
+        layer({"type": "rule", **line}, {**color, "y": {**y, "field": low}, "y2": {"field": high}})
+        for low, high, line in (
+            ("least", "most", {"strokeWidth": 1, "opacity": 1.0}),
+            ("lower", "upper", {"strokeWidth": 6, "opacity": 0.4}),
+        )
     ]
     mark = {"type": "point", "filled": True, "size": 50}
-    layers.append({"mark": mark, "encoding": {**color, "y": y, "shape": kinds["shape"]}})
+    layers.append(layer(mark, {**color, "y": y, "shape": kinds["shape"]}))
     layers.append(_figure_lines(rating, y, _LINES))
-    caption = "Mark: median; bar: quartiles; line: least to most."
     width = max(_WIDTH, _STEP * len(rows))
     spec = {"data": {"values": rows}, "layer": layers, "width": width, "height": HEIGHT}
-    return Chart("block-sizes", caption, spec)
+    return Chart("block-sizes", "Mark: median; bar: quartiles; line: least to most.", spec)
 
 
 def _figure_lines(rating: Rating, y: Spec, drawn: Sequence[tuple[str, str, list[int]]]) -> Spec:
@@ -202,11 +195,8 @@ def _figure_lines(rating: Rating, y: Spec, drawn: Sequence[tuple[str, str, list[
         "scale": {"domain": [line["line"] for line in lines], "range": [line["dash"] for line in lines]},
         "legend": {"columns": 1},
     }
-    return {
-        "data": {"values": lines},
-        "mark": {"type": "rule", "color": "black"},
-        "encoding": {"y": {**y, "field": "mflops"}, "strokeDash": dashes},
-    }
+    encoding = {"y": {**y, "field": "mflops"}, "strokeDash": dashes}
+    return layer({"type": "rule", "color": "black"}, encoding, lines)
 
 
 #: What is shown of a real matrix, by the attribute of its row.
@@ -218,26 +208,21 @@ _SQUARE_TWIN = {"square_mflops": "real, blocks", "banded_square_mflops": "synthe
 
 def real(measured: RealMatrices) -> dict[str, Chart]:
     """Return the charts of real matrices in Gahvari et al. (2007), by the number of the figure."""
-    sizes = {size: [row for row in measured.rows if row.size == size] for size in (*SIZES, None)}
-    speeds = [
-        _real_speeds(f"{size or 'unknown'} size", _points_of(rows, _TUNED), measured.rating, _LINES)
-        for size, rows in sizes.items()
-        if rows
-    ]
-    charts = {"figures-3-to-5": beside("maps", *([_real_map(kind, measured)] for kind in _TUNED))}
-    twins = [
+    charts = {"figures-3-to-5": [_real_map(kind, measured) for kind in _TUNED]}
+    charts["figures-8-to-10"] = [
         _real_speeds(caption, points)
-        for caption, shown in (("untuned", _TWIN), ("tuned: square blocks", _SQUARE_TWIN))
-        if (points := _points_of(measured.rows, shown))
+        for caption, kinds in (("untuned", _TWIN), ("tuned: square blocks", _SQUARE_TWIN))
+        if (points := _points_of(measured.rows, kinds))
     ]
-    if twins:
-        charts["figures-8-to-10"] = beside("twins", *([chart] for chart in twins))
-    charts["figures-11-to-13"] = beside("speeds", *([chart] for chart in speeds))
+    charts["figures-11-to-13"] = [
+        _real_speeds(f"{size or 'unknown'} size", points, measured.rating, _LINES)
+        for size in (*SIZES, None)
+        if (points := _points_of([row for row in measured.rows if row.size == size], _TUNED))
+    ]
     if points := _points_of(measured.rows, _SYMMETRIC):
-        drawn = (*_LINES[2:], *_SYMMETRIC_LINES)
-        symmetric = _real_speeds("symmetric matrices", points, measured.rating, drawn)
-        charts["figures-13-to-15"] = beside("symmetric", [symmetric])
-    return charts
+        lines = (*_LINES[2:], *_SYMMETRIC_LINES)
+        charts["figures-13-to-15"] = [_real_speeds("symmetric matrices", points, measured.rating, lines)]
+    return {name: beside(name, *([chart] for chart in row)) for name, row in charts.items() if row}
 
 
 def _points_of(rows: Sequence[RealRow], kinds: Mapping[str, str]) -> list[Row]:
@@ -274,9 +259,9 @@ def _real_speeds(
         **look("kind", [row["kind"] for row in rows]),
         "tooltip": tooltip({"matrix": "matrix", "kind": "format"}, nnz="non-zeros", mflops="MFLOP/s"),
     }
-    layers: list[Spec] = [
-        {"mark": {"type": "line", "color": GREY, "strokeWidth": 1}, "encoding": joined},
-        {"mark": {"type": "point", "filled": True, "opacity": 1}, "encoding": points},
+    layers = [
+        layer({"type": "line", "color": GREY, "strokeWidth": 1}, joined),
+        layer({"type": "point", "filled": True, "opacity": 1}, points),
     ]
     if rating is not None:
         layers.append(_figure_lines(rating, y, drawn))

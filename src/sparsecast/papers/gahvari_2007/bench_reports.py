@@ -19,6 +19,8 @@ from sparsecast.system.tabular import Column, Columns, Document, Table, keys, li
 from sparsecast.system.texts import percent
 from sparsecast.system.version import VERSION
 
+_mflops = "{:,.0f}".format
+
 #: How the kinds of twins are called; the matrix itself, measured again, tells the noise.
 _TWIN_HEADINGS = {"again": "measured again", "banded": "paper's twin", "ours": "our twin"}
 
@@ -51,20 +53,13 @@ def figures_of(ratings: Sequence[Rating]) -> dict[str, float | None]:
 
 def comparison_table(comparison: Comparison) -> Table:
     """Return the figures of two results, their ratio, and whether it exceeds the errors."""
-    columns = (
-        Column("", "figure", lambda line: _figure(line[0])),
-        Column("", "first", lambda line: line[1].first, "{:,.0f}".format),
-        Column("", "second", lambda line: line[1].second, "{:,.0f}".format),
-        Column("", "ratio", lambda line: line[1].ratio, "{:.3f}".format),
-        Column("", "error", lambda line: line[1].error, percent),
-        Column("", "differ", lambda line: line[1].is_different),
-    )
     pairs = zip(("first", "second"), comparison.machines, comparison.targets, strict=True)
     below = [f"{which}: {machine}, {target}" for which, machine, target in pairs]
     if comparison.points_ratio is not None:
         ratio = f"median ratio of their speeds {comparison.points_ratio:.3f}"
         below.append(f"same matrices: {comparison.points:,}, {ratio}")
-    return Table("MFLOP/s", columns, list(comparison.figures.items()), tuple(below))
+    rows = [{"figure": _figure(name), **figure} for name, figure in comparison.figures.items()]
+    return Table("MFLOP/s", _COMPARED, rows, tuple(below))
 
 
 def real_tables(real: RealMatrices) -> list[Table]:
@@ -86,7 +81,7 @@ def real_tables(real: RealMatrices) -> list[Table]:
 
 def _figures_line(rating: Rating) -> str:
     """Return the figures in one line."""
-    values = {name: getattr(rating.figures, name) for name in FIGURES}
+    values = dataclasses.asdict(rating.figures)
     shown = (f"{_figure(name)} {value:,.0f}" for name, value in values.items() if value is not None)
     return f"figures: {', '.join(shown)}"
 
@@ -110,10 +105,6 @@ def _with_error(rating: Rating, name: str) -> str | None:
     if value is None:
         return None
     return _mflops(value) if error is None else f"{_mflops(value)} ± {percent(error)}"
-
-
-def _mflops(value: float) -> str:
-    return f"{value:,.0f}"
 
 
 def _of_size(rating: Rating, size: str) -> int | None:
@@ -176,6 +167,15 @@ _RATING: Columns = (
     ),
     *keys("errors", "noise", "bandwidth_share", "largest_dimension", "sizes", "refilled"),
     Column("points", value=_points),
+)
+
+_COMPARED: Columns = (
+    Column("figure", "figure"),
+    Column("first", "first", text=_mflops),
+    Column("second", "second", text=_mflops),
+    Column("ratio", "ratio", text="{:.3f}".format),
+    Column("error", "error", text=percent),
+    Column("is_different", "differ"),
 )
 
 _REAL_ROW: Columns = (
@@ -247,7 +247,7 @@ DOCUMENTS: dict[str, Columns] = {
     "bench --compare A.json B.json": (
         Column("machines"),
         Column("settings", value="targets"),
-        Column("figures", columns=keys("first", "second", "ratio", "error", "is_different"), by="figure"),
+        Column("figures", columns=_COMPARED[1:], by="figure"),
         *keys("points", "points_ratio"),
     ),
     "bench --real FOLDER": (

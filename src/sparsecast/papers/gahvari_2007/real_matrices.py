@@ -12,12 +12,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
+from time import perf_counter
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sparsecast.benchmark.journal import Measurements, journal, read_journal
 from sparsecast.benchmark.measurement import measure_candidates
+from sparsecast.benchmark.run import Progress, no_progress
 from sparsecast.devices import DEVICES
 from sparsecast.devices.target import Target
 from sparsecast.errors import InputError, PaddingError
@@ -25,12 +27,13 @@ from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
 from sparsecast.formats.bcsr import BCSR, BLOCK_SIDES, best_block
 from sparsecast.machines import storage
+from sparsecast.machines.machine import Machine
 from sparsecast.machines.profile import MatrixEntry
 from sparsecast.matrices.problem import TWIN_PREFIX, Problem
 from sparsecast.matrices.reading import matrix_name
 from sparsecast.measuring.timing import Effort
 from sparsecast.papers.gahvari_2007.search_space import NNZ_PER_ROW, SIZES, UNBLOCKED, Series, size_class
-from sparsecast.papers.gahvari_2007.summary import Rating, refilled
+from sparsecast.papers.gahvari_2007.summary import Rating
 from sparsecast.records import VALUE_BYTES, Candidate, Parameters, Record
 
 #: Suite of the Records.
@@ -97,51 +100,6 @@ class RealRow:
 
 
 @dataclass(frozen=True, slots=True)
-class RealScore:
-    """How the figures of the benchmark forecast the real matrices of one size, or of all.
-
-    Attributes
-    ----------
-    untuned_mflops, tuned_mflops, tuned_max_mflops : float
-        Medians, and the maximum, of the real matrices.
-    untuned_error, tuned_error : float or None
-        Median of abs(figure / speed - 1) for the unblocked and the blocked median.
-    synthetic_error, synthetic_tuned_error : float or None
-        The same of the synthetic matrices of each matrix's own dimension and density.
-    max_ratio : float or None
-        Blocked maximum over the fastest real matrix: above 1 the figure is too high.
-    square_share : float or None
-        Median share of the best block size's speed that squares by bytes reach.
-    """
-
-    size: str
-    matrices: int
-    untuned_mflops: float
-    tuned_mflops: float
-    tuned_max_mflops: float
-    untuned_error: float | None
-    tuned_error: float | None
-    synthetic_error: float | None
-    synthetic_tuned_error: float | None
-    max_ratio: float | None
-    square_share: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class TwinScore:
-    """How near a kind of twin is in one format: median and 90th percentile of abs(twin's time / time - 1).
-
-    The twin ``"again"`` is the matrix itself, measured last: the noise.
-    """
-
-    format: str
-    twin: str
-    matrices: int
-    median_error: float
-    p90_error: float
-
-
-@dataclass(frozen=True, slots=True)
 class RealMatrices:
     """Real matrices, and the figures that they are compared with.
 
@@ -155,94 +113,98 @@ class RealMatrices:
     interrupted: bool
 
     @property
-    def scores(self) -> tuple[RealScore, ...]:
+    def scores(self) -> list[dict[str, Any]]:
         """How the figures forecast all rows, and those of each size of which there are some."""
-        by_size = {
-            "all": self.rows,
-            **{size: [row for row in self.rows if row.size == size] for size in SIZES},
+        by_size = {"all": self.rows} | {
+            size: tuple(row for row in self.rows if row.size == size) for size in SIZES
         }
-        return tuple(_score(size, alike, self.rating) for size, alike in by_size.items() if alike)
+        return [_score(size, alike, self.rating) for size, alike in by_size.items() if alike]
 
     @property
-    def twins(self) -> tuple[TwinScore, ...]:
-        """How near the twins are."""
-        return tuple(_twin_scores(self.rows))
+    def twins(self) -> list[dict[str, Any]]:
+        """How near each kind of twin is in each format, by abs(twin's time / time - 1).
+
+        The twin ``"again"`` is the matrix itself, measured last: the noise.
+        """
+        return list(_twin_scores(self.rows))
+
+
+def real_journal(machine: Machine) -> Path:
+    """Return the file of what `real_matrices` measured on a machine."""
+    return storage.home() / "measurements" / f"{machine.name}.gahvari.jsonl"
 
 
 def real_matrices(
     paths: Sequence[str | os.PathLike[str]],
     rating: Rating,
-    kept: Path,
-    is_over: Callable[[], bool] = lambda: False,
-    on_matrix: Callable[[str], None] = lambda name: None,
+    budget_s: float = 300.0,
+    on_progress: Progress = no_progress,
     effort: Effort = REAL_EFFORT,
     sides: Sequence[int] = BLOCK_SIDES,
 ) -> RealMatrices:
-    """Measure what is not measured yet of the matrices, then of their twins, and compare all.
+    """Measure real matrices and their twins as the figures of this machine were, and compare all.
 
-    Each eighth by size has its turn.
+    What was measured before is taken over. Each eighth by size has its turn. After the budget no further
+    height of blocks and no twin is measured.
 
     Parameters
     ----------
     paths : sequence of path-like
         Matrix files, gallery matrices or names of SuiteSparse.
     rating : Rating
-        The figures; its device, type of values and threads are measured.
-    kept : Path
-        Journal of what was measured, which is taken over.
-    is_over : callable
-        Whether the time is over.
-    on_matrix : callable
-        Called with the name of each matrix before it is measured.
+        Of this machine; its device, type of values and threads are measured.
+    budget_s, on_progress
+        As in `calibrate`.
     effort : Effort
     sides : sequence of int
         Heights and widths of blocks.
 
     Raises
     ------
+    InputError
+        If the budget cannot be, or every matrix is refused.
     WrongResultError
         If a kernel's result differs from the reference result by more than rounding.
     BusyError, StorageError, ProfileError
         If another run measures, nothing can be kept, or the journal is damaged.
     """
+    if not 0 < budget_s < float("inf"):
+        raise InputError(f"budget {budget_s:g}: expected seconds above 0; name some")
+    start, kept = perf_counter(), real_journal(rating.machine)
     refused: dict[str, str] = {}
-    whole: dict[str, int] = {}
+    whole: dict[str, None] = {}
     missing, interrupted = 0, False
     with storage.exclusive(kept.with_suffix(".lock")):
         measured = read_journal(kept)
         with journal(kept, measured.matrices) as add:
             try:
                 for groups, path in product((len(sides), len(sides) + 1 + len(TWINS)), _spread(paths)):
-                    on_matrix(matrix_name(path))
+                    on_progress(perf_counter() - start, budget_s, matrix_name(path))
                     try:
                         problem = Problem.named(os.fspath(path))
-                        for part, records in _measured(
-                            problem, rating, measured, effort, sides, groups, is_over
-                        ):
+                        done = groups_done(problem.specification, rating, measured.records)
+                        while done < groups and perf_counter() - start <= budget_s:
+                            part, records = _measured(problem, rating, effort, sides, done)
                             add(part, records)
                             measured.add(part, records)
-                        done = groups_done(problem.specification, rating, measured.records)
+                            done += 1
                         if done >= len(sides):
-                            whole[problem.specification] = done
+                            whole[problem.specification] = None
                         missing += len(sides) < groups and done < groups
                     except InputError as error:
                         refused[matrix_name(path)] = str(error)
             except KeyboardInterrupt:
                 interrupted = True
     rows = rows_of(measured, whole, rating)
+    if refused and not (rows or missing or interrupted):
+        raise InputError(next(iter(refused.values())))
     return RealMatrices(rating, rows, refused, missing, interrupted)
 
 
 def rows_of(measured: Measurements, specifications: Iterable[str], rating: Rating) -> tuple[RealRow, ...]:
     """Return a row for each matrix that was measured, the fastest first."""
-    filled = refilled(rating.speeds, rating.range_end)
-    first = min(point.dimension for point in rating.speeds)
     by_matrix = _by_matrix(measured.records, rating)
-    rows = [
-        _row(measured.matrices[name], by_matrix, rating, filled, first)
-        for name in specifications
-        if name in by_matrix
-    ]
+    rows = [_row(measured.matrices[name], by_matrix, rating) for name in specifications if name in by_matrix]
     return tuple(sorted(rows, key=lambda row: -row.tuned_mflops))
 
 
@@ -266,34 +228,20 @@ def _candidates(
 
 
 def _measured(
-    problem: Problem,
-    rating: Rating,
-    known: Measurements,
-    effort: Effort,
-    sides: Sequence[int],
-    groups: int,
-    is_over: Callable[[], bool],
-) -> Iterator[tuple[Problem, list[Record]]]:
-    """Yield the Records of each height of blocks that is not measured yet, CSR last; then of the twins."""
-    done = groups_done(problem.specification, rating, known.records)
-    if done >= groups or is_over():
-        return
+    problem: Problem, rating: Rating, effort: Effort, sides: Sequence[int], place: int
+) -> tuple[Problem, list[Record]]:
+    """Return the Records of a height of blocks, CSR last; behind the heights those of CSR, and of a twin."""
     if problem.matrix.nnz == 0:
         raise InputError(f"{problem.name} has no entries: expected some to multiply; leave it out")
     if problem.matrix.dtype.kind == "c":
         raise InputError(f"{problem.name} is complex: expected real values, as in the figures; leave it out")
     target = Target(rating.device, rating.dtype, 32, rating.threads)
     side = square_block(problem.structure, VALUE_BYTES[rating.dtype])
-    for place in range(done, groups):
-        if is_over():
-            return
-        part, height, widths = problem, side, [side]
-        if place < len(sides):
-            height, widths = sides[place], list(sides)
-        elif place > len(sides):  # just before them the matrix itself is measured again
-            part = problem.twin(TWINS[place - len(sides) - 1], side)
-        candidates = _candidates(part, height, widths, target, rating)
-        yield part, measure_candidates(part, REAL_SUITE, candidates, effort)
+    height, widths = (sides[place], sides) if place < len(sides) else (side, [side])
+    # Just before its twins the matrix itself is measured again.
+    part = problem if place <= len(sides) else problem.twin(TWINS[place - len(sides) - 1], side)
+    candidates = _candidates(part, height, widths, target, rating)
+    return part, measure_candidates(part, REAL_SUITE, candidates, effort)
 
 
 def square_block(structure: Structure, value_bytes: int) -> int:
@@ -327,13 +275,7 @@ def groups_done(specification: str, rating: Rating, records: Iterable[Record]) -
     return sum(len(_mflops(of_one, "csr")) for of_one in by_matrix)
 
 
-def _row(
-    entry: MatrixEntry,
-    by_matrix: Mapping[str, Sequence[Record]],
-    rating: Rating,
-    filled: dict[Series, NDArray[np.float64]],
-    first: int,
-) -> RealRow:
+def _row(entry: MatrixEntry, by_matrix: Mapping[str, Sequence[Record]], rating: Rating) -> RealRow:
     structure, value_bytes = entry.structure, VALUE_BYTES[rating.dtype]
     records = by_matrix[entry.specification]
     csr = _mflops(records, "csr")
@@ -350,11 +292,11 @@ def _row(
     )
 
     def synthetic(series: Series) -> float | None:
-        if series not in filled:
+        if series not in rating.filled:
             return None
         nearest = int(np.argmin(np.abs(np.array(NNZ_PER_ROW) - nnz_per_row)))
-        of_dimensions = filled[series][:, nearest]
-        doublings = np.log2(structure.rows / first)
+        of_dimensions = rating.filled[series][:, nearest]
+        doublings = np.log2(structure.rows / min(point.dimension for point in rating.speeds))
         return float(np.interp(doublings, np.arange(len(of_dimensions)), of_dimensions))
 
     return RealRow(
@@ -386,7 +328,7 @@ def _last(records: Iterable[Record], format: str) -> float | None:
     return next(reversed(_mflops(records, format)), None)
 
 
-def _twin_scores(rows: Sequence[RealRow]) -> Iterator[TwinScore]:
+def _twin_scores(rows: Sequence[RealRow]) -> Iterator[dict[str, Any]]:
     for format, real, kinds in (
         ("csr", "untuned_mflops", {"again": "again_mflops"}),
         ("csr", "again_mflops", {kind: f"{kind}_mflops" for kind in TWINS}),
@@ -396,26 +338,35 @@ def _twin_scores(rows: Sequence[RealRow]) -> Iterator[TwinScore]:
             speeds = [(getattr(row, real), getattr(row, name)) for row in rows]
             errors = [abs(speed / twin - 1) for speed, twin in speeds if speed and twin]
             if errors:
-                yield TwinScore(format, kind, len(errors), *np.quantile(errors, (0.5, 0.9)).tolist())
+                median, p90 = np.quantile(errors, (0.5, 0.9)).tolist()
+                counted = {"format": format, "twin": kind, "matrices": len(errors)}
+                yield {**counted, "median_error": median, "p90_error": p90}
 
 
-def _score(size: str, rows: Sequence[RealRow], rating: Rating) -> RealScore:
+def _score(size: str, rows: Sequence[RealRow], rating: Rating) -> dict[str, Any]:
+    """Return how the figures, and the synthetic matrices, forecast real ones of one size, or of all."""
+
     def error(figure: Callable[[RealRow], float | None], speed: str) -> float | None:
-        errors = [abs(value / getattr(row, speed) - 1) for row in rows if (value := figure(row)) is not None]
-        return statistics.median(errors) if errors else None
+        return _median(
+            abs(value / getattr(row, speed) - 1) for row in rows if (value := figure(row)) is not None
+        )
 
     figures, fastest = rating.figures, max(row.tuned_mflops for row in rows)
-    shares = [row.square_mflops / row.tuned_mflops for row in rows if row.square_mflops is not None]
-    return RealScore(
-        size=size,
-        matrices=len(rows),
-        untuned_mflops=statistics.median(row.untuned_mflops for row in rows),
-        tuned_mflops=statistics.median(row.tuned_mflops for row in rows),
-        tuned_max_mflops=fastest,
-        untuned_error=error(lambda row: figures.unblocked_median_mflops, "untuned_mflops"),
-        tuned_error=error(lambda row: figures.blocked_median_mflops, "tuned_mflops"),
-        synthetic_error=error(lambda row: row.synthetic_mflops, "untuned_mflops"),
-        synthetic_tuned_error=error(lambda row: row.synthetic_tuned_mflops, "tuned_mflops"),
-        max_ratio=figures.blocked_max_mflops / fastest if figures.blocked_max_mflops else None,
-        square_share=statistics.median(shares) if shares else None,
-    )
+    return {
+        "size": size,
+        "matrices": len(rows),
+        "untuned_mflops": _median(row.untuned_mflops for row in rows),
+        "tuned_mflops": _median(row.tuned_mflops for row in rows),
+        "tuned_max_mflops": fastest,
+        "untuned_error": error(lambda row: figures.unblocked_median_mflops, "untuned_mflops"),
+        "tuned_error": error(lambda row: figures.blocked_median_mflops, "tuned_mflops"),
+        "synthetic_error": error(lambda row: row.synthetic_mflops, "untuned_mflops"),
+        "synthetic_tuned_error": error(lambda row: row.synthetic_tuned_mflops, "tuned_mflops"),
+        "max_ratio": figures.blocked_max_mflops / fastest if figures.blocked_max_mflops else None,
+        "square_share": _median(row.square_mflops / row.tuned_mflops for row in rows if row.square_mflops),
+    }
+
+
+def _median(values: Iterable[float]) -> float | None:
+    known = list(values)
+    return statistics.median(known) if known else None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
 from types import MappingProxyType
@@ -135,16 +135,15 @@ def figures(speeds: Speeds, end: int = 0, *, as_printed: bool = False) -> Summar
     return Summary(**values)
 
 
-def noise_of(first: Speeds, again: Speeds) -> float | None:
-    """Return the median relative difference of repeated measurements; None if nothing was repeated."""
-    differences = [abs(again[point] / first[point] - 1) for point in again if point in first]
-    return statistics.median(differences) if differences else None
+def noise_of(first: Speeds, again: Speeds) -> tuple[float, float] | tuple[None, None]:
+    """Return the median relative difference of repeated measurements, and by how much the machine changed.
 
-
-def drift_of(first: Speeds, again: Speeds) -> float | None:
-    """Return by how much the machine changed: the median ratio of speeds less 1, None without any."""
+    The latter is the median ratio of speeds less 1. Both are None if nothing was repeated.
+    """
     ratios = [again[point] / first[point] for point in again if point in first]
-    return abs(statistics.median(ratios) - 1) if ratios else None
+    if not ratios:
+        return None, None
+    return statistics.median(abs(ratio - 1) for ratio in ratios), abs(statistics.median(ratios) - 1)
 
 
 def errors(speeds: Speeds, again: Speeds, end: int = 0) -> dict[str, float | None]:
@@ -172,35 +171,15 @@ def errors(speeds: Speeds, again: Speeds, end: int = 0) -> dict[str, float | Non
             if point.nnz_per_row in kept or counts[point.series, point.dimension] < len(NNZ_PER_ROW)
         }
         others.append(figures(reduced, end))
-    repeated = {"max": noise_of(speeds, again), "median": drift_of(speeds, again)}
+    noise, drift = noise_of(speeds, again)
     relative: dict[str, float | None] = dict.fromkeys(FIGURES)
     for name in FIGURES:
-        value, repeat = getattr(whole, name), repeated["max" if "max" in name else "median"]
+        value, repeat = getattr(whole, name), noise if "max" in name else drift
         if value is not None and repeat is not None:
             changed = [getattr(other, name) for other in others]
             changes = [figure / value - 1 for figure in changed if figure is not None]
             relative[name] = math.hypot(repeat, *changes)
     return relative
-
-
-def bandwidth_share(records: Sequence[Record], bandwidths: Iterable[Bandwidth]) -> float | None:
-    """Return the median share of the read bandwidth that products of a target reach, at the bytes of each.
-
-    Above 1 where products find more in the caches than the reads did; None without a read of that device by
-    as many threads.
-    """
-    candidates = {("read", record.candidate.device, record.candidate.threads) for record in records}
-    reads = sorted(
-        (stream.bytes, stream.bandwidth_bytes_per_s)
-        for stream in bandwidths
-        if (stream.kind, stream.device, stream.threads) in candidates
-    )
-    if not reads:
-        return None
-    sizes, speeds = np.array(reads).T
-    traffic = np.array([record.traffic_bytes for record in records])
-    reached = traffic / np.array([record.time_s for record in records])
-    return float(np.median(reached / np.interp(np.log(traffic), np.log(sizes), speeds)))
 
 
 @dataclass(frozen=True)
@@ -254,18 +233,36 @@ class Rating:
     @cached_property
     def noise(self) -> float | None:
         """Median relative difference of repeated measurements; None where nothing was measured twice."""
-        return noise_of(self.speeds, speeds_of(self.again, AGAIN))
+        return noise_of(self.speeds, speeds_of(self.again, AGAIN))[0]
 
     @property
     def bandwidth_share(self) -> float | None:
-        """Median share of the read bandwidth; None where that was not measured."""
-        return bandwidth_share(self.records, self.bandwidths)
+        """Median share of the read bandwidth that products reach, at the bytes of each.
+
+        Above 1 where products find more in the caches than the reads did; None without a read by as many
+        threads.
+        """
+        target = "read", self.device, self.threads
+        reads = sorted(
+            (stream.bytes, stream.bandwidth_bytes_per_s)
+            for stream in self.bandwidths
+            if (stream.kind, stream.device, stream.threads) == target
+        )
+        if not reads:
+            return None
+        sizes, speeds = np.array(reads).T
+        traffic, time_s = np.array([(record.traffic_bytes, record.time_s) for record in self.records]).T
+        return float(np.median(traffic / time_s / np.interp(np.log(traffic), np.log(sizes), speeds)))
+
+    @cached_property
+    def filled(self) -> dict[Series, NDArray[np.float64]]:
+        """Speeds of each series at all dimensions and all non-zeros a row."""
+        return refilled(self.speeds, self.range_end)
 
     @property
     def refilled(self) -> int:
         """Number of data points that were not measured but refilled."""
-        filled = refilled(self.speeds, self.range_end)
-        return sum(values.size for values in filled.values()) - len(self.speeds)
+        return sum(values.size for values in self.filled.values()) - len(self.speeds)
 
     @property
     def cache_bytes(self) -> int:

@@ -179,6 +179,12 @@ def stacked(name: str, charts: Sequence[Chart]) -> Chart:
     return Chart(name, "", {"vconcat": [chart.spec for chart in charts], "resolve": resolve})
 
 
+def layer(mark: str | Spec, encoding: Spec, rows: Sequence[Mapping[str, Any]] | None = None) -> Spec:
+    """Return marks of one kind: of rows of their own, or of those of the whole chart."""
+    data = {} if rows is None else {"data": {"values": list(rows)}}
+    return {**data, "mark": mark, "encoding": encoding}
+
+
 def axis(
     field: str,
     title: str,

@@ -38,7 +38,13 @@ def train(
     folds: Annotated[int, typer.Option(min=0, help="Parts of a cross-validation; 5 in the paper.")] = 0,
 ) -> Output:
     """Train networks of blocks on labels, and score them on matrices that they have not seen."""
-    from sparsecast.papers.barreda_2020.training_run import DOCUMENTS, TrainingRequest, TrainingRun, trained
+    from sparsecast.papers.barreda_2020.training_run import (
+        DOCUMENTS,
+        TrainingRequest,
+        network_table,
+        sentences,
+        trained,
+    )
     from sparsecast.reports.progress import parts_bar
 
     names = options.names(quantity)
@@ -54,5 +60,5 @@ def train(
         folds,
     )
     with parts_bar(options.screen()) as on_part:
-        done = TrainingRun(list(trained(request, on_part)))
-    return Output(DOCUMENTS["train"], done, [done.table(), *done.sentences()])
+        networks = list(trained(request, on_part))
+    return Output(DOCUMENTS["train"], {"networks": networks}, [network_table(networks), *sentences(networks)])

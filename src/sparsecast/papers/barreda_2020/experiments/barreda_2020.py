@@ -38,7 +38,8 @@ from sparsecast.papers.barreda_2020.training_run import (
     OnPart,
     TrainedNetwork,
     TrainingRequest,
-    TrainingRun,
+    network_table,
+    sentences,
     trained,
 )
 from sparsecast.results.application import ApplicationCost, ApplicationRun
@@ -226,10 +227,9 @@ class Barreda2020(Experiment):
         networks = list(_kept_networks(machine))
         if missing := len(FREQUENCIES_GHZ) * len(QUANTITIES) - len(networks):
             notes.append(f"{missing} of 16 networks are not trained yet: run again to go on.")
-        run = TrainingRun(networks)
         tables = [
             Table("Labels of blocks (Table 1), ns and nJ an entry", TABLE_1, list(_label_rows(labels))),
-            run.table(),
+            network_table(networks),
             Table("Errors of blocks never seen (Figure 4)", BLOCKS_OFF, list(map(_error_row, networks))),
             Table(
                 "Errors of matrices never seen (Figure 5), the largest of the frequencies",
@@ -250,10 +250,8 @@ class Barreda2020(Experiment):
         charts = {"barreda-2020-figure-3": dispersion(labels)}
         if networks:
             charts["barreda-2020-figure-5"] = matrices_off(networks)
-        sentences = (*notes, *run.sentences())
-        return PaperReport(
-            self.paper, machine, tuple(tables), ITEMS, charts=charts, notes=sentences, ours=_result(networks)
-        )
+        told = (*notes, *sentences(networks))
+        return PaperReport(self.paper, machine, tuple(tables), ITEMS, charts, told, _result(networks))
 
 
 def _train(end_s: float, on_progress: OnPart) -> None:

@@ -2,49 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from sparsecast.papers.barreda_2020.networks.dataset import BlockDataset
 
 
-@dataclass(frozen=True, slots=True)
-class BlockScore:
-    """Relative errors of forecasts of labels.
+def score(estimated: NDArray[np.float32], blocks: BlockDataset) -> dict[str, float]:
+    """Return the relative errors of estimates, shape (b,), of the labels of blocks.
 
-    Attributes
-    ----------
-    block_mean, block_median, block_p90, block_worst : float
-        Of equation 1: |estimated - measured| / measured of each block; nine in ten are below `block_p90`.
-    matrix_mean, matrix_median, matrix_worst : float
-        Of equation 2: of the sums over the blocks of each matrix.
+    ``block_mean``, ``block_median``, ``block_p90`` and ``block_worst`` are of equation 1, of each block:
+    |estimated - measured| / measured. ``matrix_mean``, ``matrix_median`` and ``matrix_worst`` are of equation
+    2, of the sums over the blocks of each matrix.
     """
-
-    block_mean: float
-    block_median: float
-    block_p90: float
-    block_worst: float
-    matrix_mean: float
-    matrix_median: float
-    matrix_worst: float
-
-
-def score(estimated: NDArray[np.float32], blocks: BlockDataset) -> BlockScore:
-    """Return the errors of estimates, shape (b,), of the labels of blocks."""
     errors = np.abs(estimated / blocks.labels - 1)
     of_matrices = np.array(list(matrix_errors(estimated, blocks).values()))
-    block_median, block_p90, block_worst = np.quantile(errors, (0.5, 0.9, 1.0)).tolist()
-    return BlockScore(
-        float(errors.mean()),
-        block_median,
-        block_p90,
-        block_worst,
-        float(of_matrices.mean()),
-        float(np.median(of_matrices)),
-        float(of_matrices.max()),
-    )
+    found = {
+        "block_mean": errors.mean(),
+        "block_median": np.quantile(errors, 0.5),
+        "block_p90": np.quantile(errors, 0.9),
+        "block_worst": errors.max(),
+        "matrix_mean": of_matrices.mean(),
+        "matrix_median": np.median(of_matrices),
+        "matrix_worst": of_matrices.max(),
+    }
+    return {name: float(error) for name, error in found.items()}
 
 
 def matrix_errors(estimated: NDArray[np.float32], blocks: BlockDataset) -> dict[str, float]:
@@ -54,6 +36,6 @@ def matrix_errors(estimated: NDArray[np.float32], blocks: BlockDataset) -> dict[
     return {blocks.names[k]: float(abs(sums[0][k] / sums[1][k] - 1)) for k in numbers}
 
 
-def always_the_mean(training: BlockDataset, blocks: BlockDataset) -> BlockScore:
+def always_the_mean(training: BlockDataset, blocks: BlockDataset) -> dict[str, float]:
     """Return the errors of forecasting the mean label of the training for every block."""
     return score(np.full(len(blocks), training.labels.mean(), dtype=np.float32), blocks)

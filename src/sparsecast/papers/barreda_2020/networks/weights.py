@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from sparsecast.errors import InputError
 from sparsecast.machines.storage import write_atomically
+from sparsecast.papers.barreda_2020.label_files import LabelFacts
 from sparsecast.papers.barreda_2020.networks import required
 from sparsecast.papers.barreda_2020.networks.architectures import Architecture, BlockNetwork, built
 
@@ -18,28 +19,19 @@ FILE_VERSION = "3"
 
 
 @dataclass(frozen=True)
-class ModelCard:
+class ModelCard(LabelFacts):
     """What a network is, and how far it can be trusted.
 
     Attributes
     ----------
-    quantity : str
-        One of QUANTITIES: nanoseconds or nanojoules an entry.
-    machine : str
-        Whose labels it learned.
-    dtype : str
-        Of the values of the labelled matrices.
-    frequency_ghz, frequency_source, energy_source
-        As those of the labels.
     matrices : int
         That it learned from; their groups are `groups`.
     blocks : int
     split : str
         How the validation and the test were chosen.
     errors : dict of str to dict of str to float
-        On the test, each by the names of a BlockScore: of the ``"network"``, of ``"always the mean"``,
-        of what was ``"measured again"`` and, for joules, of the ``"power baseline"``: mean power times the
-        forecast time.
+        On the test, each as `score` returns them: of the ``"network"``, of ``"always the mean"``, of what was
+        ``"measured again"`` and, for joules, of the ``"power baseline"``: mean power times the forecast time.
     matrix_errors : dict of str to float
         Of each matrix of the test, by its name.
     trained_at, version : str
@@ -55,12 +47,6 @@ class ModelCard:
         Mean errors of blocks in the parts of a cross-validation; none without one.
     """
 
-    quantity: str
-    machine: str
-    dtype: str
-    frequency_ghz: float | None
-    frequency_source: str | None
-    energy_source: str | None
     matrices: int
     blocks: int
     split: str
@@ -70,10 +56,10 @@ class ModelCard:
     version: str
     digest: str
     mean: float
-    groups: tuple[str, ...] = field(default=())
-    losses: tuple[float, ...] = field(default=())
-    validation: tuple[float, ...] = field(default=())
-    folds: tuple[float, ...] = field(default=())
+    groups: tuple[str, ...] = ()
+    losses: tuple[float, ...] = ()
+    validation: tuple[float, ...] = ()
+    folds: tuple[float, ...] = ()
 
 
 def save_network(network: BlockNetwork, card: ModelCard, path: Path) -> None:

@@ -11,7 +11,6 @@ import typer
 from sparsecast.cli import options
 from sparsecast.cli.commands import Panel, command
 from sparsecast.cli.output import Output, write_text
-from sparsecast.errors import InputError
 
 
 @command("bench", Panel.MACHINES, figure=True)
@@ -68,9 +67,9 @@ def bench(
 
 def _compare(first: Path, second: Path) -> Output:
     from sparsecast.papers.gahvari_2007.bench_reports import DOCUMENTS, comparison_table
-    from sparsecast.papers.gahvari_2007.comparison import compare, read_result
+    from sparsecast.papers.gahvari_2007.comparison import compare as compared
 
-    comparison = compare(read_result(first), read_result(second))
+    comparison = compared(first, second)
     return Output(DOCUMENTS["bench --compare A.json B.json"], comparison, [comparison_table(comparison)])
 
 
@@ -82,16 +81,15 @@ def _measure_real(
     from sparsecast.matrices.reading import matrix_files
     from sparsecast.papers.gahvari_2007 import bench_charts
     from sparsecast.papers.gahvari_2007.bench_reports import DOCUMENTS, real_tables
-    from sparsecast.papers.gahvari_2007.rating import rated, real
+    from sparsecast.papers.gahvari_2007.rating import rated
+    from sparsecast.papers.gahvari_2007.real_matrices import real_matrices
     from sparsecast.reports.charts.chart import render, stacked
     from sparsecast.reports.progress import timed_bar
 
     files = matrix_files(folder)
     figures = rated(find_profile(None, machine_of(device)), dtype, threads)
     with timed_bar(options.screen(), "measuring") as on_progress:
-        measured = real(files, figures, budget_s, on_progress)
-    if measured.refused and not (measured.rows or measured.missing or measured.interrupted):
-        raise InputError(next(iter(measured.refused.values())))
+        measured = real_matrices(files, figures, budget_s, on_progress)
 
     def draw(path: Path) -> None:
         if measured.rows:

@@ -17,8 +17,14 @@ from sparsecast.matrices.reading import collected
 from sparsecast.papers import published
 from sparsecast.papers.gahvari_2007 import bench_charts
 from sparsecast.papers.gahvari_2007.bench_reports import rating_tables, real_tables, sentence_of
-from sparsecast.papers.gahvari_2007.rating import bench, rated, real, real_journal
-from sparsecast.papers.gahvari_2007.real_matrices import RealMatrices, groups_done, rows_of
+from sparsecast.papers.gahvari_2007.rating import bench, rated
+from sparsecast.papers.gahvari_2007.real_matrices import (
+    RealMatrices,
+    groups_done,
+    real_journal,
+    real_matrices,
+    rows_of,
+)
 from sparsecast.papers.gahvari_2007.search_space import SIZES
 from sparsecast.papers.gahvari_2007.summary import LEAST_BUDGET_S, Rating, notes
 from sparsecast.results.paper import Paper, PaperItem, PaperReport
@@ -87,14 +93,12 @@ class Gahvari2007(Experiment):
             figures = rated(calibrated_profile(machine), dtype)
             if result.interrupted:
                 return _report(figures, RealMatrices(figures, (), {}, len(files), True))
-        measured = real(
+        measured = real_matrices(
             files,
             figures,
             max(1.0, setting.budget_s - used_s),
             lambda done_s, _, name: setting.on_progress(used_s + done_s, setting.budget_s, name),
         )
-        if measured.refused and not (measured.rows or measured.missing or measured.interrupted):
-            raise InputError(next(iter(measured.refused.values())))
         return _report(figures, measured)
 
     def from_records(self, profile: Profile, setting: Setting) -> PaperReport:
@@ -102,10 +106,12 @@ class Gahvari2007(Experiment):
         figures = rated(profile, setting.dtype)
         kept = read_journal(real_journal(profile.machine))
         whole = [
-            name for name in kept.matrices if groups_done(name, figures, kept.records) >= len(BLOCK_SIDES)
+            name
+            for name in kept.matrices
+            if not name.startswith(TWIN_PREFIX)
+            and groups_done(name, figures, kept.records) >= len(BLOCK_SIDES)
         ]
-        rows = rows_of(kept, [name for name in whole if not name.startswith(TWIN_PREFIX)], figures)
-        return _report(figures, RealMatrices(figures, rows, {}, 0, False))
+        return _report(figures, RealMatrices(figures, rows_of(kept, whole, figures), {}, 0, False))
 
 
 def _whole(profile: Profile, dtype: str) -> Rating | None:
@@ -121,7 +127,7 @@ def _report(figures: Rating, measured: RealMatrices) -> PaperReport:
     remarks = notes([figures])
     if not measured.rows:
         remarks.append("No real matrices: name a folder of them.")
-    elif all(score.twin == "again" for score in measured.twins):
+    elif all(score["twin"] == "again" for score in measured.twins):
         remarks.append("No twins are measured yet, so Figures 8 to 10 are missing: run again to go on.")
     if measured.interrupted:
         remarks.append("Stopped: run again to go on.")
@@ -149,12 +155,13 @@ def _result(figures: Rating, measured: RealMatrices) -> str:
         return one_number
     of_all = measured.scores[0]
     errors = [
-        f"{name} median {percent(error)} off"
-        for name, error in (("unblocked", of_all.untuned_error), ("blocked", of_all.tuned_error))
-        if error is not None
+        f"{name} median {percent(of_all[error])} off"
+        for name, error in (("unblocked", "untuned_error"), ("blocked", "tuned_error"))
+        if of_all[error] is not None
     ]
-    ratio = "" if of_all.max_ratio is None else f", blocked maximum {of_all.max_ratio:.2f} times the fastest"
-    return f"{one_number} Of {of_all.matrices} real matrices: {', '.join(errors)}{ratio}."
+    if of_all["max_ratio"] is not None:
+        errors.append(f"blocked maximum {of_all['max_ratio']:.2f} times the fastest")
+    return f"{one_number} Of {of_all['matrices']} real matrices: {', '.join(errors)}."
 
 
 def _space(figures: Rating, measured: RealMatrices) -> Iterator[dict[str, Any]]:
