@@ -18,8 +18,14 @@ from sparsecast.papers.barreda_2020.networks.architectures import (
     Architecture,
     built,
 )
-from sparsecast.papers.barreda_2020.networks.dataset import BlockDataset, asked_blocks, conditions_of, joined
-from sparsecast.papers.barreda_2020.networks.scores import always_the_mean, score
+from sparsecast.papers.barreda_2020.networks.dataset import (
+    BlockDataset,
+    always_the_mean,
+    asked_blocks,
+    conditions_of,
+    joined,
+    score,
+)
 from sparsecast.papers.barreda_2020.networks.training import PAPER_PLAN, forecasts, train
 from sparsecast.papers.barreda_2020.networks.weights import (
     FILE_VERSION,

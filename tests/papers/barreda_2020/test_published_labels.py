@@ -11,7 +11,7 @@ from sparsecast.papers.barreda_2020.features.entry_blocks import BLOCK_ENTRIES
 h5py = pytest.importorskip("h5py", reason="h5py is not installed")
 pytest.importorskip("torch", reason="PyTorch is not installed")
 
-from sparsecast.papers.barreda_2020.published_labels import published_labels  # noqa: E402
+from sparsecast.papers.barreda_2020.label_sets import published_labels  # noqa: E402
 
 BLOCKS = 3
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,19 +65,14 @@ def labelling_sentence(done: Labelling) -> str:
     )
 
 
-#: Stretches of blocks in a picture in the terminal, and characters from fast to slow.
-_STRETCHES, _SHADES = 64, " .:-=+*#%@"
-
-#: Stretches that a picture names: the slowest.
-_SLOWEST = 5
-
+#: Stretches of blocks in a picture in the terminal, those that it names, and characters from fast to slow.
+_STRETCHES, _SLOWEST, _SHADES = 64, 5, " .:-=+*#%@"
 
 #: More dots than these make a chart slow; and pixels of its height.
 _MOST_DOTS, _LOW = 5000, 180
 
 
-@dataclass(frozen=True, slots=True)
-class Stretch:
+class Stretch(NamedTuple):
     """Consecutive blocks: their first and last row, and their mean nanoseconds, or nanojoules, an entry."""
 
     first_row: int
@@ -86,9 +80,9 @@ class Stretch:
     mean: float
 
 
-def stretches(forecast: BlockForecast, values: NDArray[np.float64], most: int = _STRETCHES) -> list[Stretch]:
-    """Return the blocks in at most `most` stretches, each of about as many entries, with their values."""
-    bounds = np.linspace(0, len(values), min(most, len(values)) + 1).round().astype(int)
+def stretches(forecast: BlockForecast, values: NDArray[np.float64]) -> list[Stretch]:
+    """Return the blocks in stretches, each of about as many entries, with their values."""
+    bounds = np.linspace(0, len(values), min(_STRETCHES, len(values)) + 1).round().astype(int)
     rows = [*forecast.first_rows.tolist(), forecast.rows - 1]
     return [
         Stretch(rows[first], rows[last], float(values[first:last].mean()))
@@ -186,14 +180,7 @@ DOCUMENTS: dict[str, Columns] = {
     ),
     "blocks": (
         Column(
-            "matrix",
-            value=lambda forecast: {
-                "name": forecast.matrix,
-                "rows": forecast.rows,
-                "cols": forecast.cols,
-                "nnz": forecast.nnz,
-            },
-            columns=MATRIX,
+            "matrix", value=lambda forecast: forecast, columns=(Column("name", value="matrix"), *MATRIX[1:])
         ),
         *keys("profile", "network", "time_s"),
         Column("block_entries", value=lambda forecast: BLOCK_ENTRIES),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from sparsecast.papers.barreda_2020.label_files import ENERGIES, BlockLabels
-from sparsecast.papers.barreda_2020.training_run import TrainedNetwork
+from sparsecast.papers.barreda_2020.network_training import TrainedNetwork
 from sparsecast.reports.charts.chart import Chart, Spec, axis, layer, look, panels, tooltip
 
 _WIDTH, _HEIGHT = 300, 220

@@ -123,60 +123,58 @@ def label(
     ensure_writable(labels_folder(machine.name))
     meter = meter or DEVICES.get(PROCESSOR).meter()
     frequencies = _frequencies(frequencies_ghz, meter)
-    problems = _problems(matrices) if matrices else _of_profile()
+    problems = _problems(matrices)
     done, number = Labelling(), 0
     try:
         for number, problem in enumerate(problems):
             if budget_s is not None and perf_counter() - start_s >= budget_s:
                 done.left = len(problems) - number
                 break
-            on_matrix(problem.name, _label(problem, dtype, _How(effort, meter, frequencies), done))
+            on_matrix(problem.name, _label(problem, dtype, effort, meter, frequencies, done))
     except KeyboardInterrupt:
         done.left, done.is_stopped = len(problems) - number, True
     done.used_s = perf_counter() - start_s
     return done
 
 
-@dataclass(frozen=True, slots=True)
-class _How:
-    """How to label each matrix."""
-
-    effort: LabelEffort
-    meter: Meter | None
-    frequencies: Sequence[LabelFrequency]
-
-
 def _frequencies(ghz: Sequence[float], meter: Meter | None) -> list[LabelFrequency]:
     """Return the frequencies to label at, in this order."""
     if not ghz:
         return [OWN_FREQUENCY]
+    frequencies = [LabelFrequency(number, "set") for number in ghz]
     try:
-        for number in ghz:
-            with held_frequency(1e9 * number):
+        for frequency in frequencies:
+            with held_frequency(frequency.set_hz):
                 pass
     except DeviceError:
         if not is_modelled(meter):
             raise
         return [LabelFrequency(number, MODELLED, max(ghz) / number) for number in ghz]
-    return [LabelFrequency(number, "set") for number in ghz]
+    return frequencies
 
 
-def _label(problem: Problem, dtype: str | None, how: _How, done: Labelling) -> str:
+def _label(
+    problem: Problem,
+    dtype: str | None,
+    effort: LabelEffort,
+    meter: Meter | None,
+    frequencies: Sequence[LabelFrequency],
+    done: Labelling,
+) -> str:
     """Label one matrix at each frequency, unless it has labels; return what became of it in words."""
     machine, blocks = machine_of(PROCESSOR), 0
     try:
         dtype = dtype or problem.matrix.dtype.name
-        for frequency in how.frequencies:
+        for frequency in frequencies:
             path = labels_path(machine.name, problem.specification, dtype, frequency.ghz)
-            if path.exists() and not _lacks_joules(path, how.meter):
+            if path.exists() and not _lacks_joules(path, meter):
                 done.known += 1
                 continue
             start_s = perf_counter()
-            if isinstance(how.meter, ModelledMeter):
-                how.meter.slowdown = frequency.slowdown
-            set_ghz = frequency.ghz if frequency.source == "set" else None
-            with held_frequency(None if set_ghz is None else 1e9 * set_ghz):
-                labels = label_blocks(problem, machine, dtype, how.effort, how.meter, frequency)
+            if isinstance(meter, ModelledMeter):
+                meter.slowdown = frequency.slowdown
+            with held_frequency(frequency.set_hz):
+                labels = label_blocks(problem, machine, dtype, effort, meter, frequency)
             if frequency.ghz is None:
                 # The model learns from labels of matrices that it has Records of.
                 candidate = labelled_way(problem, machine, dtype)
@@ -202,14 +200,12 @@ def _lacks_joules(path: Path, meter: Meter | None) -> bool:
 
 
 def _problems(matrices: Sequence[Any]) -> list[Problem]:
-    return [
-        Problem.named(item) if isinstance(item, str | Path) else Problem.of(item, f"matrix {number}")
-        for number, item in enumerate(collected(matrices), 1)
-    ]
-
-
-def _of_profile() -> list[Problem]:
-    """Return the matrices of this machine's profile that CSR was measured with and that can be made again."""
+    """Return the matrices; by default those that CSR was measured with here, and that can be made again."""
+    if matrices:
+        return [
+            Problem.named(item) if isinstance(item, str | Path) else Problem.of(item, f"matrix {number}")
+            for number, item in enumerate(collected(matrices), 1)
+        ]
     profile = find_profile(here=machine_of(PROCESSOR))
     names = sorted({record.matrix for record in profile.select(format="csr")})
     return [problem for problem in map(Problem.rebuilt, names) if problem is not None]

@@ -88,6 +88,11 @@ class LabelFrequency:
     source: str | None = None
     slowdown: float = 1.0
 
+    @property
+    def set_hz(self) -> float | None:
+        """What the cores are to be held at; None where nothing is set."""
+        return 1e9 * self.ghz if self.ghz is not None and self.source == "set" else None
+
 
 OWN_FREQUENCY = LabelFrequency()
 

@@ -38,7 +38,7 @@ def train(
     folds: Annotated[int, typer.Option(min=0, help="Parts of a cross-validation; 5 in the paper.")] = 0,
 ) -> Output:
     """Train networks of blocks on labels, and score them on matrices that they have not seen."""
-    from sparsecast.papers.barreda_2020.training_run import (
+    from sparsecast.papers.barreda_2020.network_training import (
         DOCUMENTS,
         TrainingRequest,
         network_table,

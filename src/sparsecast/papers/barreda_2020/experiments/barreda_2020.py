@@ -31,17 +31,18 @@ from sparsecast.papers.barreda_2020.label_files import ENERGIES, BlockLabels, ke
 from sparsecast.papers.barreda_2020.labelling import label
 from sparsecast.papers.barreda_2020.labels import LabelEffort
 from sparsecast.papers.barreda_2020.meters.modelled import ModelledMeter
-from sparsecast.papers.barreda_2020.network_training import FOLDS, network_path
-from sparsecast.papers.barreda_2020.networks import required
-from sparsecast.papers.barreda_2020.networks.weights import load_network
-from sparsecast.papers.barreda_2020.training_run import (
+from sparsecast.papers.barreda_2020.network_training import (
+    FOLDS,
     OnPart,
     TrainedNetwork,
     TrainingRequest,
+    network_path,
     network_table,
     sentences,
     trained,
 )
+from sparsecast.papers.barreda_2020.networks import required
+from sparsecast.papers.barreda_2020.networks.weights import load_network
 from sparsecast.results.application import ApplicationCost, ApplicationRun
 from sparsecast.results.paper import Paper, PaperItem, PaperReport
 from sparsecast.system.tabular import Column, Table

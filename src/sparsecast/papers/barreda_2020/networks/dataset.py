@@ -1,4 +1,4 @@
-"""Datasets of blocks: inputs, labels, and which group each block belongs to."""
+"""Datasets of blocks: inputs, labels, the group of each block, and errors of what is estimated of them."""
 
 from __future__ import annotations
 
@@ -63,11 +63,6 @@ class BlockDataset:
         """Return some of the blocks, by number or by mask."""
         return replace(self, **{name: getattr(self, name)[chosen] for name in (*_ARRAYS, "matrices")})
 
-    @property
-    def noise(self) -> float:
-        """Median relative difference of labels that were measured twice."""
-        return float(np.median(np.abs(self.again / self.labels - 1)))
-
     def parts(self, split: str, seed: int = 0) -> tuple[BlockDataset, BlockDataset, BlockDataset]:
         """Return what is learned, what steers the training, and what tests it.
 
@@ -91,18 +86,19 @@ class BlockDataset:
 
     def _apart(self, keys: NDArray[Any], generator: np.random.Generator) -> tuple[BlockDataset, BlockDataset]:
         """Return the blocks in two parts, a SHARE of the keys of matrices in the second."""
-        of_blocks = keys[self.matrices]
-        present = generator.permutation(np.unique(of_blocks))
-        second = np.isin(of_blocks, present[: max(1, round(SHARE * len(present)))])
-        return self.of(np.flatnonzero(~second)), self.of(np.flatnonzero(second))
+        present = generator.permutation(np.unique(keys[self.matrices]))
+        return self._without(keys, present[: max(1, round(SHARE * len(present)))])
+
+    def _without(self, keys: NDArray[Any], chosen: NDArray[Any]) -> tuple[BlockDataset, BlockDataset]:
+        """Return the blocks without those of matrices of some keys, and these."""
+        second = np.isin(keys[self.matrices], chosen)
+        return self.of(~second), self.of(second)
 
     def folds(self, count: int, seed: int = 0) -> Iterator[tuple[BlockDataset, BlockDataset]]:
         """Give pairs of parts for a cross-validation: the second have a part of the groups, each once."""
         groups = np.random.default_rng(seed).permutation(sorted(set(self.groups)))
-        of_blocks = np.array(self.groups)[self.matrices]
         for number in range(min(count, len(groups))):
-            second = np.isin(of_blocks, groups[number::count])
-            yield self.of(np.flatnonzero(~second)), self.of(np.flatnonzero(second))
+            yield self._without(np.array(self.groups), groups[number::count])
 
 
 def joined(parts: Sequence[BlockDataset]) -> BlockDataset:
@@ -120,17 +116,43 @@ def joined(parts: Sequence[BlockDataset]) -> BlockDataset:
     )
 
 
-def labelled_blocks(labels: BlockLabels, quantity: str, machine: Machine, most: int) -> BlockDataset | None:
-    """Return the blocks of a matrix with their labels; None if it cannot be made again.
+def score(estimated: NDArray[np.float32], blocks: BlockDataset) -> dict[str, float]:
+    """Return the relative errors of estimates, shape (b,), of the labels of blocks.
 
-    Parameters
-    ----------
-    labels : BlockLabels
-    quantity : str
-        One of QUANTITIES.
-    machine : Machine
-    most : int
-        Blocks at most, evenly spread.
+    ``block_mean``, ``block_median``, ``block_p90`` and ``block_worst`` are of equation 1, of each block:
+    |estimated - measured| / measured. ``matrix_mean``, ``matrix_median`` and ``matrix_worst`` are of equation
+    2, of the sums over the blocks of each matrix.
+    """
+    errors = np.abs(estimated / blocks.labels - 1)
+    of_matrices = np.array(list(matrix_errors(estimated, blocks).values()))
+    block_median, block_p90, block_worst = np.quantile(errors, (0.5, 0.9, 1.0)).tolist()
+    return {
+        "block_mean": float(errors.mean()),
+        "block_median": block_median,
+        "block_p90": block_p90,
+        "block_worst": block_worst,
+        "matrix_mean": float(of_matrices.mean()),
+        "matrix_median": float(np.median(of_matrices)),
+        "matrix_worst": float(of_matrices.max()),
+    }
+
+
+def matrix_errors(estimated: NDArray[np.float32], blocks: BlockDataset) -> dict[str, float]:
+    """Return the error of the sum over the blocks of each matrix (equation 2), by its name."""
+    numbers = np.unique(blocks.matrices).tolist()
+    sums = [np.bincount(blocks.matrices, weights=values) for values in (estimated, blocks.labels)]
+    return {blocks.names[k]: float(abs(sums[0][k] / sums[1][k] - 1)) for k in numbers}
+
+
+def always_the_mean(training: BlockDataset, blocks: BlockDataset) -> dict[str, float]:
+    """Return the errors of forecasting the mean label of the training for every block."""
+    return score(np.full(len(blocks), training.labels.mean(), dtype=np.float32), blocks)
+
+
+def labelled_blocks(labels: BlockLabels, quantity: str, machine: Machine, most: int) -> BlockDataset | None:
+    """Return at most so many blocks of a matrix, evenly spread, with their labels of a quantity.
+
+    None if the matrix cannot be made again, or has no such labels.
     """
     numbers, first, again = labels.of(quantity)
     chosen = evenly_spread(len(numbers), most)
@@ -192,15 +214,8 @@ def conditions_of(
     """Return what holds for all blocks of a matrix on a machine, each about -1 to 1.
 
     Width of values, bytes of x and of the matrix, mispredicted rows an entry, three caches, the frequency of
-    the core, whether that is known, and reads of x that come back late.
-
-    Parameters
-    ----------
-    structure : Structure
-    widths : (int, int)
-        Bytes of values and of indices.
-    machine : Machine
-    frequency_ghz : float, optional
+    the core, whether that is known, and reads of x that come back late. `widths` are the bytes of values and
+    of indices.
     """
     value, index = widths
     matrix_bytes = structure.nnz * (value + index) + structure.rows * (8 + value)

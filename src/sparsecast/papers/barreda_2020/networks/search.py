@@ -38,17 +38,9 @@ def search(
     trials: int = TRIALS,
     on_trial: Callable[[int, float], None] = lambda number, error: None,
 ) -> SearchResult:
-    """Search the space of Table 2; trials that the file already has count.
+    """Search the space of Table 2; trials that the SQLite file already has count.
 
-    Parameters
-    ----------
-    training, validation : BlockDataset
-    path : Path
-        Of the SQLite file.
-    trials : int
-        In all, those of earlier runs included.
-    on_trial : callable
-        Called after each trial with its number and error.
+    After each trial `on_trial` is called with its number and error.
 
     Raises
     ------

@@ -1,29 +1,108 @@
-"""The authors' labels: HDF5, one file for each matrix and frequency (Zenodo record 3956057).
+"""Labelled blocks that networks learn from: those of this machine, or the authors'.
 
-Their driver writes MB, the column of each entry; B_250, E_250, EPKG_250 and EDRAM_250, nanoseconds and
-nanojoules of an entry of each block, the shorter last one too; FREC, kilohertz; HEAD, columns, rows and
-entries. Labels are taken as they are: times are counts of a clock of constant rate, divided by FREC.
+The authors' are HDF5, one file for each matrix and frequency (Zenodo record 3956057). Their driver writes MB,
+the column of each entry; B_250, E_250, EPKG_250 and EDRAM_250, nanoseconds and nanojoules of an entry of each
+block, the shorter last one too; FREC, kilohertz; HEAD, columns, rows and entries. Labels are taken as they
+are: times are counts of a clock of constant rate, divided by FREC.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from sparsecast.errors import InputError
+from sparsecast.devices.naming import machine_of
+from sparsecast.errors import InputError, ProfileError, remedy_for
+from sparsecast.machines.machine import PROCESSOR
 from sparsecast.papers.barreda_2020.features.entry_blocks import BLOCK_ENTRIES, evenly_spread
-from sparsecast.papers.barreda_2020.network_training import LabelSet, refuse_quantity
+from sparsecast.papers.barreda_2020.label_files import (
+    ENERGIES,
+    QUANTITIES,
+    LabelFacts,
+    kept_labels,
+    labelled_frequencies,
+)
 from sparsecast.papers.barreda_2020.networks import required
 from sparsecast.papers.barreda_2020.networks.architectures import INPUTS
-from sparsecast.papers.barreda_2020.networks.dataset import BlockDataset, joined
+from sparsecast.papers.barreda_2020.networks.dataset import BlockDataset, joined, labelled_blocks
 
 #: Arrays of the files by quantity.
 _ARRAYS = {"time": "B", "total": "E", "package": "EPKG", "dram": "EDRAM"}
 
 #: Whose they are.
 MACHINE = "xeon-e5-2630-barreda"
+
+
+@dataclass(frozen=True)
+class LabelSet(LabelFacts):
+    """Blocks with labels of one quantity.
+
+    Attributes
+    ----------
+    blocks : BlockDataset
+    sees_rows : bool
+        Whether the ends of rows are known, which our networks see.
+    """
+
+    blocks: BlockDataset
+    sees_rows: bool = True
+
+
+def refuse_quantity(quantity: str) -> None:
+    """Raise an InputError for what labels do not have."""
+    if quantity not in QUANTITIES:
+        remedy = remedy_for(quantity, QUANTITIES, "name one")
+        raise InputError(f"labels '{quantity}': expected one of {', '.join(QUANTITIES)}; {remedy}")
+
+
+def label_set(
+    quantity: str, dtype: str = "float64", most: int = 1024, frequency_ghz: float | None = None
+) -> LabelSet:
+    """Return the labelled blocks of this machine, made again from the matrices' specifications.
+
+    Parameters
+    ----------
+    quantity : str
+        One of QUANTITIES.
+    dtype : str
+        Of the values of the labelled products.
+    most : int
+        Blocks of one matrix, evenly spread.
+    frequency_ghz : float, optional
+        One that `label --frequencies` named; by default labels at that of the machine.
+
+    Raises
+    ------
+    InputError
+        If `quantity` is another.
+    ProfileError
+        If there are no labels whose matrices can be had.
+    """
+    refuse_quantity(quantity)
+    machine = machine_of(PROCESSOR)
+    parts, used = [], []
+    for labels in kept_labels(machine.name, dtype, frequency_ghz):
+        blocks = labelled_blocks(labels, quantity, machine, most)
+        if blocks is not None:
+            parts.append(blocks)
+            used.append(labels)
+    if not parts:
+        at = "" if frequency_ghz is None else f" at {frequency_ghz:g} GHz"
+        known = ", ".join(f"{ghz:g}" for ghz in labelled_frequencies(machine.name, dtype)) or "none"
+        where = " with a meter" if quantity in ENERGIES else ""
+        raise ProfileError(
+            f"no {quantity} labels of blocks of {dtype} values{at} on {machine.name}: expected some, GHz "
+            f"with labels: {known}; run sparsecast label{where}"
+        )
+    set_by, counted_by = (
+        ", ".join(sorted({getattr(labels, name) for labels in used} - {None})) or None
+        for name in ("frequency_source", "energy_source")
+    )
+    energy_source = counted_by if quantity in ENERGIES else None
+    return LabelSet(quantity, machine.name, dtype, frequency_ghz, set_by, energy_source, joined(parts))
 
 
 def published_labels(folder: Path, quantity: str, most: int = 1024) -> LabelSet:
