@@ -32,7 +32,6 @@ class BlockForecast:
     ----------
     matrix, profile, network : str
         Names of the matrix, the machine and the network.
-    rows, cols, nnz : int
     ns : float array of shape (blocks,)
         Nanoseconds an entry of each block of BLOCK_ENTRIES entries.
     first_rows : int64 array of shape (blocks,)
@@ -61,14 +60,10 @@ class BlockForecast:
 def block_forecast(
     A: Any, profile: Profile | None = None, *, threads: int | None = None, network: Path | None = None
 ) -> BlockForecast:
-    """Forecast what each block of a matrix takes.
+    """Forecast what each block of a matrix takes, on this machine by default.
 
     Parameters
     ----------
-    A : sparse matrix
-        With at least one block of entries.
-    profile : Profile, optional
-        This machine's by default.
     threads : int, optional
         That share a product; one by default, whose time is the sum over the blocks.
     network : Path, optional
@@ -85,7 +80,7 @@ def block_forecast(
         If the machine has no labels of blocks.
     """
     problem = Problem.of(A)
-    refuse_short(problem)
+    _refuse_short(problem)
     profile, target = question(problem, profile, 1 if threads is None else threads, None, None)
     card, values = (None, None) if network is None else of_network(problem, profile, network)
     if card is not None and values is not None and card.quantity not in ENERGIES:
@@ -105,7 +100,7 @@ def block_forecast(
     return replace(forecast, network=f"{model.name}, {joules}", nj=values, energy_j=energy_j)
 
 
-def refuse_short(problem: Problem) -> None:
+def _refuse_short(problem: Problem) -> None:
     """Raise an InputError for a matrix of less than a block."""
     if problem.matrix.nnz < BLOCK_ENTRIES:
         raise InputError(
@@ -116,7 +111,7 @@ def refuse_short(problem: Problem) -> None:
 
 def of_network(problem: Problem, profile: Profile, path: Path) -> tuple[ModelCard, Floats]:
     """Return what a network of PyTorch is of, and what it forecasts of every block, per entry."""
-    refuse_short(problem)
+    _refuse_short(problem)
     from sparsecast.papers.barreda_2020.networks.dataset import asked_blocks
     from sparsecast.papers.barreda_2020.networks.training import forecasts
     from sparsecast.papers.barreda_2020.networks.weights import load_network

@@ -77,21 +77,11 @@ def run_times(
     starts: NDArray[np.int64],
     sweeps: int,
 ) -> Floats:
-    """Return the seconds of runs of rows within a product with one thread, shape (sweeps, runs).
+    """Return the seconds of runs of rows within products with one thread, shape (sweeps, runs).
 
     What a reading of the clock takes is not subtracted. One more product before the others is not timed.
-
-    Parameters
-    ----------
-    arrays : (indptr, indices, data)
-        Of a CSR matrix with real values.
-    variant : str
-        Of the CSR kernel.
-    x : array of shape (cols,)
-    starts : int64 array of shape (runs + 1,)
-        First row of each run, and the number of rows.
-    sweeps : int
-        Products.
+    `arrays` are indptr, indices and data of a CSR matrix with real values; `starts` the first row of each
+    run, and the number of rows.
     """
     require_clock()
     indptr, indices = unsigned(arrays[0]), unsigned(arrays[1])
@@ -137,15 +127,8 @@ def hot_times(
     """Return the seconds of blocks that are repeated in place, shape (blocks, trials), as Barreda et al.
 
     Their kernel has no row pointers, but the row of each entry; the sum is added to y where the row changes.
-
-    Parameters
-    ----------
-    rows, indices, data : arrays of shape (nnz,)
-    x : array of shape (cols,)
-    firsts : int64 array of shape (blocks,)
-        First entry of each block.
-    entries, repeats, trials : int
-        Entries of a block, its repetitions between two readings of the clock, and readings.
+    `firsts` are the first entry of each block of so many entries; `repeats` its repetitions between two
+    readings of the clock.
     """
     require_clock()
     y = np.zeros(int(rows.max(initial=0)) + 1, dtype=data.dtype)

@@ -63,16 +63,8 @@ def label_set(
 ) -> LabelSet:
     """Return the labelled blocks of this machine, made again from the matrices' specifications.
 
-    Parameters
-    ----------
-    quantity : str
-        One of QUANTITIES.
-    dtype : str
-        Of the values of the labelled products.
-    most : int
-        Blocks of one matrix, evenly spread.
-    frequency_ghz : float, optional
-        One that `label --frequencies` named; by default labels at that of the machine.
+    At most so many blocks of one matrix are taken, evenly spread. The frequency is one that `label
+    --frequencies` named; by default that of the machine.
 
     Raises
     ------
@@ -106,16 +98,9 @@ def label_set(
 
 
 def published_labels(folder: Path, quantity: str, most: int = 1024) -> LabelSet:
-    """Return the labels of all files of a folder, which are of one frequency.
+    """Return the labels of all files `output_MATRIX_KILOHERTZ.h5` of a folder, which are of one frequency.
 
-    Parameters
-    ----------
-    folder : Path
-        With files called `output_MATRIX_KILOHERTZ.h5`.
-    quantity : str
-        ``"time"``, ``"total"``, ``"package"`` or ``"dram"``.
-    most : int
-        Blocks of one matrix, evenly spread.
+    At most so many blocks of one matrix are taken, evenly spread.
 
     Raises
     ------

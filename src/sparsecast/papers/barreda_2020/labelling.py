@@ -45,7 +45,6 @@ class Labelling:
 
     Attributes
     ----------
-    labelled : list of BlockLabels
     known : int
         Matrices that had labels already, at each frequency.
     refused : dict of str to str
@@ -97,14 +96,11 @@ def label(
         Of the values: ``"float64"`` or ``"float32"``; those of each matrix by default.
     budget_s : float, optional
         No matrix is begun after so many seconds.
-    effort : LabelEffort
     meter : Meter, optional
         What counts joules, such as a `CommandMeter`; by default what the processor has.
     frequencies_ghz : sequence of float
         Of the cores, set one after the other. Where they cannot be set and the meter is modelled, they are
         modelled, too: what is measured counts as the highest, and times grow as frequencies fall.
-    on_matrix : callable
-        Called after each matrix.
 
     Raises
     ------

@@ -10,6 +10,7 @@ Where a meter counts joules, some blocks are repeated in place for as long as it
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -109,19 +110,8 @@ def label_blocks(
 ) -> BlockLabels:
     """Measure what the blocks of a matrix take on one core of this machine, everything twice.
 
-    Parameters
-    ----------
-    problem : Problem
-        With at least one whole block of entries.
-    machine : Machine
-        This one; it chooses the kernel of CSR.
-    dtype : str, optional
-        ``"float64"`` or ``"float32"``; that of the matrix by default.
-    effort : LabelEffort
-    meter : Meter, optional
-        That counts the joules of blocks; without one they have none.
-    frequency : LabelFrequency
-        That the cores have now.
+    The values are of `dtype`, by default that of the matrix; `meter` counts the joules of blocks, which have
+    none without one, and `frequency` is that of the cores now.
 
     Raises
     ------
@@ -145,10 +135,11 @@ def label_blocks(
     A = prepared(A, dtype, candidate.index_bits)
     blocks = whole_blocks(A.nnz)
     slowdown = frequency.slowdown
-    sweep = _Sweep(A, candidate.kernel, right_hand_side(A.shape[1], dtype), effort)
-    hot = _Hot(A, evenly_spread(blocks, effort.hot_blocks), sweep.x, effort)
-    (streaming_ns, product_s, ratio), hot_ns = sweep.measure(), hot.measure()
-    (streaming_again_ns, product_again_s, _), hot_again_ns = sweep.measure(), hot.measure()
+    x = right_hand_side(A.shape[1], dtype)
+    streaming = _streaming(A, candidate.kernel, x, effort)
+    hot = _Hot(A, evenly_spread(blocks, effort.hot_blocks), x, effort)
+    (streaming_ns, product_s, ratio), hot_ns = streaming(), hot.measure()
+    (streaming_again_ns, product_again_s, _), hot_again_ns = streaming(), hot.measure()
     energy_blocks, energy_nj = _energies(hot, hot_ns, meter)
     return BlockLabels(
         matrix=problem.specification,
@@ -208,47 +199,39 @@ def run_starts(indptr: NDArray[Any], run_entries: int) -> NDArray[np.int64]:
 def shared_by_entries(ends: NDArray[Any], seconds: Floats, blocks: int) -> Floats:
     """Return the seconds of blocks of BLOCK_ENTRIES entries that runs with known seconds are cut into.
 
-    Parameters
-    ----------
-    ends : int array of shape (runs + 1,)
-        Entries before each run, from 0 to all, ascending.
-    seconds : float array of shape (runs,)
-    blocks : int
+    `ends`, of shape (runs + 1,), are the entries before each run, from 0 to all.
     """
     until = np.append(0.0, np.cumsum(seconds))
     return np.diff(np.interp(np.arange(blocks + 1) * BLOCK_ENTRIES, ends, until))
 
 
-@dataclass
-class _Sweep:
-    """Products of a matrix with clocks inside."""
+def _streaming(
+    A: csr_array[Any], kernel: str, x: NDArray[Any], effort: LabelEffort
+) -> Callable[[], tuple[Floats, float, float]]:
+    """Return a function that measures products with clocks inside.
 
-    A: csr_array[Any]
-    kernel: str
-    x: NDArray[Any]
-    effort: LabelEffort
+    It returns nanoseconds an entry of each block, the product's seconds, and the runs' sum over these.
+    """
 
-    def __post_init__(self) -> None:
-        self.arrays = self.A.indptr, self.A.indices, self.A.data
-        self.starts = run_starts(self.A.indptr, RUN_BLOCKS * BLOCK_ENTRIES)
-        self.whole = np.array([0, self.A.shape[0]], dtype=np.int64)
-        first_s = float(self._times(self.whole, _LEAST_SWEEPS).min())
-        least = max(_LEAST_SWEEPS, int(self.effort.most_s / first_s))
-        self.sweeps = min(self.effort.sweeps, least)
+    def times(starts: NDArray[np.int64], sweeps: int) -> Floats:
+        return run_times((A.indptr, A.indices, A.data), kernel, x, starts, sweeps)
 
-    def _times(self, starts: NDArray[np.int64], sweeps: int) -> Floats:
-        return run_times(self.arrays, self.kernel, self.x, starts, sweeps)
+    starts = run_starts(A.indptr, RUN_BLOCKS * BLOCK_ENTRIES)
+    whole = np.array([0, A.shape[0]], dtype=np.int64)
+    first_s = float(times(whole, _LEAST_SWEEPS).min())
+    sweeps = min(effort.sweeps, max(_LEAST_SWEEPS, int(effort.most_s / first_s)))
 
-    def measure(self) -> tuple[Floats, float, float]:
-        """Return nanoseconds an entry of each block, the product's seconds, and the runs' sum over these."""
+    def measure() -> tuple[Floats, float, float]:
         clock = clock_s()
-        product_s = float(np.quantile(self._times(self.whole, self.sweeps), LOW_SHARE)) - clock
-        runs_s = np.quantile(self._times(self.starts, self.sweeps), LOW_SHARE, axis=0) - clock
+        product_s = float(np.quantile(times(whole, sweeps), LOW_SHARE)) - clock
+        runs_s = np.quantile(times(starts, sweeps), LOW_SHARE, axis=0) - clock
         # The clock advances in whole nanoseconds: a run of a few entries may seem to take none.
         runs_s = np.maximum(runs_s, 1e-9)
         ratio = float(runs_s.sum()) / product_s
-        blocks_s = shared_by_entries(self.A.indptr[self.starts], runs_s / ratio, whole_blocks(self.A.nnz))
+        blocks_s = shared_by_entries(A.indptr[starts], runs_s / ratio, whole_blocks(A.nnz))
         return blocks_s / BLOCK_ENTRIES * 1e9, product_s, ratio
+
+    return measure
 
 
 @dataclass
@@ -286,9 +269,8 @@ class _Hot:
 def _energies(hot: _Hot, ns: Floats, meter: Meter | None) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """Return blocks of `hot` that a meter counted twice, and their nanojoules an entry.
 
-    These have shape (2, 3, blocks): first and again, by ENERGIES.
-
-    Each block, which takes `ns` nanoseconds an entry, is repeated for as long as the meter needs.
+    These have shape (2, 3, blocks): first and again, by ENERGIES. Each block, which takes `ns` nanoseconds an
+    entry, is repeated for as long as the meter needs.
     """
     blocks: list[int] = []
     energies: list[list[list[float]]] = []

@@ -94,14 +94,7 @@ class TrainingRequest:
 
 @dataclass(frozen=True, slots=True)
 class TrainedNetwork:
-    """A network with its errors on matrices that it has not seen.
-
-    Attributes
-    ----------
-    path : Path
-    card : ModelCard
-    found : SearchResult or None
-    """
+    """A network, its card, and the search that found its hyper-parameters."""
 
     path: Path
     card: ModelCard
@@ -134,21 +127,9 @@ def train_network(
 ) -> ModelCard:
     """Train a network on labelled blocks and write it with its card.
 
-    An interrupted training goes on, and a network that was trained so before is taken over.
-
-    Parameters
-    ----------
-    labels : LabelSet
-    path : Path
-        Of the weights; the checkpoint stands beside it until the training is over.
-    architecture : Architecture
-        The paper's network of time by default; theirs of energy is ENERGY.
-    split : str
-        One of SPLITS.
-    plan, on_epoch
-        As in `train`.
-    time : Path, optional
-        The trained network of the time of the same blocks: joules are compared with its power baseline.
+    An interrupted training goes on, and a network that was trained so before is taken over. The checkpoint
+    stands beside the network until the training is over. Where `time` is the trained network of the time of
+    the same blocks, joules are compared with its power baseline.
 
     Raises
     ------

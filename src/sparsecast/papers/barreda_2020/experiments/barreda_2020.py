@@ -33,6 +33,7 @@ from sparsecast.papers.barreda_2020.labels import LabelEffort
 from sparsecast.papers.barreda_2020.meters.modelled import ModelledMeter
 from sparsecast.papers.barreda_2020.network_training import (
     FOLDS,
+    NETWORK,
     OnPart,
     TrainedNetwork,
     TrainingRequest,
@@ -48,9 +49,19 @@ from sparsecast.results.paper import Paper, PaperItem, PaperReport
 from sparsecast.system.tabular import Column, Table
 from sparsecast.system.texts import percent, signed_percent
 
+PRINTED = published("barreda_2020")
+
 #: What a network is of, and when, the highest frequency first.
 QUANTITIES = ("time", *ENERGIES)
-FREQUENCIES_GHZ = tuple(reversed(published("barreda_2020")["table_1"]["frequency_ghz"]))
+FREQUENCIES_GHZ = tuple(reversed(PRINTED["table_1"]["frequency_ghz"]))
+
+#: What Table 1 has of the labels of a quantity.
+STATISTICS: dict[str, Callable[..., Any]] = {
+    "least": np.min,
+    "most": np.max,
+    "mean": np.mean,
+    "deviation": np.std,
+}
 
 #: Of the budget, what labels may take; networks take the rest.
 LABEL_SHARE = 0.45
@@ -119,20 +130,20 @@ TABLE_1 = (
     Column("frequency_ghz", "GHz", text="{:g}".format),
     *(
         Column(f"{which}{name}", f"{name}{heading}", text="{:.2f}".format)
-        for name in ("least", "most", "mean", "deviation")
+        for name in STATISTICS
         for which, heading in (("paper_", ", the paper"), ("", ""))
     ),
     Column("source", "source"),
 )
 
+#: Of a TrainedNetwork.
 BLOCKS_OFF = (
-    Column("quantity", "quantity"),
-    Column("frequency_ghz", "GHz", text="{:g}".format),
-    Column("paper_most", "most below, the paper", text=percent),
-    Column("block_median", "half below", text=percent),
-    Column("block_p90", "nine in ten below", text=percent),
-    Column("paper_largest", "largest, the paper"),
-    Column("block_worst", "largest", text=percent),
+    *NETWORK[:2],
+    Column("paper_most", "most below, the paper", lambda row: _printed_errors(row)["most"], percent),
+    Column("block_median", "half below", "card.errors.network.block_median", percent),
+    Column("block_p90", "nine in ten below", "card.errors.network.block_p90", percent),
+    Column("paper_largest", "largest, the paper", lambda row: _range(_printed_errors(row)["largest"])),
+    Column("block_worst", "largest", "card.errors.network.block_worst", percent),
 )
 
 MATRICES_OFF = (
@@ -231,7 +242,7 @@ class Barreda2020(Experiment):
         tables = [
             Table("Labels of blocks (Table 1), ns and nJ an entry", TABLE_1, list(_label_rows(labels))),
             network_table(networks),
-            Table("Errors of blocks never seen (Figure 4)", BLOCKS_OFF, list(map(_error_row, networks))),
+            Table("Errors of blocks never seen (Figure 4)", BLOCKS_OFF, networks),
             Table(
                 "Errors of matrices never seen (Figure 5), the largest of the frequencies",
                 MATRICES_OFF,
@@ -240,7 +251,7 @@ class Barreda2020(Experiment):
             ),
         ]
         if pagerank:
-            printed = published("barreda_2020")["pagerank"]
+            printed = PRINTED["pagerank"]
             below = (
                 "The paper: errors of loops and runs up to {:.0%}, weighted errors of the product about "
                 "{:.0%}, the product {:.0%} to {:.0%} of a run.".format(
@@ -284,7 +295,7 @@ def _kept_networks(machine: str) -> Iterator[TrainedNetwork]:
 
 def _pagerank(setting: Setting, on_progress: Callable[[str], None]) -> tuple[list[dict[str, Any]], str]:
     """Return PageRank on the paper's graphs among the matrices, forecast and run, or why not."""
-    graphs = published("barreda_2020")["pagerank"]["graphs"]
+    graphs = PRINTED["pagerank"]["graphs"]
     chosen = [item for item in collected(setting.matrices) if matrix_name(item) in graphs]
     paths = [_path(machine_of(PROCESSOR).name, quantity, FREQUENCIES_GHZ[0]) for quantity in ("time", TOTAL)]
     if not chosen:
@@ -328,38 +339,27 @@ def _pagerank_row(cost: ApplicationCost, run: ApplicationRun, meter: Meter) -> d
 
 
 def _label_rows(labels: Mapping[float, Sequence[BlockLabels]]) -> Iterator[dict[str, Any]]:
-    table = published("barreda_2020")["table_1"]
+    table = PRINTED["table_1"]
     for ghz, quantity in product(labels, QUANTITIES):
-        values = np.concatenate(
-            [matrix.of(quantity)[1] for matrix in labels[ghz]] or [np.zeros(0, np.float32)]
-        )
-        if len(values):
+        found = [matrix.of(quantity)[1] for matrix in labels[ghz]]
+        if any(map(len, found)):
             first, place = labels[ghz][0], table["frequency_ghz"].index(ghz)
-            ours = {
-                "least": values.min(),
-                "most": values.max(),
-                "mean": values.mean(),
-                "deviation": values.std(),
-            }
+            values = np.concatenate(found)
             yield {
                 "quantity": quantity,
                 "frequency_ghz": ghz,
                 "source": first.frequency_source if quantity == "time" else first.energy_source,
-                **{name: float(value) for name, value in ours.items()},
-                **{f"paper_{name}": table[quantity][name][place] for name in ours},
+                **{name: float(of(values)) for name, of in STATISTICS.items()},
+                **{f"paper_{name}": table[quantity][name][place] for name in STATISTICS},
             }
 
 
-def _error_row(network: TrainedNetwork) -> dict[str, Any]:
-    card = network.card
-    printed = published("barreda_2020")["block_errors"][card.quantity]
-    return {
-        "quantity": card.quantity,
-        "frequency_ghz": card.frequency_ghz,
-        **card.errors["network"],
-        "paper_most": printed["most"],
-        "paper_largest": " to ".join(percent(error) for error in sorted(set(printed["largest"]))),
-    }
+def _printed_errors(network: TrainedNetwork) -> dict[str, Any]:
+    return dict(PRINTED["block_errors"][network.card.quantity])
+
+
+def _range(errors: Sequence[float]) -> str:
+    return " to ".join(map(percent, sorted(set(errors))))
 
 
 def _matrix_rows(networks: Sequence[TrainedNetwork]) -> list[dict[str, Any]]:
@@ -375,9 +375,10 @@ def _matrix_rows(networks: Sequence[TrainedNetwork]) -> list[dict[str, Any]]:
 def _result(networks: Sequence[TrainedNetwork]) -> str:
     """Return the errors of matrices at the highest frequency in a sentence."""
     errors = [
-        f"{network.card.quantity} at most {network.card.errors['network']['matrix_worst']:.0%}, half below "
-        f"{network.card.errors['network']['matrix_median']:.1%}{' (modelled)' if network.modelled else ''}"
-        for network in networks
-        if network.card.frequency_ghz == FREQUENCIES_GHZ[0]
+        "{} at most {matrix_worst:.0%}, half below {matrix_median:.1%}{}".format(
+            card.quantity, " (modelled)" if is_modelled else "", **card.errors["network"]
+        )
+        for card, is_modelled in ((network.card, network.modelled) for network in networks)
+        if card.frequency_ghz == FREQUENCIES_GHZ[0]
     ]
     return f"errors of matrices never seen: {'; '.join(errors)}" if errors else ""

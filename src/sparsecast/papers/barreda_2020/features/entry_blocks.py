@@ -127,19 +127,7 @@ def whole_blocks(nnz: int) -> int:
 def describe_blocks(
     indptr: NDArray[Any], indices: NDArray[Any], blocks: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """Return BLOCK_FEATURES of some blocks of a CSR matrix.
-
-    Parameters
-    ----------
-    indptr, indices : int arrays
-        Of a CSR matrix.
-    blocks : int64 array of shape (b,)
-        Numbers of blocks, below `whole_blocks`.
-
-    Returns
-    -------
-    float64 array of shape (b, features)
-    """
+    """Return BLOCK_FEATURES, shape (b, features), of blocks by their numbers, all below `whole_blocks`."""
     features = np.zeros((len(blocks), len(BLOCK_FEATURES)))
     _describe(indptr, indices, blocks, features)
     return features

@@ -119,16 +119,7 @@ class Blocks(Model):
         return [] if self.trees_ is None else ["csr"]
 
     def block_ns(self, candidate: Candidate, structure: Structure, features: Floats) -> Floats:
-        """Return the nanoseconds an entry of blocks of a matrix, shape (b,), as they are in a product.
-
-        Parameters
-        ----------
-        candidate : Candidate
-        structure : Structure
-            Of the matrix.
-        features : float array of shape (b, features)
-            Of blocks of it.
-        """
+        """Return the nanoseconds an entry, shape (b,), in a product of blocks with these features."""
         return self.costs_[0] * self._learned_ns(candidate, structure, features)
 
     def _learned_ns(self, candidate: Candidate, structure: Structure, features: Floats) -> Floats:
@@ -160,13 +151,9 @@ class Blocks(Model):
     def restored(self, state: Mapping[str, Any]) -> Self:
         """Take over what was learned, unless there are other labels now."""
         super().restored(state)
-        if not self._has_labels(self.labels_):
+        if self.labels_ not in (labels_digest(self.machine_.name, dtype) for dtype in ("float64", "float32")):
             raise ValueError("there are other labels now")
         return self
-
-    def _has_labels(self, digest: str) -> bool:
-        """Tell whether the labels that were learned from are those that are kept."""
-        return any(labels_digest(self.machine_.name, dtype) == digest for dtype in ("float64", "float32"))
 
 
 def _labels_of(training: TrainingSet) -> dict[str, BlockLabels]:

@@ -72,14 +72,7 @@ SEEING_ROWS = Architecture(
 
 @dataclass
 class BlockNetwork:
-    """A network of PyTorch, and what normalises its output.
-
-    Attributes
-    ----------
-    architecture : Architecture
-    parts : torch.nn.ModuleDict
-        The layers over the block, and the dense ones.
-    """
+    """A network of PyTorch: a `ModuleDict` with the layers over the block, and the dense ones."""
 
     architecture: Architecture
     parts: Any = field(repr=False)
@@ -111,13 +104,12 @@ def built(architecture: Architecture, seed: int = 0) -> BlockNetwork:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         layers: list[Any] = []
-        channels = architecture.channels
+        dense: list[Any] = []
+        channels, width = architecture.channels, architecture.flat + architecture.conditions
         sizes = zip(architecture.filters, architecture.kernels, architecture.pools, strict=True)
         for filters, kernel, pool in sizes:
             layers += [nn.Conv1d(channels, filters, kernel), nn.ReLU(), nn.MaxPool1d(pool)]
             channels = filters
-        dense: list[Any] = []
-        width = architecture.flat + architecture.conditions
         for neurons, dropout in zip(architecture.dense, architecture.dropout, strict=True):
             dense += [nn.Linear(width, neurons), nn.ReLU(), nn.Dropout(dropout)]
             width = neurons
@@ -125,9 +117,8 @@ def built(architecture: Architecture, seed: int = 0) -> BlockNetwork:
             "blocks": nn.Sequential(*layers, nn.Flatten()),
             "dense": nn.Sequential(*dense, nn.Linear(width, 1)),
         }
-        if (
-            architecture.channels == 1 and not architecture.logarithm
-        ):  # the paper's: Glorot's weights, biases of 0
+        # The paper's: Glorot's weights, biases of 0.
+        if architecture.channels == 1 and not architecture.logarithm:
             for layer in (*parts["blocks"], *parts["dense"]):
                 if hasattr(layer, "weight"):
                     nn.init.xavier_uniform_(layer.weight)

@@ -30,16 +30,8 @@ _FORECAST_BATCH = 4096
 class TrainingPlan:
     """How to train; by default as the paper.
 
-    Attributes
-    ----------
-    optimizer : str
-        ``"Adam"``, ``"SGD"`` or ``"RMSprop"``.
-    epochs, batch, patience, stop_after : int
-    rate, least_rate, factor : float
-    clip : float or None
-        Largest norm of the gradient; None does not clip.
-    seed : int
-        Of the order of the blocks, and of dropout.
+    `optimizer` is ``"Adam"``, ``"SGD"`` or ``"RMSprop"``, `clip` the largest norm of the gradient, and `seed`
+    that of the order of the blocks and of dropout.
     """
 
     optimizer: str = "Adam"
@@ -96,19 +88,10 @@ def train(
     checkpoint: Path | None = None,
     on_epoch: Callable[[Progress], None] = lambda progress: None,
 ) -> Progress:
-    """Train a network, which ends with its best weights.
+    """Train a network in place, which ends with its best weights; `on_epoch` is called after each epoch.
 
-    Parameters
-    ----------
-    network : BlockNetwork
-        Changed in place.
-    training, validation : BlockDataset
-    plan : TrainingPlan
-    checkpoint : Path, optional
-        Where the state of each epoch is kept (safetensors). Where such a file is there already, the training
-        goes on from it. It stays when the training is over.
-    on_epoch : callable
-        Called after each epoch.
+    The state of each epoch is kept in the file `checkpoint` (safetensors). Where it is there already, the
+    training goes on from it. It stays when the training is over.
 
     Raises
     ------

@@ -63,25 +63,13 @@ class ModelCard(LabelFacts):
 
 
 def save_network(network: BlockNetwork, card: ModelCard, path: Path) -> None:
-    """Write a network with its card.
-
-    Raises
-    ------
-    StorageError
-        If it cannot be written.
-    """
+    """Write a network with its card; a StorageError says that it cannot be written."""
     facts = {"architecture": asdict(network.architecture), "card": asdict(card)}
     write_tensors(path, network.parts.state_dict(), {"version": FILE_VERSION, **facts})
 
 
 def load_network(path: Path, machine: str | None = None) -> tuple[BlockNetwork, ModelCard]:
-    """Read a network and its card.
-
-    Parameters
-    ----------
-    path : Path
-    machine : str, optional
-        Name of the machine that the question is about: a network of another one is refused.
+    """Read a network and its card; one of another machine than is named is refused.
 
     Raises
     ------
