@@ -13,8 +13,22 @@ import tomllib
 from importlib import resources
 from typing import Any
 
+from sparsecast.results.paper import Paper, PaperItem
+
 
 def published(paper: str) -> dict[str, Any]:
     """Return the numbers that a paper prints, from `published.toml` in its folder."""
-    text = resources.files(__name__).joinpath(paper, "published.toml").read_text(encoding="utf-8")
+    return _stored(paper, "published.toml")
+
+
+def described(paper: str) -> Paper:
+    """Return what `paper.toml` in the folder of a paper says; its headline takes published numbers."""
+    stored = _stored(paper, "paper.toml")
+    headline = stored.pop("headline").format(**published(paper))
+    items = tuple(PaperItem(*item) for item in stored.pop("items"))
+    return Paper(headline=headline, items=items, notes=tuple(stored.pop("notes", ())), **stored)
+
+
+def _stored(paper: str, file: str) -> dict[str, Any]:
+    text = resources.files(__name__).joinpath(paper, file).read_text(encoding="utf-8")
     return tomllib.loads(text)

@@ -11,6 +11,18 @@ from sparsecast.system.tabular import Column, Columns, Table, keys
 
 
 @dataclass(frozen=True, slots=True)
+class PaperItem:
+    """What became of a part of a paper, and why.
+
+    `state` is ``"done"``, ``"differs"``, ``"not built"`` or ``"cannot be had here"``.
+    """
+
+    item: str
+    state: str
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Paper:
     """A paper that is repeated here.
 
@@ -24,6 +36,9 @@ class Paper:
         Its own result, as printed.
     never_run : str
         What was never run here, and why.
+    items : tuple of PaperItem
+    notes : tuple of str
+        What the page says whatever is measured.
     """
 
     name: str
@@ -32,6 +47,8 @@ class Paper:
     forecasts: str
     headline: str
     never_run: str
+    items: tuple[PaperItem, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,18 +57,6 @@ class ListedPaper:
 
     paper: Paper
     ours: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class PaperItem:
-    """What became of a part of a paper, and why.
-
-    `state` is ``"done"``, ``"differs"``, ``"not built"`` or ``"cannot be had here"``.
-    """
-
-    item: str
-    state: str
-    why: str = ""
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from sparsecast.matrices.problem import Problem
 from sparsecast.matrices.reading import collected, matrix_name
 from sparsecast.measuring.energy import TOTAL, Meter
 from sparsecast.operators.applications.application import PRODUCT
-from sparsecast.papers import published
+from sparsecast.papers import described, published
 from sparsecast.papers.barreda_2020.figures import dispersion, matrices_off
 from sparsecast.papers.barreda_2020.label_files import ENERGIES, BlockLabels, kept_labels
 from sparsecast.papers.barreda_2020.labelling import label
@@ -45,7 +45,7 @@ from sparsecast.papers.barreda_2020.network_training import (
 from sparsecast.papers.barreda_2020.networks import required
 from sparsecast.papers.barreda_2020.networks.weights import load_network
 from sparsecast.results.application import ApplicationCost, ApplicationRun
-from sparsecast.results.paper import Paper, PaperItem, PaperReport
+from sparsecast.results.paper import PaperReport
 from sparsecast.system.tabular import Column, Table
 from sparsecast.system.texts import percent, signed_percent
 
@@ -86,44 +86,6 @@ GALLERY = (
     "gallery:arrow?n=100000",
 )
 TWINS, TWIN_ENTRIES = 28, range(60_000, 350_000)
-
-ITEMS = (
-    PaperItem(
-        "Section 4, labels of blocks", "differs", "200 repeats instead of 10,000, twice, by a real clock"
-    ),
-    PaperItem(
-        "Section 5.1, 186 matrices of 1 to 10 million entries",
-        "differs",
-        "36 smaller ones in ten minutes, 128 blocks and 20 epochs each; name others to take them",
-    ),
-    PaperItem(
-        "Table 1, times and joules", "done", "modelled joules say so; a counter is read where there is one"
-    ),
-    PaperItem(
-        "Table 2, networks and their search",
-        "done",
-        "`train --search 100`, by Optuna; here the printed ones are taken",
-    ),
-    PaperItem(
-        "Section 5.1, three groups of matrices",
-        "done",
-        "learned, validation and test by groups; `--split paper`",
-    ),
-    PaperItem("Section 5.2, 5-fold cross-validation", "done", "of the time at 2.4 GHz, where time is left"),
-    PaperItem("Section 5.3, power times time", "done", "column `power x time`"),
-    PaperItem("Figure 3, joules over times", "done", "a chart"),
-    PaperItem(
-        "Figure 4, errors of blocks", "differs", "as a table of quantiles: the paper prints ranges only"
-    ),
-    PaperItem("Figure 5, errors of matrices", "done", "a chart; its table has the largest error of four"),
-    PaperItem("Section 6.2, equation 3", "done", "`cost pagerank --network FILE`; four loops are merged"),
-    PaperItem(
-        "Section 6.2, equation 4", "differs", "all loops wait for memory: they have the power of the product"
-    ),
-    PaperItem("Figure 6, six graphs", "done", "those that are named; not with --from"),
-    PaperItem("The authors' labels", "done", "`train --published FOLDER` reads their HDF5 files"),
-    PaperItem("Xeon E5-2630 and its counters", "cannot be had here", "no such processor"),
-)
 
 TABLE_1 = (
     Column("quantity", "quantity"),
@@ -174,17 +136,7 @@ PAGERANK = (
 class Barreda2020(Experiment):
     """Networks of time and of three energies at four frequencies."""
 
-    paper = Paper(
-        name="barreda-2020",
-        authors="M. Barreda, M. F. Dolz, M. A. Castano",
-        title="Convolutional neural nets for estimating the run time and energy consumption of the sparse "
-        "matrix-vector product",
-        forecasts="time, package, DRAM and total energy of products, at four frequencies, by blocks",
-        headline="matrices at most {largest:.0%} off, half of them below {median:.0%}".format(
-            **published("barreda_2020")["matrix_errors"]
-        ),
-        never_run="its Xeon E5-2630 with RAPL counters",
-    )
+    paper = described("barreda_2020")
 
     def default_matrices(self) -> Sequence[str]:
         """Return matrices of the gallery and of the atlas, each of another group."""
@@ -263,7 +215,9 @@ class Barreda2020(Experiment):
         if networks:
             charts["barreda-2020-figure-5"] = matrices_off(networks)
         told = (*notes, *sentences(networks))
-        return PaperReport(self.paper, machine, tuple(tables), ITEMS, charts, told, _result(networks))
+        return PaperReport(
+            self.paper, machine, tuple(tables), self.paper.items, charts, told, _result(networks)
+        )
 
 
 def _train(end_s: float, on_progress: OnPart) -> None:

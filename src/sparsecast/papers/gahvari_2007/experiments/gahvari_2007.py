@@ -14,7 +14,7 @@ from sparsecast.formats.bcsr import BLOCK_SIDES
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.problem import TWIN_PREFIX
 from sparsecast.matrices.reading import collected
-from sparsecast.papers import published
+from sparsecast.papers import described, published
 from sparsecast.papers.gahvari_2007 import bench_charts
 from sparsecast.papers.gahvari_2007.bench_reports import rating_tables, real_tables, sentence_of
 from sparsecast.papers.gahvari_2007.rating import bench, rated
@@ -27,31 +27,12 @@ from sparsecast.papers.gahvari_2007.real_matrices import (
 )
 from sparsecast.papers.gahvari_2007.search_space import SIZES
 from sparsecast.papers.gahvari_2007.summary import LEAST_BUDGET_S, Rating, notes
-from sparsecast.results.paper import Paper, PaperItem, PaperReport
+from sparsecast.results.paper import PaperReport
 from sparsecast.system.tabular import Column, Table
 from sparsecast.system.texts import percent
 
 #: Of the budget, what the benchmark takes where this machine has no figures yet; real matrices take the rest.
 BENCH_SHARE = 0.5
-
-ITEMS = (
-    PaperItem("Section IV, four figures", "done", "the medians as printed, and with cut dimensions refilled"),
-    PaperItem("Section V, what is cut", "differs", "the estimator runs before every dimension, not once"),
-    PaperItem("Section V, the estimator's thresholds", "differs", "the paper leaves open how to find them"),
-    PaperItem("Table II, one distribution over bands", "done", "counted in our collection of matrices"),
-    PaperItem("Figures 3 to 5, real matrices", "done", "maps in CSR and tuned"),
-    PaperItem("Figure 7, synthetic matrices", "done", "`sparsecast bench --figure FILE`"),
-    PaperItem("Figures 8 to 10, real and synthetic", "done", "chart and table of twins, where measured"),
-    PaperItem("Figures 11 to 13, the figures over real speeds", "done", "a chart for each size of matrices"),
-    PaperItem("Figures 13 to 15, symmetric matrices", "differs", "the benchmark has symmetric figures, too"),
-    PaperItem("Tuned maximum too high", "done", "column `blocked maximum over it`: above 1 it is too high"),
-    PaperItem("One number forecasts a real matrix", "done", "column `blocked median, off by`"),
-    PaperItem("OSKI chooses the block size", "differs", "every one of 36 sizes is measured"),
-    PaperItem("Tables IV and VII, shares of sizes", "done", "columns small, medium, large"),
-    PaperItem("Tables III, V and VI", "cannot be had here", "our copy of the paper lacks their numbers"),
-    PaperItem("Its 275 matrices", "cannot be had here", "they are listed in another report"),
-    PaperItem("Its three platforms", "cannot be had here", "Pentium 4, Itanium 2 and Opteron"),
-)
 
 SPACE = (Column("quantity", "search space"), Column("paper", "the paper"), Column("ours", "ours"))
 
@@ -60,14 +41,7 @@ SPACE = (Column("quantity", "search space"), Column("paper", "the paper"), Colum
 class Gahvari2007(Experiment):
     """The four figures, and how they forecast real matrices."""
 
-    paper = Paper(
-        name="gahvari-2007",
-        authors="H. Gahvari, M. Hoemmen, J. Demmel, K. Yelick",
-        title="Benchmarking Sparse Matrix-Vector Multiply in Five Minutes",
-        forecasts="the speed of products of a machine, by four figures from synthetic matrices",
-        headline="medians are a good indicator; the tuned maximum is too high on all three platforms",
-        never_run="its three platforms, and 275 matrices that are listed elsewhere",
-    )
+    paper = described("gahvari_2007")
 
     def run(self, setting: Setting) -> PaperReport:
         """Rate this machine if it has no figures, then measure the matrices."""
@@ -141,7 +115,7 @@ def _report(figures: Rating, measured: RealMatrices) -> PaperReport:
         Gahvari2007.paper,
         bench_charts.speed_title(figures, figures.machine),
         tuple(tables),
-        ITEMS,
+        Gahvari2007.paper.items,
         {f"gahvari-2007-{name}": chart for name, chart in charts.items()},
         tuple(remarks),
         _result(figures, measured),
