@@ -79,10 +79,10 @@ def test_the_sizes_are_marked_where_there_are_some(rating, rows_of, cache_bytes,
     assert {row["size"] for row in rows if set(row) == {"size", "dimension"}} == named
 
 
-def test_what_was_not_measured_has_no_map(rating, recorded, drawn):
+def test_what_was_not_measured_has_no_map(rating, drawn):
     for series in (UNBLOCKED, Series((2, 2))):
         drawn(bench(rating(series={series: 1.0})))
-    assert speed_title(rating(), recorded.machine) == "recorded test machine: float64, 1 thread"
+    assert speed_title(rating()) == "recorded test machine: float64, 1 thread"
 
 
 def test_blocks_show_their_times_and_joules(rows_of, drawn):

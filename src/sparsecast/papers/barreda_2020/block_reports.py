@@ -152,10 +152,6 @@ def _values(unit: str, found: BlockForecast, values: NDArray[np.float64]) -> Cha
     return Chart(unit, caption, {"layer": layers, "width": WIDTH, "height": _LOW})
 
 
-def _rounded(values: NDArray[np.float64] | None) -> list[float] | None:
-    return None if values is None else values.round(4).tolist()
-
-
 #: The documents of the commands.
 DOCUMENTS: dict[str, Columns] = {
     "label": (
@@ -184,9 +180,9 @@ DOCUMENTS: dict[str, Columns] = {
         ),
         *keys("profile", "network", "time_s"),
         Column("block_entries", value=lambda forecast: BLOCK_ENTRIES),
-        Column("ns_per_entry", value=lambda forecast: _rounded(forecast.ns)),
+        Column("ns_per_entry", value=lambda forecast: forecast.ns.round(4).tolist()),
         Column("energy_j"),
-        Column("nj_per_entry", value=lambda forecast: _rounded(forecast.nj)),
+        Column("nj_per_entry", value=lambda found: None if found.nj is None else found.nj.round(4).tolist()),
         Column("first_rows", value=lambda forecast: forecast.first_rows.tolist()),
     ),
 }

@@ -69,10 +69,8 @@ class BlockLabels:
     ----------
     matrix, name, group : str
         Specification, name, and group in cross-validation.
-    dtype, kernel : str
-        Type of the values, and the kernel of CSR that the product is done with, on one thread.
-    rows, cols, nnz, index_bits, mispredicted_rows : int
-        Of the matrix.
+    kernel : str
+        Of CSR, that the product is done with on one thread.
     product_s, product_again_s : float
         Measured time of the whole product, twice.
     runs_over_product : float

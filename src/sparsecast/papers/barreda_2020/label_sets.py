@@ -153,7 +153,8 @@ def _read(path: Path, name: str, most: int) -> tuple[BlockDataset, int]:
     inputs[:, 0] = np.log(np.abs(np.diff(cut, axis=1)) + 1)
     matrix = path.stem.removeprefix("output_").removesuffix(f"_{frequency}")
     unseen = np.zeros((len(chosen), 0), dtype=np.float32)
-    first = labels[chosen]
-    unrepeated = np.full(len(chosen), np.nan, dtype=np.float32)
-    numbers = np.zeros(len(chosen), dtype=np.int64)
-    return BlockDataset(inputs, unseen, first, unrepeated, numbers, (matrix,), (matrix,)), frequency
+    unrepeated, numbers = (
+        np.full(len(chosen), np.nan, dtype=np.float32),
+        np.zeros(len(chosen), dtype=np.int64),
+    )
+    return BlockDataset(inputs, unseen, labels[chosen], unrepeated, numbers, (matrix,), (matrix,)), frequency

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecast.machines.machine import Machine
 from sparsecast.papers.gahvari_2007.real_matrices import RealMatrices, RealRow
 from sparsecast.papers.gahvari_2007.search_space import (
     NNZ_PER_ROW,
@@ -62,7 +61,7 @@ def bench(rating: Rating) -> Chart:
     for point, speed in rating.speeds.items():
         speeds.setdefault(point.series, {})[point] = speed
     shown = [UNBLOCKED] if UNBLOCKED in speeds else []
-    blocked = [series for series in speeds if _is_blocked(series)]
+    blocked = [series for series in speeds if series.is_blocked]
     if blocked:
         shown.append(max(blocked, key=lambda series: float(np.median(list(speeds[series].values())))))
     all_speeds = [speed for series in shown for speed in speeds[series].values()]
@@ -71,13 +70,10 @@ def bench(rating: Rating) -> Chart:
     return beside("bench", maps, [_block_sizes(speeds, rating)])
 
 
-def speed_title(rating: Rating, machine: Machine) -> str:
+def speed_title(rating: Rating) -> str:
     """Return what was rated, and on which machine."""
+    machine = rating.machine
     return f"{machine.name if machine.gpu else machine.processor}: {rating.setting}"
-
-
-def _is_blocked(series: Series) -> bool:
-    return series != UNBLOCKED and not series.is_symmetric
 
 
 def _speed_map(series: Series, speeds: Mapping[Point, float], rating: Rating, domain: list[float]) -> Chart:
@@ -153,7 +149,7 @@ def _block_sizes(speeds: Speeds, rating: Rating) -> Chart:
     """Return median, quartiles and ends of each block size, and the figures of the machine as lines."""
     quantiles = {"least": 0, "lower": 25, "median": 50, "upper": 75, "most": 100}
     rows: list[Row] = [
-        {"size": series.name, "kind": "blocks" if _is_blocked(series) else "no blocks"}
+        {"size": series.name, "kind": "blocks" if series.is_blocked else "no blocks"}
         | {name: float(np.percentile(list(of_points.values()), q)) for name, q in quantiles.items()}
         for series, of_points in speeds.items()
     ]

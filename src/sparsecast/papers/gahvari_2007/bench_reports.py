@@ -21,9 +21,6 @@ from sparsecast.system.version import VERSION
 
 _mflops = "{:,.0f}".format
 
-#: How the kinds of twins are called; the matrix itself, measured again, tells the noise.
-_TWIN_HEADINGS = {"again": "measured again", "banded": "paper's twin", "ours": "our twin"}
-
 
 def bench_tables(result: BenchResult) -> list[Table]:
     """Return the figures of every target and how they came about, and below them the phases."""
@@ -64,7 +61,9 @@ def comparison_table(comparison: Comparison) -> Table:
 
 def real_tables(real: RealMatrices) -> list[Table]:
     """Return how the figures forecast real matrices of each size, how near twins are, and all matrices."""
-    below = [_figures_line(real.rating)]
+    figures = dataclasses.asdict(real.rating.figures).items()
+    shown = (f"{_figure(name)} {value:,.0f}" for name, value in figures if value is not None)
+    below = [f"figures: {', '.join(shown)}"]
     if sizes := [size for size in SIZES if size not in {row.size for row in real.rows}]:
         cache = f"the last cache holds {real.rating.cache_bytes / 1e6:,.0f} MB"
         below.append(f"no {' or '.join(sizes)} one among the {len(real.rows)} matrices measured: {cache}")
@@ -77,13 +76,6 @@ def real_tables(real: RealMatrices) -> list[Table]:
         Table("Differences of synthetic twins in time (Figures 8 to 10)", _TWIN_SCORE, real.twins),
         Table(matrices, _REAL_ROW, real.rows, lines_of(real.refused)),
     ]
-
-
-def _figures_line(rating: Rating) -> str:
-    """Return the figures in one line."""
-    values = dataclasses.asdict(rating.figures)
-    shown = (f"{_figure(name)} {value:,.0f}" for name, value in values.items() if value is not None)
-    return f"figures: {', '.join(shown)}"
 
 
 def versions() -> dict[str, str]:
@@ -113,27 +105,25 @@ def _of_size(rating: Rating, size: str) -> int | None:
 
 def _points(rating: Rating) -> list[Document]:
     """Return what was measured of each point."""
-    value_bytes, documents = VALUE_BYTES[rating.dtype], []
-    for record in rating.records:
-        point = Point.named(record.matrix)
-        documents.append(
-            {
-                "matrix": record.matrix,
-                "kind": point.series.name,
-                "dimension": point.dimension,
-                "nnz_per_row": point.nnz_per_row,
-                "size": size_class(point.dimension, point.nnz_per_row, value_bytes, rating.cache_bytes),
-                "format": record.candidate.format,
-                "kernel": record.candidate.kernel,
-                "nnz": record.nnz,
-                "bytes": record.traffic_bytes,
-                "mflops": 1e3 * record.gflops,
-                "time_s": record.time_s,
-                "noise": record.noise,
-                "samples_s": list(record.samples_s),
-            }
-        )
-    return documents
+    value_bytes = VALUE_BYTES[rating.dtype]
+    return [
+        {
+            "matrix": record.matrix,
+            "kind": point.series.name,
+            "dimension": point.dimension,
+            "nnz_per_row": point.nnz_per_row,
+            "size": size_class(point.dimension, point.nnz_per_row, value_bytes, rating.cache_bytes),
+            "format": record.candidate.format,
+            "kernel": record.candidate.kernel,
+            "nnz": record.nnz,
+            "bytes": record.traffic_bytes,
+            "mflops": 1e3 * record.gflops,
+            "time_s": record.time_s,
+            "noise": record.noise,
+            "samples_s": list(record.samples_s),
+        }
+        for record, point in ((record, Point.named(record.matrix)) for record in rating.records)
+    ]
 
 
 _FIGURES: Columns = (
@@ -195,9 +185,11 @@ _REAL_ROW: Columns = (
     *keys("again_mflops", "banded_mflops", "ours_mflops", "banded_square_mflops", "ours_square_mflops"),
 )
 
+_TWINS = {"again": "measured again", "banded": "paper's twin", "ours": "our twin"}
+
 _TWIN_SCORE: Columns = (
     Column("format", "format", text=str.upper),
-    Column("twin", "twin", text=_TWIN_HEADINGS.__getitem__),
+    Column("twin", "twin", text=_TWINS.__getitem__),
     Column("matrices", "matrices"),
     Column("median_error", "median", text=percent),
     Column("p90_error", "90th percentile", text=percent),

@@ -54,15 +54,8 @@ def abbreviated(
     and all the values are back. So the largest dimension stays as large as possible. Both are empty where not
     even the first dimension fits in the time limit.
 
-    Parameters
-    ----------
-    trials : mapping of Series to Trial
-        Whose time is doubled for each following dimension.
-    thresholds : mapping of Series to int
-        Below its threshold dimension a series is tested with all the values; the time that takes is counted.
-    dimensions : sequence of int
-        Still to be tested, ascending.
-    limit_s : float
+    The time of a trial is doubled for each of the dimensions, ascending, that are still to be tested. Below
+    its threshold dimension a series is tested with all the values; the time that takes is counted.
     """
     left = list(dimensions)
 
@@ -101,10 +94,6 @@ class Search:
         take less than two even shares of the time.
     missed : list of Point
         Points that were to be tested and for which the time did not suffice.
-
-    Notes
-    -----
-    The paper asks the estimator once, with trials at threshold dimensions that it leaves open how to find.
     """
 
     series: Sequence[Series]

@@ -153,9 +153,6 @@ def real_matrices(
         Matrix files, gallery matrices or names of SuiteSparse.
     rating : Rating
         Of this machine; its device, type of values and threads are measured.
-    budget_s, on_progress
-        As in `calibrate`.
-    effort : Effort
     sides : sequence of int
         Heights and widths of blocks.
 

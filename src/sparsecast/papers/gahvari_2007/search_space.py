@@ -29,12 +29,7 @@ SIZES = ("small", "medium", "large")
 class Series:
     """The matrices that share a threshold dimension: those of one block size, or the symmetric ones.
 
-    Attributes
-    ----------
-    block : (int, int)
-        Rows and columns of the blocks.
-    is_symmetric : bool
-        And stored as one triangle.
+    Those are stored as one triangle.
     """
 
     block: tuple[int, int] = (1, 1)
@@ -52,9 +47,14 @@ class Series:
         return plain if self.block == (1, 1) else "bcsr"
 
     @property
+    def is_blocked(self) -> bool:
+        """Whether it has blocks."""
+        return self.format == "bcsr"
+
+    @property
     def parameters(self) -> Parameters:
         """Those of the format: the block size, where it is stored in blocks."""
-        return Parameters({"block": self.block}) if self.format == "bcsr" else NO_PARAMETERS
+        return Parameters({"block": self.block}) if self.is_blocked else NO_PARAMETERS
 
 
 UNBLOCKED, SYMMETRIC = Series(), Series(is_symmetric=True)
@@ -109,16 +109,8 @@ class Point:
 def dimensions(cache_bytes: int, value_bytes: int, most_entries: float) -> tuple[int, ...]:
     """Return the dimensions of the search space, ascending.
 
-    They end at 2**20, or at the first that no longer fits in the last cache, so that the benchmark keeps up
-    with machines that grow; and before the memory ends.
-
-    Parameters
-    ----------
-    cache_bytes : int
-        Of the last cache; 0 where it is not known.
-    value_bytes : int
-    most_entries : float
-        Non-zeros that there is memory for.
+    They end at 2**20, or at the first that no longer fits in the last cache of `cache_bytes`, so that the
+    benchmark keeps up with machines that grow; and before the memory for `most_entries` non-zeros ends.
     """
     ascending, dimension, longest = [], FIRST_DIMENSION, NNZ_PER_ROW[-1]
     while dimension * longest <= most_entries:

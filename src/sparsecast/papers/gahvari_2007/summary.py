@@ -123,7 +123,7 @@ def figures(speeds: Speeds, end: int = 0, *, as_printed: bool = False) -> Summar
     kinds = {
         "unblocked": {UNBLOCKED},
         "symmetric": {SYMMETRIC},
-        "blocked": filled.keys() - {UNBLOCKED, SYMMETRIC},
+        "blocked": {series for series in filled if series.is_blocked},
     }
     values: dict[str, float | None] = dict.fromkeys(FIGURES)
     for kind, wanted in kinds.items():

@@ -60,8 +60,6 @@ def _costs() -> dict[str, tuple[float, float]]:
     table = published("barreda_2020")["table_1"]
     ghz = np.array(table["frequency_ghz"])
     time_ns = np.array(table["time"]["mean"]) * ghz / ghz.max()
-    counts = np.column_stack(
-        [time_ns, np.full(len(ghz), 1e9)]
-    )  # nanojoules: of watts, and of joules an entry
+    counts = np.column_stack([time_ns, np.full(len(ghz), 1e9)])  # nanojoules: of watts, of joules an entry
     fits = {name: fitted_costs(counts, np.array(table[name]["mean"])) for name in (PACKAGE, DRAM)}
     return {name: (float(watts), float(joules)) for name, (watts, joules) in fits.items()}

@@ -21,13 +21,7 @@ _PACKAGES = {
 
 
 def required(package: str) -> Any:
-    """Return a package of the extra `cnn`.
-
-    Raises
-    ------
-    InputError
-        If it is not installed: the message says what to install.
-    """
+    """Return a package of the extra `cnn`; an InputError says what to install where it is missing."""
     import importlib
 
     try:

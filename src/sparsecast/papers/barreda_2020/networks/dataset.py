@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -158,15 +158,14 @@ def labelled_blocks(labels: BlockLabels, quantity: str, machine: Machine, most: 
     chosen = evenly_spread(len(numbers), most)
     widths = VALUE_BYTES[labels.dtype], labels.index_bits // 8
     blocks = numbers[chosen]
-    seen = _seen(labels.matrix, blocks.tobytes()) if len(blocks) else None
+    seen = _seen_again(labels.matrix, blocks.tobytes()) if len(blocks) else None
     if seen is None:
         return None
     conditions = conditions_of(seen.structure, widths, machine, labels.frequency_ghz)
     return _dataset(seen, conditions, labels.features[blocks], first[chosen], again[chosen])
 
 
-@dataclass(frozen=True)
-class _Seen:
+class _Seen(NamedTuple):
     """What networks see of a matrix, whatever is measured of it."""
 
     name: str
@@ -174,18 +173,17 @@ class _Seen:
     structure: Structure
     inputs: Floats
 
-    @classmethod
-    def of(cls, problem: Problem, blocks: NDArray[np.int64]) -> _Seen:
-        A = problem.matrix
-        inputs = block_inputs(A.indptr, A.indices, blocks)
-        return cls(problem.name, problem.group, problem.sampled_structure, inputs)
+
+def _seen(problem: Problem, blocks: NDArray[np.int64]) -> _Seen:
+    inputs = block_inputs(problem.matrix.indptr, problem.matrix.indices, blocks)
+    return _Seen(problem.name, problem.group, problem.sampled_structure, inputs)
 
 
 @lru_cache(maxsize=128)
-def _seen(matrix: str, blocks: bytes) -> _Seen | None:
+def _seen_again(matrix: str, blocks: bytes) -> _Seen | None:
     """Make a matrix again, once for the networks of all quantities and frequencies."""
     problem = Problem.rebuilt(matrix)
-    return None if problem is None else _Seen.of(problem, np.frombuffer(blocks, dtype=np.int64))
+    return None if problem is None else _seen(problem, np.frombuffer(blocks, dtype=np.int64))
 
 
 def asked_blocks(problem: Problem, machine: Machine) -> BlockDataset:
@@ -196,7 +194,7 @@ def asked_blocks(problem: Problem, machine: Machine) -> BlockDataset:
     conditions = conditions_of(problem.sampled_structure, widths, machine)
     unknown = np.full(len(blocks), np.nan, dtype=np.float32)
     features = describe_blocks(A.indptr, A.indices, blocks)
-    return _dataset(_Seen.of(problem, blocks), conditions, features, unknown, unknown)
+    return _dataset(_seen(problem, blocks), conditions, features, unknown, unknown)
 
 
 def _dataset(

@@ -112,7 +112,9 @@ def train(
         optimizer, factor=plan.factor, patience=plan.patience, min_lr=plan.least_rate, eps=0.0
     )
     progress, best = Progress(), _weights(network)
-    key = _key(network, training, validation, plan)
+    data = [len(training), float(training.labels.sum()), len(validation), float(validation.labels.sum())]
+    # What a checkpoint must have been made for.
+    key = {"architecture": repr(network.architecture), "plan": repr(plan), "data": data}
     if checkpoint is not None and checkpoint.exists():
         progress, best = _resume(checkpoint, key, network, optimizer)
         for error in progress.validation:
@@ -180,14 +182,6 @@ def forecasts(network: BlockNetwork, blocks: BlockDataset) -> NDArray[np.float32
 
 def _weights(network: BlockNetwork) -> dict[str, Any]:
     return {name: value.detach().clone() for name, value in network.parts.state_dict().items()}
-
-
-def _key(
-    network: BlockNetwork, training: BlockDataset, validation: BlockDataset, plan: TrainingPlan
-) -> dict[str, Any]:
-    """Return what a checkpoint must have been made for: architecture, data and plan."""
-    data = [len(training), float(training.labels.sum()), len(validation), float(validation.labels.sum())]
-    return {"architecture": repr(network.architecture), "plan": repr(plan), "data": data}
 
 
 def _keep(

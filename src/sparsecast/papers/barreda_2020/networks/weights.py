@@ -107,10 +107,7 @@ def write_tensors(path: Path, tensors: Mapping[str, Any], facts: Mapping[str, An
 def read_tensors(path: Path, expected: str, remedy: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the tensors and the plain data of a file.
 
-    Raises
-    ------
-    InputError
-        If it is missing or damaged; the message says what was `expected`, and the `remedy`.
+    If it is missing or damaged, an InputError says what was `expected`, and the `remedy`.
     """
     safetensors = required("safetensors")
     try:

@@ -58,7 +58,7 @@ def bench(
 
     def draw(path: Path) -> None:
         if main is not None:
-            render(bench_charts.bench(main), bench_charts.speed_title(main, result.machine), path)
+            render(bench_charts.bench(main), bench_charts.speed_title(main), path)
 
     notes = (f"- {note}" for note in result.notes)
     shown = *bench_reports.bench_tables(result), bench_reports.sentence_of(result.ratings), *notes
@@ -93,8 +93,8 @@ def _measure_real(
 
     def draw(path: Path) -> None:
         if measured.rows:
-            title = bench_charts.speed_title(measured.rating, measured.rating.machine)
-            render(stacked("real", list(bench_charts.real(measured).values())), title, path)
+            charts = list(bench_charts.real(measured).values())
+            render(stacked("real", charts), bench_charts.speed_title(figures), path)
 
     stopped = "kept" if measured.interrupted else ""
     return Output(

@@ -113,7 +113,7 @@ def _report(figures: Rating, measured: RealMatrices) -> PaperReport:
     charts = bench_charts.real(measured) if measured.rows else {}
     return PaperReport(
         Gahvari2007.paper,
-        bench_charts.speed_title(figures, figures.machine),
+        bench_charts.speed_title(figures),
         tuple(tables),
         Gahvari2007.paper.items,
         {f"gahvari-2007-{name}": chart for name, chart in charts.items()},

@@ -24,8 +24,4 @@ def _synthetic(rows: int, nnz_per_row: int, kind: str) -> csr_array[Any]:
     )
 
 
-def _entries(rows: int, nnz_per_row: int, kind: str) -> int:
-    return rows * nnz_per_row
-
-
-FAMILIES.register("synthetic")(Family(_synthetic, _entries))
+FAMILIES.register("synthetic")(Family(_synthetic, lambda rows, nnz_per_row, kind: rows * nnz_per_row))

@@ -19,17 +19,9 @@ _TYPE_SHARE = 0.6
 
 @SUITES.register("gahvari")
 class Gahvari(RatingSuite):
-    """The five-minute benchmark.
+    """The five-minute benchmark: some series of it, by default all 36 block sizes and the symmetric matrices.
 
-    Parameters
-    ----------
-    series : sequence of Series, optional
-        What is measured of it; by default all 36 block sizes and the symmetric matrices.
-
-    Attributes
-    ----------
-    range_ends : dict of str to int
-        For each type of values, the largest dimension before any were cut.
+    `range_ends` has for each type of values the largest dimension before any were cut.
     """
 
     name = "gahvari"
