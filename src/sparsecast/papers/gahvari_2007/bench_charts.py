@@ -51,6 +51,9 @@ _WIDTH, _STEP = 320, 20
 Speeds = Mapping[Series, Mapping[Point, float]]
 Row = dict[str, Any]
 
+#: The lines between sizes of problems, and the names of what lies between them.
+Sizes = tuple[list[Row], list[Row]]
+
 
 def bench(rating: Rating) -> Chart:
     """Return maps as in Figure 7 of Gahvari et al. (2007), and beside them the speeds of the block sizes.
@@ -76,13 +79,17 @@ def speed_title(rating: Rating) -> str:
     return f"{machine.name if machine.gpu else machine.processor}: {rating.setting}"
 
 
+def _ends(values: Sequence[float]) -> list[float]:
+    """Return the ends of an axis on which all values have room."""
+    return [min(values) / 1.5, max(values) * 1.5]
+
+
 def _speed_map(series: Series, speeds: Mapping[Point, float], rating: Rating, domain: list[float]) -> Chart:
     rows = [
         {"dimension": point.dimension, "nnz_per_row": point.nnz_per_row, "mflops": speed}
         for point, speed in speeds.items()
     ]
-    dimensions = [row["dimension"] for row in rows]
-    ends = [min(dimensions) / 1.5, max(dimensions) * 1.5]
+    ends = _ends([row["dimension"] for row in rows])
     x = axis("dimension", "dimension", ends, is_log=True)
     x["scale"] = {"type": "log", "base": 2, "nice": False, "domain": ends}
     x["axis"] = {
@@ -96,23 +103,13 @@ def _speed_map(series: Series, speeds: Mapping[Point, float], rating: Rating, do
     return _map(what, rows, (x, y), _sizes(ends, lengths, rating), domain)
 
 
-def _map(
-    caption: str,
-    rows: list[Row],
-    axes: tuple[Spec, Spec],
-    sizes: tuple[list[Row], list[Row]],
-    domain: list[float],
-) -> Chart:
+def _map(caption: str, rows: list[Row], axes: tuple[Spec, Spec], sizes: Sizes, domain: list[float]) -> Chart:
     """Return speeds as colours over dimension and density, with the lines between the sizes."""
     (x, y), (borders, names) = axes, sizes
     texts = {"matrix": "matrix"} if rows and "matrix" in rows[0] else {}
     shown = tooltip(texts, dimension="dimension", nnz_per_row="non-zeros per row", mflops="MFLOP/s")
-    color = {
-        "field": "mflops",
-        "type": "quantitative",
-        "title": "MFLOP/s",
-        "scale": {"scheme": "cividis", "domain": domain},
-    }
+    colors = {"scheme": "cividis", "domain": domain}
+    color = {"field": "mflops", "type": "quantitative", "title": "MFLOP/s", "scale": colors}
     points = {"type": "point", "filled": True, "size": 60, "opacity": 1}
     lines = {"type": "line", "color": "black", "clip": True}
     layers = [
@@ -123,7 +120,7 @@ def _map(
     return Chart("speed-map", caption, {"layer": layers, "width": _WIDTH, "height": HEIGHT})
 
 
-def _sizes(ends: list[float], lengths: NDArray[np.float64], rating: Rating) -> tuple[list[Row], list[Row]]:
+def _sizes(ends: list[float], lengths: NDArray[np.float64], rating: Rating) -> Sizes:
     """Return the lines at which problems become medium and large, and the names of what lies between them."""
     if not rating.cache_bytes:
         return [], []
@@ -246,7 +243,7 @@ def _real_speeds(
     drawn: Sequence[tuple[str, str, list[int]]] = (),
 ) -> Chart:
     """Return speeds over non-zeros, those of a matrix joined by a line, and some figures as lines."""
-    ends = [min(row["nnz"] for row in rows) / 1.5, max(row["nnz"] for row in rows) * 1.5]
+    ends = _ends([row["nnz"] for row in rows])
     x, y = axis("nnz", "non-zeros", ends, is_log=True), axis("mflops", "MFLOP/s")
     joined = {"x": x, "y": y, "detail": {"field": "matrix"}}
     points = {
@@ -267,15 +264,10 @@ def _real_speeds(
 
 def _real_map(kind: str, measured: RealMatrices) -> Chart:
     rows = _points_of(measured.rows, {kind: _TUNED[kind]})
-    dimensions, lengths = ([row[key] for row in rows] for key in ("dimension", "nnz_per_row"))
-    ends = [min(dimensions) / 1.5, max(dimensions) * 1.5]
-    heights = [min(lengths) / 1.5, max(lengths) * 1.5]
-    axes = (
-        axis("dimension", "rows", ends, is_log=True),
-        axis("nnz_per_row", "non-zeros per row", heights, is_log=True),
-    )
-    for encoding, domain in zip(axes, (ends, heights), strict=True):
-        encoding["scale"]["domain"] = domain
+    ends, heights = (_ends([row[key] for row in rows]) for key in ("dimension", "nnz_per_row"))
+    x = axis("dimension", "rows", ends, is_log=True)
+    y = axis("nnz_per_row", "non-zeros per row", heights, is_log=True)
+    x["scale"]["domain"], y["scale"]["domain"] = ends, heights
     top = max(row.tuned_mflops for row in measured.rows)
     sizes = _sizes(ends, np.geomspace(heights[0], heights[1], 30), measured.rating)
-    return _map(f"real matrices, {_TUNED[kind]}", rows, axes, sizes, [0, top])
+    return _map(f"real matrices, {_TUNED[kind]}", rows, (x, y), sizes, [0, top])

@@ -48,32 +48,24 @@ class Gahvari2007(Experiment):
         machine, files = machine_of(setting.device), collected(setting.matrices)
         if setting.profile is not None:
             require_own(setting.profile.name, machine)
-        dtype = setting.dtype or "float64"
-        figures, used_s = _whole(setting.profile or calibrated_profile(machine), dtype), 0.0
+        dtype, used_s = setting.dtype or "float64", 0.0
+
+        def on_progress(done_s: float, _: float, name: str) -> None:
+            setting.on_progress(used_s + done_s, setting.budget_s, name)
+
+        figures = _whole(setting.profile or calibrated_profile(machine), dtype)
         if figures is None:
-            used_s = BENCH_SHARE * setting.budget_s
-            if used_s < LEAST_BUDGET_S:
+            bench_s = BENCH_SHARE * setting.budget_s
+            if bench_s < LEAST_BUDGET_S:
                 raise InputError(
                     f"budget {setting.budget_s:g} s: expected at least {LEAST_BUDGET_S / BENCH_SHARE:g} "
                     f"where no figures are kept; raise it"
                 )
-            result = bench(
-                used_s,
-                threads=1,
-                dtype=dtype,
-                device=setting.device,
-                on_progress=lambda done_s, _, name: setting.on_progress(done_s, setting.budget_s, name),
-            )
-            figures = rated(calibrated_profile(machine), dtype)
+            result = bench(bench_s, threads=1, dtype=dtype, device=setting.device, on_progress=on_progress)
+            figures, used_s = rated(calibrated_profile(machine), dtype), bench_s
             if result.interrupted:
-                return _report(figures, RealMatrices(figures, (), {}, len(files), True))
-        measured = real_matrices(
-            files,
-            figures,
-            max(1.0, setting.budget_s - used_s),
-            lambda done_s, _, name: setting.on_progress(used_s + done_s, setting.budget_s, name),
-        )
-        return _report(figures, measured)
+                return self._report(RealMatrices(figures, (), {}, len(files), True))
+        return self._report(real_matrices(files, figures, max(1.0, setting.budget_s - used_s), on_progress))
 
     def from_records(self, profile: Profile, setting: Setting) -> PaperReport:
         """Take the figures of a profile, and the real matrices that were measured on its machine."""
@@ -85,7 +77,32 @@ class Gahvari2007(Experiment):
             if not name.startswith(TWIN_PREFIX)
             and groups_done(name, figures, kept.records) >= len(BLOCK_SIDES)
         ]
-        return _report(figures, RealMatrices(figures, rows_of(kept, whole, figures), {}, 0, False))
+        return self._report(RealMatrices(figures, rows_of(kept, whole, figures), {}, 0, False))
+
+    def _report(self, measured: RealMatrices) -> PaperReport:
+        figures = measured.rating
+        remarks = notes([figures])
+        if not measured.rows:
+            remarks.append("No real matrices: name a folder of them.")
+        elif all(score["twin"] == "again" for score in measured.twins):
+            remarks.append("No twins are measured yet, so Figures 8 to 10 are missing: run again to go on.")
+        if measured.interrupted:
+            remarks.append("Stopped: run again to go on.")
+        tables = [
+            *rating_tables("The figures, MFLOP/s (section IV)", [figures]),
+            Table("Search space (sections IV and V)", SPACE, list(_space(measured))),
+            *(real_tables(measured) if measured.rows or measured.refused else ()),
+        ]
+        charts = bench_charts.real(measured) if measured.rows else {}
+        return PaperReport(
+            self.paper,
+            bench_charts.speed_title(figures),
+            tuple(tables),
+            self.paper.items,
+            {f"{self.paper.name}-{name}": chart for name, chart in charts.items()},
+            tuple(remarks),
+            _result(measured),
+        )
 
 
 def _whole(profile: Profile, dtype: str) -> Rating | None:
@@ -97,34 +114,9 @@ def _whole(profile: Profile, dtype: str) -> Rating | None:
     return None if figures.noise is None else figures  # noise is measured last
 
 
-def _report(figures: Rating, measured: RealMatrices) -> PaperReport:
-    remarks = notes([figures])
-    if not measured.rows:
-        remarks.append("No real matrices: name a folder of them.")
-    elif all(score["twin"] == "again" for score in measured.twins):
-        remarks.append("No twins are measured yet, so Figures 8 to 10 are missing: run again to go on.")
-    if measured.interrupted:
-        remarks.append("Stopped: run again to go on.")
-    tables = [
-        *rating_tables("The figures, MFLOP/s (section IV)", [figures]),
-        Table("Search space (sections IV and V)", SPACE, list(_space(figures, measured))),
-        *(real_tables(measured) if measured.rows or measured.refused else ()),
-    ]
-    charts = bench_charts.real(measured) if measured.rows else {}
-    return PaperReport(
-        Gahvari2007.paper,
-        bench_charts.speed_title(figures),
-        tuple(tables),
-        Gahvari2007.paper.items,
-        {f"gahvari-2007-{name}": chart for name, chart in charts.items()},
-        tuple(remarks),
-        _result(figures, measured),
-    )
-
-
-def _result(figures: Rating, measured: RealMatrices) -> str:
+def _result(measured: RealMatrices) -> str:
     """Return the figures in a sentence, and how they forecast the real matrices."""
-    one_number = sentence_of([figures])
+    one_number = sentence_of([measured.rating])
     if not measured.scores:
         return one_number
     of_all = measured.scores[0]
@@ -138,18 +130,15 @@ def _result(figures: Rating, measured: RealMatrices) -> str:
     return f"{one_number} Of {of_all['matrices']} real matrices: {', '.join(errors)}."
 
 
-def _space(figures: Rating, measured: RealMatrices) -> Iterator[dict[str, Any]]:
-    numbers = published("gahvari_2007")
+def _space(measured: RealMatrices) -> Iterator[dict[str, Any]]:
+    numbers, figures = published("gahvari_2007"), measured.rating
+    space, cut = numbers["search_space"], numbers["cut"]
     series = {point.series for point in figures.speeds if not point.series.is_symmetric}
-    rows = {
-        "largest dimension": (numbers["search_space"]["largest_dimension"], figures.range_end),
-        "largest dimension measured in five minutes": (
-            numbers["cut"]["largest_dimension"],
-            figures.largest_dimension,
-        ),
-        "block sizes": (numbers["search_space"]["block_sizes"], len(series)),
-        "real matrices": (numbers["matrices"]["real"], len(measured.rows)),
-        **{f"{size} synthetic ones": (None, figures.sizes.get(size)) for size in SIZES},
-    }
-    for quantity, (paper, ours) in rows.items():
+    for quantity, paper, ours in (
+        ("largest dimension", space["largest_dimension"], figures.range_end),
+        ("largest dimension measured in five minutes", cut["largest_dimension"], figures.largest_dimension),
+        ("block sizes", space["block_sizes"], len(series)),
+        ("real matrices", numbers["matrices"]["real"], len(measured.rows)),
+        *((f"{size} synthetic ones", None, figures.sizes.get(size)) for size in SIZES),
+    ):
         yield {"quantity": quantity, "paper": paper, "ours": ours}
