@@ -274,7 +274,11 @@ def _trained(
     architecture = SEEING_ROWS if request.network == "ours" else ENERGY if is_energy else TIME
     plan, found = replace(PAPER_PLAN, epochs=request.epochs), None
     if request.search:
-        found = _searched(request, labels, path, on_part)
+        learned, validation, _ = labels.blocks.parts(request.split)
+        file, what = path.with_suffix(f".{len(learned)}.search.sqlite"), f"search for {labels.quantity}"
+        found = search(
+            learned, validation, file, request.search, lambda number, _: on_part(what, number, request.search)
+        )
         architecture = found.architecture
         plan = replace(found.plan, epochs=request.epochs, clip=PAPER_PLAN.clip)
     card = train_network(
@@ -307,15 +311,6 @@ def _label_sets(request: TrainingRequest) -> Iterator[LabelSet]:
             except InputError:
                 if request.quantities is not None or quantity == "time":
                     raise
-
-
-def _searched(request: TrainingRequest, labels: LabelSet, path: Path, on_part: OnPart) -> SearchResult:
-    learned, validation, _ = labels.blocks.parts(request.split)
-    file = path.with_suffix(f".{len(learned)}.search.sqlite")
-    what = f"search for {labels.quantity}"
-    return search(
-        learned, validation, file, request.search, lambda number, error: on_part(what, number, request.search)
-    )
 
 
 def _error(name: str, which: str, heading: str) -> Column:

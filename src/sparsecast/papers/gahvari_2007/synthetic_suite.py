@@ -54,10 +54,8 @@ class SyntheticSuite:
         Told what is done next.
     phases : dict of str to float
         Seconds used so far for compiling, building matrices, measuring them, and measuring some again.
-    left_out : list of Series
-        Those that there was no time to compile.
-    missed, too_large : list of Point
-        Those that there was no time, and no memory, for.
+    left_out, missed, too_large : lists of Series and of Points
+        That there was no time to compile, no time to measure, and no memory for.
     """
 
     targets: Sequence[Target]

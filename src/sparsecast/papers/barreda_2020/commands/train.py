@@ -38,17 +38,11 @@ def train(
     folds: Annotated[int, typer.Option(min=0, help="Parts of a cross-validation; 5 in the paper.")] = 0,
 ) -> Output:
     """Train networks of blocks on labels, and score them on matrices that they have not seen."""
-    from sparsecast.papers.barreda_2020.network_training import (
-        DOCUMENTS,
-        TrainingRequest,
-        network_table,
-        sentences,
-        trained,
-    )
+    from sparsecast.papers.barreda_2020 import network_training as training
     from sparsecast.reports.progress import parts_bar
 
     names = options.names(quantity)
-    request = TrainingRequest(
+    request = training.TrainingRequest(
         None if names is None else tuple(names),
         tuple(options.frequencies_ghz(frequencies)),
         network,
@@ -60,5 +54,6 @@ def train(
         folds,
     )
     with parts_bar(options.screen()) as on_part:
-        networks = list(trained(request, on_part))
-    return Output(DOCUMENTS["train"], {"networks": networks}, [network_table(networks), *sentences(networks)])
+        networks = list(training.trained(request, on_part))
+    shown = training.network_table(networks), *training.sentences(networks)
+    return Output(training.DOCUMENTS["train"], {"networks": networks}, shown)
