@@ -1,18 +1,18 @@
-"""Reports of labels and forecasts of blocks: JSON documents, sentences, and pictures."""
+"""Reports of labels, networks and forecasts of blocks: JSON documents, sentences, pictures and charts."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sparsecast.measuring.energy import MODELLED, TOTAL
 from sparsecast.papers.barreda_2020.features.entry_blocks import BLOCK_ENTRIES
-from sparsecast.papers.barreda_2020.label_files import QUANTITIES
-from sparsecast.reports.charts.chart import COLOURS, WIDTH, Chart, axis, layer, panels
+from sparsecast.papers.barreda_2020.label_files import ENERGIES, QUANTITIES
+from sparsecast.reports.charts.chart import COLOURS, WIDTH, Chart, Spec, axis, layer, look, panels, tooltip
 from sparsecast.results.columns import MATRIX
 from sparsecast.system.tabular import Column, Columns, keys
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from sparsecast.papers.barreda_2020.block_forecast import BlockForecast
     from sparsecast.papers.barreda_2020.label_files import BlockLabels
     from sparsecast.papers.barreda_2020.labelling import Labelling
+    from sparsecast.papers.barreda_2020.network_training import TrainedNetwork
 
 
 def _repeat_noise(labelled: Sequence[BlockLabels]) -> dict[str, float | None] | None:
@@ -68,8 +69,11 @@ def labelling_sentence(done: Labelling) -> str:
 #: Stretches of blocks in a picture in the terminal, those that it names, and characters from fast to slow.
 _STRETCHES, _SLOWEST, _SHADES = 64, 5, " .:-=+*#%@"
 
-#: More dots than these make a chart slow; and pixels of its height.
-_MOST_DOTS, _LOW = 5000, 180
+#: More dots than these make a chart slow; pixels of its height, and of a panel of the paper's figures.
+_MOST_DOTS, _LOW, _PANEL = 5000, 180, {"width": 300, "height": 220}
+
+#: Blocks of a matrix that figure 3 has at each frequency.
+_DOTS = 3
 
 
 class Stretch(NamedTuple):
@@ -150,6 +154,53 @@ def _values(unit: str, found: BlockForecast, values: NDArray[np.float64]) -> Cha
     shown = "" if step == 1 else f"; {len(dots):,} of {len(values):,} blocks are drawn"
     caption = f"Blocks of {BLOCK_ENTRIES} entries, {unit} per entry{shown}"
     return Chart(unit, caption, {"layer": layers, "width": WIDTH, "height": _LOW})
+
+
+def dispersion(labels: Mapping[float, Sequence[BlockLabels]]) -> Chart:
+    """Return nanojoules an entry over nanoseconds, by frequency (figure 3)."""
+    charts = []
+    for quantity in ENERGIES:
+        rows = [
+            row for ghz, some in labels.items() for matrix in some for row in _dots(matrix, quantity, ghz)
+        ]
+        x = axis("ns", "ns an entry", [row["ns"] for row in rows], is_log=True)
+        y = axis("nj", "nJ an entry", [row["nj"] for row in rows], is_log=True)
+        charts.append(_points(quantity, rows, x, y))
+    return panels("dispersion", "", charts, 3)
+
+
+def _dots(labels: BlockLabels, quantity: str, ghz: float) -> list[dict[str, Any]]:
+    """Return blocks that have both labels."""
+    (timed, ns, _), (counted, nj, _) = labels.of("time"), labels.of(quantity)
+    _, first, second = np.intersect1d(timed, counted, return_indices=True)
+    step = -(-len(first) // _DOTS) or 1
+    pairs = zip(ns[first][::step].tolist(), nj[second][::step].tolist(), strict=True)
+    return [{"matrix": labels.name, "GHz": f"{ghz:g}", "ns": time, "nj": joules} for time, joules in pairs]
+
+
+def matrices_off(networks: Sequence[TrainedNetwork]) -> Chart:
+    """Return the errors of matrices by frequency, sorted by those at the lowest (figure 5)."""
+    charts = []
+    for quantity in dict.fromkeys(network.card.quantity for network in networks):
+        cards = [network.card for network in networks if network.card.quantity == quantity]
+        lowest = min(cards, key=lambda card: card.frequency_ghz or 0.0).matrix_errors
+        rows: list[dict[str, Any]] = [
+            {"matrix": matrix, "GHz": f"{card.frequency_ghz:g}", "error": 100 * error}
+            for card in cards
+            for matrix, error in card.matrix_errors.items()
+        ]
+        order = sorted(lowest, key=lambda matrix: lowest[matrix])
+        x = {"field": "matrix", "type": "nominal", "title": None, "sort": order, "axis": {"labelAngle": -40}}
+        y = axis("error", "error, %", [row["error"] for row in rows], is_log=True)
+        charts.append(_points(quantity, rows, x, y))
+    return panels("matrices_off", "", charts, 2)
+
+
+def _points(caption: str, rows: Sequence[Mapping[str, Any]], x: Spec, y: Spec) -> Chart:
+    looks = look("GHz", [row["GHz"] for row in rows])
+    shown = tooltip({"matrix": "matrix", "GHz": "GHz"}, **{y["field"]: y["title"]})
+    points = layer({"type": "point", "clip": True}, {"x": x, "y": y, **looks, "tooltip": shown}, rows)
+    return Chart(caption, caption, {**points, **_PANEL})
 
 
 #: The documents of the commands.
