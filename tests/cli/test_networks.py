@@ -9,8 +9,8 @@ import pytest
 from scipy.io import mmwrite
 
 from sparsecast.matrices.gallery import gallery
+from sparsecast.papers.barreda_2020.block_times import LabelEffort
 from sparsecast.papers.barreda_2020.experiments import barreda_2020
-from sparsecast.papers.barreda_2020.labels import LabelEffort
 from sparsecast.records import Bandwidth
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")

@@ -18,7 +18,14 @@ from sparsecast.matrices.gallery import gallery
 from sparsecast.matrices.problem import Problem
 from sparsecast.measuring.frequency import Frequencies
 from sparsecast.papers import published
-from sparsecast.papers.barreda_2020.block_times import clock_s, hot_times, run_times
+from sparsecast.papers.barreda_2020.block_times import (
+    LabelEffort,
+    clock_s,
+    hot_times,
+    run_starts,
+    run_times,
+    shared_by_entries,
+)
 from sparsecast.papers.barreda_2020.label_files import (
     keep_labels,
     kept_labels,
@@ -27,8 +34,7 @@ from sparsecast.papers.barreda_2020.label_files import (
     read_labels,
 )
 from sparsecast.papers.barreda_2020.label_sets import label_set
-from sparsecast.papers.barreda_2020.labelling import label
-from sparsecast.papers.barreda_2020.labels import LabelEffort, label_blocks, run_starts, shared_by_entries
+from sparsecast.papers.barreda_2020.labelling import label, label_blocks
 
 BRIEF = LabelEffort(sweeps=5, most_s=0.01, hot_blocks=4, hot_repeats=5, hot_trials=2)
 

@@ -11,10 +11,10 @@ import pytest
 from sparsecast.api import named_meter
 from sparsecast.benchmark.experiments import EXPERIMENTS, Setting
 from sparsecast.errors import InputError, ProfileError
+from sparsecast.papers.barreda_2020.block_times import LabelEffort
 from sparsecast.papers.barreda_2020.label_files import keep_labels, kept_labels
 from sparsecast.papers.barreda_2020.label_sets import label_set
 from sparsecast.papers.barreda_2020.labelling import label
-from sparsecast.papers.barreda_2020.labels import LabelEffort
 from sparsecast.papers.barreda_2020.network_training import TrainingRequest, train_network, trained
 from sparsecast.papers.barreda_2020.networks.training import PAPER_PLAN
 

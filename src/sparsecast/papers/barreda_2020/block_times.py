@@ -5,20 +5,34 @@ come from wherever the entries before left them. So the second kind reads the cl
 within one product in plain CSR, whose kernel and order nothing changes. The times of all runs add up to that
 of the product.
 
-The clock is clock_gettime of POSIX: a clock of seconds, no counter of cycles.
+The clock is clock_gettime of POSIX: a clock of seconds, no counter of cycles. A reading of it costs tens of
+nanoseconds, a block about a hundred, so that it is read between runs of RUN_BLOCKS blocks, at ends of rows.
+What a reading takes is subtracted. Blocks share the time of the runs that they lie in by their entries. Times
+of runs are low quantiles over many products; as quantiles do not add up, they are scaled to the time of a
+product without clocks inside, by a factor that is kept.
+
+Where a meter counts joules, some blocks are repeated in place for as long as it needs to see them.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numba import types
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from sparsecast.devices.cpu.kernels.csr import VARIANTS, part_of_rows
 from sparsecast.errors import DeviceError
+from sparsecast.measuring.energy import Meter, spent_joules
+from sparsecast.measuring.timing import LOW_SHARE
+from sparsecast.papers.barreda_2020.features.entry_blocks import BLOCK_ENTRIES, evenly_spread, whole_blocks
+from sparsecast.papers.barreda_2020.label_files import ENERGIES
 from sparsecast.system.integers import unsigned
 from sparsecast.system.jit import njit
 
@@ -28,6 +42,36 @@ _MONOTONIC = 6 if sys.platform == "darwin" else 1
 _clock_gettime: Any = types.ExternalFunction("clock_gettime", types.int32(types.int32, types.uintp))
 
 Floats = NDArray[np.float64]
+
+#: Blocks between two readings of the clock, and products of which a run is timed at least.
+RUN_BLOCKS, _LEAST_SWEEPS = 8, 5
+
+
+@dataclass(frozen=True, slots=True)
+class LabelEffort:
+    """How long to label each matrix.
+
+    Attributes
+    ----------
+    sweeps : int
+        Products of which each run is timed, fewer where they take longer than `most_s`.
+    most_s : float
+    hot_blocks, hot_repeats, hot_trials : int
+        Blocks of a matrix that are repeated in place, how often between two readings of the clock, and
+        readings, of which the shortest counts. Barreda et al. repeated 10,000 times.
+    energy_s : float
+        Seconds of a matrix in which a meter reads blocks, each for as long as it needs; two blocks at least.
+    """
+
+    sweeps: int = 40
+    most_s: float = 0.4
+    hot_blocks: int = 1024
+    hot_repeats: int = 200
+    hot_trials: int = 5
+    energy_s: float = 3.0
+
+
+DEFAULT_LABEL_EFFORT = LabelEffort()
 
 
 def require_clock() -> None:
@@ -137,3 +181,107 @@ def hot_times(
     _hot(*arrays, firsts[:1], entries, 2, stamps[:1].copy())
     _hot(*arrays, firsts, entries, repeats, stamps)
     return np.asarray(stamps * 1e-9 / repeats)
+
+
+def run_starts(indptr: NDArray[Any], run_entries: int) -> NDArray[np.int64]:
+    """Return the first rows of runs of at least so many entries, and the number of rows.
+
+    Each run begins at the first row behind a multiple of `run_entries` and has entries; the last run may be
+    shorter. A row that is longer is a run.
+    """
+    rows, nnz = len(indptr) - 1, int(indptr[-1])
+    starts = np.searchsorted(indptr, np.arange(0, nnz, run_entries), side="left").astype(np.int64)
+    starts = np.unique(np.append(0, starts))
+    starts = starts[indptr[starts] < nnz]
+    # Empty rows at the start of the matrix are no run of their own.
+    starts = starts[np.append(True, np.diff(indptr[starts]) > 0)]
+    return np.append(starts, rows)
+
+
+def shared_by_entries(ends: NDArray[Any], seconds: Floats, blocks: int) -> Floats:
+    """Return the seconds of blocks of BLOCK_ENTRIES entries that runs with known seconds are cut into.
+
+    `ends`, of shape (runs + 1,), are the entries before each run, from 0 to all.
+    """
+    until = np.append(0.0, np.cumsum(seconds))
+    return np.diff(np.interp(np.arange(blocks + 1) * BLOCK_ENTRIES, ends, until))
+
+
+def streaming_timer(
+    A: csr_array[Any], kernel: str, x: NDArray[Any], effort: LabelEffort
+) -> Callable[[], tuple[Floats, float, float]]:
+    """Return a function that measures products with clocks inside.
+
+    It returns nanoseconds an entry of each block, the product's seconds, and the runs' sum over these.
+    """
+
+    def times(starts: NDArray[np.int64], sweeps: int) -> Floats:
+        return run_times((A.indptr, A.indices, A.data), kernel, x, starts, sweeps)
+
+    starts = run_starts(A.indptr, RUN_BLOCKS * BLOCK_ENTRIES)
+    whole = np.array([0, A.shape[0]], dtype=np.int64)
+    first_s = float(times(whole, _LEAST_SWEEPS).min())
+    sweeps = min(effort.sweeps, max(_LEAST_SWEEPS, int(effort.most_s / first_s)))
+
+    def measure() -> tuple[Floats, float, float]:
+        clock = clock_s()
+        product_s = float(np.quantile(times(whole, sweeps), LOW_SHARE)) - clock
+        runs_s = np.quantile(times(starts, sweeps), LOW_SHARE, axis=0) - clock
+        # The clock advances in whole nanoseconds: a run of a few entries may seem to take none.
+        runs_s = np.maximum(runs_s, 1e-9)
+        ratio = float(runs_s.sum()) / product_s
+        blocks_s = shared_by_entries(A.indptr[starts], runs_s / ratio, whole_blocks(A.nnz))
+        return blocks_s / BLOCK_ENTRIES * 1e9, product_s, ratio
+
+    return measure
+
+
+@dataclass
+class HotBlocks:
+    """Blocks of a matrix that are repeated in place."""
+
+    A: csr_array[Any]
+    blocks: NDArray[np.int64]
+    x: NDArray[Any]
+    effort: LabelEffort
+
+    def measure(self) -> Floats:
+        """Return nanoseconds an entry of each block."""
+        arrays = self._rows, self.A.indices, self.A.data, self.x, self.blocks * BLOCK_ENTRIES
+        seconds = hot_times(*arrays, BLOCK_ENTRIES, self.effort.hot_repeats, self.effort.hot_trials)
+        return np.asarray(seconds.min(axis=1) / BLOCK_ENTRIES * 1e9)
+
+    @cached_property
+    def _rows(self) -> NDArray[Any]:
+        """The row of each entry."""
+        lengths = np.diff(self.A.indptr)
+        return np.repeat(np.arange(len(lengths), dtype=self.A.indices.dtype), lengths)
+
+    def joules(self, block: int, repeats: int, meter: Meter) -> list[float] | None:
+        """Return the joules of one block by ENERGIES, repeated so often; None where nothing was counted."""
+        places = slice(block * BLOCK_ENTRIES, (block + 1) * BLOCK_ENTRIES)
+        rows, indices, data = self._rows[places], self.A.indices[places], self.A.data[places]
+        # Rows begin at 0: else the time to make y would be read as well.
+        arrays = rows - rows[0], indices, data, self.x, np.zeros(1, dtype=np.int64)
+        entries = repeats * BLOCK_ENTRIES
+        used = spent_joules(meter, lambda: hot_times(*arrays, BLOCK_ENTRIES, repeats, 1), entries)
+        return [used.get(name, np.nan) / repeats for name in ENERGIES] if used else None
+
+    def energies(self, ns: Floats, meter: Meter | None) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Return blocks that a meter counted twice, and their nanojoules an entry.
+
+        These have shape (2, 3, blocks): first and again, by ENERGIES. Each block, which takes `ns` nanoseconds
+        an entry, is repeated for as long as the meter needs.
+        """
+        counted: dict[int, Any] = {}
+        count = 0 if meter is None else max(2, int(self.effort.energy_s / (2 * meter.run_s)))
+        for place in evenly_spread(len(self.blocks), count).tolist():
+            assert meter is not None
+            block = int(self.blocks[place])
+            repeats = max(1, round(meter.run_s / (ns[place] * BLOCK_ENTRIES * 1e-9)))
+            twice = [self.joules(block, repeats, meter) for _ in range(2)]
+            if None not in twice:
+                counted[block] = twice
+        joules = np.array(list(counted.values()), dtype=float).reshape(-1, 2, len(ENERGIES))
+        values = np.moveaxis(joules, 0, 2) / BLOCK_ENTRIES * 1e9
+        return np.array(list(counted), dtype=np.int64), values.astype(np.float32)

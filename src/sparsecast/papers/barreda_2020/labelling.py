@@ -4,20 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+import numpy as np
+
 from sparsecast.api.executing import held_frequency, measure_here
 from sparsecast.devices import DEVICES
+from sparsecast.devices.binding import prepared
 from sparsecast.devices.naming import machine_of
+from sparsecast.devices.product_timer import right_hand_side
+from sparsecast.devices.target import Target
 from sparsecast.errors import DeviceError, InputError, StorageError
-from sparsecast.machines.machine import PROCESSOR
+from sparsecast.features.row_blocks import RowBlocks
+from sparsecast.machines.machine import PROCESSOR, Machine
 from sparsecast.machines.profile import find_profile
 from sparsecast.machines.storage import ensure_writable
 from sparsecast.matrices.problem import Problem
 from sparsecast.matrices.reading import collected
 from sparsecast.measuring.energy import MODELLED, Meter, is_modelled
+from sparsecast.papers.barreda_2020.block_times import (
+    DEFAULT_LABEL_EFFORT,
+    HotBlocks,
+    LabelEffort,
+    streaming_timer,
+)
+from sparsecast.papers.barreda_2020.features.entry_blocks import (
+    BLOCK_ENTRIES,
+    describe_blocks,
+    evenly_spread,
+    whole_blocks,
+)
 from sparsecast.papers.barreda_2020.label_files import (
     BlockLabels,
     keep_labels,
@@ -25,18 +44,37 @@ from sparsecast.papers.barreda_2020.label_files import (
     labels_path,
     read_labels,
 )
-from sparsecast.papers.barreda_2020.labels import (
-    DEFAULT_LABEL_EFFORT,
-    OWN_FREQUENCY,
-    LabelEffort,
-    LabelFrequency,
-    label_blocks,
-    labelled_way,
-)
 from sparsecast.papers.barreda_2020.meters.modelled import ModelledMeter
+from sparsecast.records import Candidate
+from sparsecast.system.version import VERSION
 
 #: Called after each matrix with its name, and what became of it in words.
 OnMatrix = Callable[[str, str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class LabelFrequency:
+    """The frequency that labels are of.
+
+    Attributes
+    ----------
+    ghz, source
+        `frequency_ghz` and `frequency_source` of the labels.
+    slowdown : float
+        Factor of the times: above 1 where the frequency is modelled.
+    """
+
+    ghz: float | None = None
+    source: str | None = None
+    slowdown: float = 1.0
+
+    @property
+    def set_hz(self) -> float | None:
+        """What the cores are to be held at; None where nothing is set."""
+        return 1e9 * self.ghz if self.ghz is not None and self.source == "set" else None
+
+
+OWN_FREQUENCY = LabelFrequency()
 
 
 @dataclass
@@ -205,3 +243,84 @@ def _problems(matrices: Sequence[Any]) -> list[Problem]:
     profile = find_profile(here=machine_of(PROCESSOR))
     names = sorted({record.matrix for record in profile.select(format="csr")})
     return [problem for problem in map(Problem.rebuilt, names) if problem is not None]
+
+
+def label_blocks(
+    problem: Problem,
+    machine: Machine,
+    dtype: str | None = None,
+    effort: LabelEffort = DEFAULT_LABEL_EFFORT,
+    meter: Meter | None = None,
+    frequency: LabelFrequency = OWN_FREQUENCY,
+) -> BlockLabels:
+    """Measure what the blocks of a matrix take on one core of this machine, everything twice.
+
+    The values are of `dtype`, by default that of the matrix; `meter` counts the joules of blocks, which have
+    none without one, and `frequency` is that of the cores now.
+
+    Raises
+    ------
+    InputError
+        If the matrix has complex values or less than a block of entries.
+    DeviceError
+        Where compiled loops have no clock to read.
+    """
+    A = problem.matrix
+    dtype = A.dtype.name if dtype is None else dtype
+    if np.dtype(dtype).kind != "f":
+        raise InputError(
+            f"{problem.name} with {dtype} values: expected real ones, which networks forecast; leave it out"
+        )
+    if A.nnz < BLOCK_ENTRIES:
+        raise InputError(
+            f"{problem.name} has {A.nnz} entries: expected at least one block of {BLOCK_ENTRIES}; leave it "
+            f"out"
+        )
+    structure, candidate = problem.sampled_structure, labelled_way(problem, machine, dtype)
+    A = prepared(A, dtype, candidate.index_bits)
+    blocks = whole_blocks(A.nnz)
+    slowdown = frequency.slowdown
+    x = right_hand_side(A.shape[1], dtype)
+    streaming = streaming_timer(A, candidate.kernel, x, effort)
+    hot = HotBlocks(A, evenly_spread(blocks, effort.hot_blocks), x, effort)
+    (streaming_ns, product_s, ratio), hot_ns = streaming(), hot.measure()
+    (streaming_again_ns, product_again_s, _), hot_again_ns = streaming(), hot.measure()
+    energy_blocks, energy_nj = hot.energies(hot_ns, meter)
+    return BlockLabels(
+        matrix=problem.specification,
+        name=problem.name,
+        group=problem.group,
+        dtype=dtype,
+        kernel=candidate.kernel,
+        rows=structure.rows,
+        cols=structure.cols,
+        nnz=structure.nnz,
+        index_bits=candidate.index_bits,
+        mispredicted_rows=structure.row_lengths.mispredicted or 0,
+        product_s=slowdown * product_s,
+        product_again_s=slowdown * product_again_s,
+        runs_over_product=ratio,
+        machine=machine.name,
+        measured_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        version=VERSION,
+        energy_source=meter.source if meter and len(energy_blocks) else None,
+        frequency_ghz=frequency.ghz,
+        frequency_source=frequency.source,
+        features=describe_blocks(A.indptr, A.indices, np.arange(blocks)).astype(np.float32),
+        streaming_ns=(slowdown * streaming_ns).astype(np.float32),
+        streaming_again_ns=(slowdown * streaming_again_ns).astype(np.float32),
+        hot_blocks=hot.blocks,
+        hot_ns=(slowdown * hot_ns).astype(np.float32),
+        hot_again_ns=(slowdown * hot_again_ns).astype(np.float32),
+        energy_blocks=energy_blocks,
+        energy_nj=energy_nj[0],
+        energy_again_nj=energy_nj[1],
+    )
+
+
+def labelled_way(problem: Problem, machine: Machine, dtype: str) -> Candidate:
+    """Return the Candidate whose products are labelled: CSR on one thread, with the kernel of the rule."""
+    A = problem.matrix
+    bits = 8 * max(A.indptr.itemsize, A.indices.itemsize)
+    blocks = RowBlocks.of(problem.sampled_structure)
+    return Target(PROCESSOR, dtype, bits, 1).candidate("csr", blocks, machine)

@@ -27,9 +27,9 @@ from sparsecast.measuring.energy import TOTAL, Meter
 from sparsecast.operators.applications.application import PRODUCT
 from sparsecast.papers import described, published
 from sparsecast.papers.barreda_2020.block_reports import dispersion, matrices_off
+from sparsecast.papers.barreda_2020.block_times import LabelEffort
 from sparsecast.papers.barreda_2020.label_files import ENERGIES, BlockLabels, kept_labels
 from sparsecast.papers.barreda_2020.labelling import label
-from sparsecast.papers.barreda_2020.labels import LabelEffort
 from sparsecast.papers.barreda_2020.meters.modelled import ModelledMeter
 from sparsecast.papers.barreda_2020.network_training import (
     FOLDS,
