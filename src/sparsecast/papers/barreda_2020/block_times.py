@@ -270,8 +270,8 @@ class HotBlocks:
     def energies(self, ns: Floats, meter: Meter | None) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """Return blocks that a meter counted twice, and their nanojoules an entry.
 
-        These have shape (2, 3, blocks): first and again, by ENERGIES. Each block, which takes `ns` nanoseconds
-        an entry, is repeated for as long as the meter needs.
+        These have shape (2, 3, blocks): first and again, by ENERGIES. Each block is
+        repeated for as long as the meter needs; it takes `ns` nanoseconds an entry.
         """
         counted: dict[int, Any] = {}
         count = 0 if meter is None else max(2, int(self.effort.energy_s / (2 * meter.run_s)))
