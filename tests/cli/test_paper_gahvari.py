@@ -8,6 +8,7 @@ from itertools import product
 import pytest
 
 from sparsecast.benchmark.journal import journal
+from sparsecast.devices import DEVICES
 from sparsecast.formats.bcsr import BLOCK_SIDES
 from sparsecast.machines.profile import MatrixEntry, Profile
 from sparsecast.matrices.problem import Problem
@@ -27,7 +28,12 @@ def stored(recorded, data_folder):
     def record(template, matrix, suite, mflops, **changed):
         candidate = dataclasses.replace(template.candidate, **changed)
         return dataclasses.replace(
-            template, matrix=matrix, suite=suite, time_s=2e-6 * template.nnz / mflops, candidate=candidate
+            template,
+            matrix=matrix,
+            suite=suite,
+            time_s=2e-6 * template.nnz / mflops,
+            candidate=candidate,
+            kernel_version=DEVICES.get("cpu").kernels.get(candidate.format).version,
         )
 
     points = [Point(series, d, 29) for series in (UNBLOCKED, Series((2, 2))) for d in (512, 1024)]
