@@ -5,8 +5,12 @@ from __future__ import annotations
 import dataclasses
 import re
 
+import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
+from sparsecast.devices import DEVICES
+from sparsecast.devices.binding import bind, prepared
 from sparsecast.devices.target import Target, whole_matrix
 from sparsecast.errors import InputError
 from sparsecast.features.analysis import structure
@@ -14,14 +18,14 @@ from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.machines.machine import detect
 from sparsecast.matrices.gallery import gallery
-from sparsecast.records import DTYPES
+from sparsecast.records import DTYPES, Candidate, Parameters
 
 SETTING = Target("cpu", "float64", 32, 2)
 
 
 def test_an_even_matrix_has_a_candidate_in_every_format():
     choice = whole_matrix(structure(gallery("banded", n=500)), SETTING, detect())
-    assert [c.format for c in choice.candidates] == FORMATS.names()
+    assert [c.format for c in choice.candidates if not c.parameters] == FORMATS.names()
     assert choice.refused == {}
     for c in choice.candidates:
         assert (c.device, c.dtype, c.index_bits, c.threads) == ("cpu", "float64", 32, 2)
@@ -88,3 +92,52 @@ def test_the_size_of_a_value_follows_from_the_dtype():
         "complex128": 16,
         "complex64": 8,
     }
+
+
+def narrow_ones(A, dtype="float64", device="cpu"):
+    """The narrow candidates of a matrix, by format; each builds it so."""
+    A = prepared(A, dtype, 32)
+    target = Target(device, dtype, 32, 1)
+    found = {c.format: c for c in whole_matrix(structure(A), target, detect()).candidates if c.parameters}
+    for candidate in found.values():
+        y = np.full(A.shape[0], np.nan, dtype=dtype)
+        bind(A, candidate).product(np.ones(A.shape[1], dtype=dtype), y)
+        assert np.allclose(y, A @ np.ones(A.shape[1], dtype=dtype), rtol=1e-4)
+    return {name: dict(candidate.parameters) for name, candidate in found.items()}
+
+
+def test_a_second_candidate_stores_as_little_as_the_matrix_allows():
+    A = gallery("circuit", n=500).copy()
+    A.data += 2.0**-40
+    assert narrow_ones(A)["csr"] == narrow_ones(A)["sell"] == {"columns": 16}
+    assert narrow_ones(A, "complex128") == {}
+    A.data = A.data.astype(np.float32).astype(np.float64)
+    assert narrow_ones(A)["csr"] == {"values": "float32", "columns": 16}
+    assert narrow_ones(A, "float32")["csr"] == {"columns": 16}
+    A.data[:] = 0.3
+    assert narrow_ones(A)["csr"] == narrow_ones(A, "float32")["sell"] == {"values": "one", "columns": 16}
+
+
+def test_columns_too_far_apart_for_16_bits_stay_in_full():
+    far = csr_array((np.full(2, 0.1), [0, 70_000], [0, 1, 2]), shape=(2, 80_000))
+    near = csr_array((np.full(2, 0.1), [14_463, 79_998], [0, 1, 2]), shape=(2, 80_000))
+    assert narrow_ones(far)["csr"] == {"values": "one"}
+    assert narrow_ones(near)["csr"] == {"values": "one", "columns": 16}
+
+
+def test_a_structure_that_does_not_know_allows_no_narrow_storage():
+    found = structure(gallery("poisson2d", n=30))
+    groups = {name: group for name, group in found.groups.items() if name != "narrow_storage"}
+    less = dataclasses.replace(found, groups=groups)
+    assert any(c.parameters for c in whole_matrix(found, SETTING, detect()).candidates)
+    assert not any(c.parameters for c in whole_matrix(less, SETTING, detect()).candidates)
+
+
+def test_a_calibration_compiles_every_usual_storage():
+    kernels = DEVICES.get("cpu").kernels
+    for dtype, count in (("float64", 4), ("float32", 3), ("complex64", 1)):
+        sizes = kernels.get("csr").sizes_of(FORMATS.get("csr"), dtype)
+        assert len(sizes) == count
+        for size in sizes:
+            DEVICES.get("cpu").warm_up(Candidate("csr", "plain", "cpu", dtype, 32, 1, Parameters(size)))
+    assert kernels.get("ell").sizes_of(FORMATS.get("ell"), "float64") == [{}]

@@ -13,6 +13,7 @@ from scipy.sparse import csr_array
 
 from sparsecast.devices.target import Target
 from sparsecast.features.analysis import structure
+from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats.storage_format import MAX_PADDING_FACTOR
 from sparsecast.machines.machine import detect
 from sparsecast.models.forecaster import Forecaster
@@ -36,7 +37,7 @@ class Table(Forecaster):
     Strip i has one row of 2**i entries, so a block's entries tell which strips it is made of.
     """
 
-    name, groups = "table", ("row_lengths",)
+    name, groups, device_ = "table", ("row_lengths",), "cpu"
 
     def __init__(self, time_s, convert_s):
         self.times, self.conversions = time_s, convert_s
@@ -113,6 +114,30 @@ def test_the_programme_equals_brute_force_over_all_partitions(table):
         for way in ways
     )
     assert sum(cost(times, conversions, iterations, *choice) for choice in planned(blocks)) == best
+
+
+class NarrowTable(Table):
+    """A table for full storage, and half the time for blocks of narrow storage."""
+
+    def terms(self, candidate, blocks):
+        factor = 0.5 if candidate.parameters else 1.0
+        return {"time_s": factor * super().terms(candidate, blocks)["time_s"]}
+
+
+def test_blocks_are_narrow_where_that_is_forecast_to_be_faster():
+    times, conversions = np.full((3, 6, 6), 8.0), np.zeros((3, 6, 6))
+    times[1:], times[0, 0, 5] = 100.0, 4.0
+    A = doubling_rows(5)
+    costs = Costs(NarrowTable(times, conversions), SETTING, HERE, 10)
+    (block,) = best_blocks(statistics_of(A, 1), costs)
+    assert (block.candidate.format, block.time_s) == ("csr", 2.0)
+    assert dict(block.candidate.parameters) == {"values": "one", "columns": 16}
+    whole = RowBlocks.of(structure(A))
+    assert not costs.planned(whole, 0, "csr", is_full=True).candidate.parameters
+    A.data[:], A.data[0] = 1 / 3, 0.1
+    wide = csr_array((A.data, A.indices * 65_537, A.indptr), (5, 32 * 65_537))
+    (block,) = best_blocks(statistics_of(wide, 1), costs)
+    assert (block.time_s, dict(block.candidate.parameters)) == (4.0, {})
 
 
 @settings(max_examples=30)

@@ -449,7 +449,7 @@ class Calibration:
             Candidate(name, variant, device, dtype, bits, threads, Parameters(size))
             for name, kernels in known.items()
             for variant in kernels.variants_of(dtype)
-            for size in kernels.sizes
+            for size in kernels.sizes_of(FORMATS.get(name), dtype)
         ]
         wanted = list(dict.fromkeys(self._device.calibrated(every)))
         for _ in compiled_in_turn(wanted, self.machine.threads):

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from sparsecast.errors import InputError
 from sparsecast.features.row_blocks import RowBlocks
+from sparsecast.formats.storage_format import StorageFormat
 from sparsecast.machines.machine import Machine
 from sparsecast.operators.block_operator import Product
 
@@ -39,6 +40,8 @@ class FormatKernels:
         `predicted_parameters` of the format names.
     sizes : tuple of mappings
         Parameters of Candidates with code of their own, which a calibration compiles beforehand.
+    reads_narrow : bool
+        Whether the kernels read the narrow storage that the format takes.
     version : int
         Raise it with every change of a kernel, its rule or its layout; older Records then no longer count.
     """
@@ -50,11 +53,17 @@ class FormatKernels:
     real_only: tuple[str, ...] = ()
     layout: Mapping[str, int] = field(default_factory=dict)
     sizes: tuple[Mapping[str, Any], ...] = ({},)
+    reads_narrow: bool = False
     version: int = 1
 
     def variants_of(self, dtype: str) -> tuple[str, ...]:
         is_complex = np.dtype(dtype).kind == "c"
         return tuple(variant for variant in self.variants if not (is_complex and variant in self.real_only))
+
+    def sizes_of(self, storage: type[StorageFormat], dtype: str) -> list[dict[str, Any]]:
+        """Return `sizes`, and each with the usual narrow storages of the format that the kernels read."""
+        narrow = storage.narrow_storages(dtype) if self.reads_narrow else []
+        return [{**size, **each} for size in self.sizes for each in ({}, *narrow)]
 
 
 def only_variant(blocks: RowBlocks, machine: Machine, dtype: str) -> NDArray[np.int64]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -12,13 +13,18 @@ from numpy.typing import NDArray
 from sparsecast.devices import DEVICES
 from sparsecast.devices.format_kernels import FormatKernels
 from sparsecast.errors import FeatureError, FormatError, InputError, MatrixSizeError, remedy_for
+from sparsecast.features.narrow_storage import narrowest
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
 from sparsecast.formats import FORMATS
+from sparsecast.formats.narrowing import suited
 from sparsecast.machines.machine import Machine
 from sparsecast.matrices.problem import Problem
 from sparsecast.matrices.values import require_imaginary
 from sparsecast.records import DTYPES, VALUE_BYTES, Candidate, Parameters
+
+#: Parameters of full storage.
+FULL: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,18 +102,41 @@ class Target:
         return np.where(np.isin(chosen, fitted), chosen, fitted[0]) if len(fitted) else chosen
 
     def candidate(
-        self, format_name: str, blocks: RowBlocks, machine: Machine, fitted: Sequence[str] = ()
+        self,
+        format_name: str,
+        blocks: RowBlocks,
+        machine: Machine,
+        fitted: Sequence[str] = (),
+        narrow: Mapping[str, Any] = FULL,
     ) -> Candidate:
-        """Return the Candidate of a format for the first of `blocks`, with its kernel of `kernels`."""
-        kernel = str(self.kernels(format_name, blocks, machine, fitted)[0])
-        layout = Parameters(self._rule(format_name).layout)
-        return Candidate(format_name, kernel, self.device, self.dtype, self.index_bits, self.threads, layout)
+        """Return the Candidate of a format for the first of `blocks`, with its kernel of `kernels`.
 
-    def format_bytes(self, format_name: str, blocks: RowBlocks) -> NDArray[np.int64]:
-        """Return the bytes of each block in a format, in the layout of the device."""
+        `narrow` are parameters of `narrow`; by default entries are stored in full.
+        """
+        kernel = str(self.kernels(format_name, blocks, machine, fitted)[0])
+        parameters = Parameters({**self._rule(format_name).layout, **narrow})
+        return Candidate(
+            format_name, kernel, self.device, self.dtype, self.index_bits, self.threads, parameters
+        )
+
+    def narrow(self, format_name: str, matrix: Structure) -> dict[str, Any]:
+        """Return the narrowest storage of a matrix in a format, and of its aligned row blocks.
+
+        Empty where entries are to be stored in full: where nothing else holds, or is known to hold, or where
+        the kernels read nothing else.
+        """
+        if not self._rule(format_name).reads_narrow:
+            return {}
+        holds = suited(narrowest(matrix), self.dtype)
+        return FORMATS.get(format_name).narrowed(holds, RowBlocks.of(matrix)) if holds else {}
+
+    def format_bytes(
+        self, format_name: str, blocks: RowBlocks, parameters: Mapping[str, Any] = FULL
+    ) -> NDArray[np.int64]:
+        """Return the bytes of each block in a format, in the layout of the device and with `parameters`."""
         storage: Any = FORMATS.get(format_name)
         widths, layout = (self.value_bytes, self.index_bits // 8), self._rule(format_name).layout
-        return np.asarray(storage.predicted_bytes(blocks, *widths, **layout))
+        return np.asarray(storage.predicted_bytes(blocks, *widths, **{**layout, **parameters}))
 
     def _rule(self, format_name: str) -> FormatKernels:
         return DEVICES.get(self.device).kernels.get(format_name)
@@ -127,7 +156,9 @@ def whole_matrix(
     machine: Machine,
     fitted: Callable[[str], Sequence[str]] = lambda name: (),
 ) -> Choice:
-    """Return the candidates for a matrix in one block, one for each format with kernels that suits it.
+    """Return the candidates for a matrix in one block, for each format with kernels that suits it.
+
+    Entries are stored in full, and in a second candidate as narrow as `Target.narrow` says, if at all.
 
     The rules of `machine` choose, and matrix and vectors have to fit in its memory. `fitted` gives for a
     format the only kernels to choose from, as in `Target.kernels`.
@@ -146,7 +177,10 @@ def whole_matrix(
         except (FeatureError, FormatError, MatrixSizeError) as error:
             refused[name] = str(error)
         else:
-            candidates.append(target.candidate(name, blocks, machine, fitted(name)))
+            of_format = name, blocks, machine, fitted(name)
+            candidates.append(target.candidate(*of_format))
+            if narrow := target.narrow(name, structure):
+                candidates.append(target.candidate(*of_format, narrow))
     return Choice(tuple(candidates), refused)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +22,16 @@ GROUP_ROWS = 256
 MOST_COLUMNS = 1 << 16
 
 NO_BASES: NDArray[Any] = np.empty(0, dtype=np.int32)
+
+#: The parameters of Narrow.
+NARROW_PARAMETERS = frozenset({"values", "columns"})
+
+#: The usual narrow storages: matrices with columns too far apart for 16 bits are rarer.
+USUAL_NARROW: tuple[dict[str, Any], ...] = (
+    {"values": "one", "columns": 16},
+    {"values": "float32", "columns": 16},
+    {"columns": 16},
+)
 
 _ZERO, _ONE, _GROUP = np.uint64(0), np.uint64(1), np.uint64(GROUP_ROWS)
 _MOST_OFFSET = np.uint64(MOST_COLUMNS - 1)
@@ -95,6 +106,8 @@ class Narrow:
         indices = np.ascontiguousarray(A.indices[: int(A.indptr[-1])])
         if self.columns is None:
             return indices, NO_BASES
+        if A.dtype.kind == "c":
+            _refuse(f"columns in 16 bits of a {A.dtype} matrix", "real values")
         rows, cols = A.shape
         starts = np.append(np.arange(0, rows, GROUP_ROWS), rows)
         bases = np.zeros(len(starts) - 1, dtype=indices.dtype)
@@ -107,6 +120,14 @@ class Narrow:
             what = f"columns in 16 bits, but the {GROUP_ROWS} rows from row {row} on reach further"
             _refuse(what, f"a reach below {MOST_COLUMNS:,} columns")
         return offsets, bases
+
+
+def suited(parameters: Mapping[str, Any], dtype: str) -> dict[str, Any]:
+    """Return those of the parameters of Narrow that a type of values takes."""
+    if np.dtype(dtype).kind == "c":
+        return {}
+    is_double = dtype == "float64"
+    return {name: value for name, value in parameters.items() if is_double or value != "float32"}
 
 
 def _refuse(problem: str, expected: str) -> None:

@@ -14,6 +14,7 @@ from scipy.sparse import csr_array
 
 from sparsecast.errors import MatrixSizeError, PaddingError
 from sparsecast.features.row_blocks import RowBlocks
+from sparsecast.formats.narrowing import USUAL_NARROW, suited
 from sparsecast.system.memory import aligned_empty, free_bytes
 
 #: A format that stores more than this many times the non-zeros is refused: its padding alone takes longer
@@ -81,6 +82,15 @@ class StorageFormat(ABC):
     def narrowed(cls, holds: Mapping[str, Any], whole: RowBlocks) -> dict[str, Any]:
         """Return those of the `narrow_parameters` that hold for a whole matrix which this format takes."""
         return {name: value for name, value in holds.items() if name in cls.narrow_parameters}
+
+    @classmethod
+    def narrow_storages(cls, dtype: str) -> list[dict[str, Any]]:
+        """Return the usual narrow storages that the format takes with a type of values."""
+        found: list[dict[str, Any]] = []
+        for each in USUAL_NARROW:
+            own = {k: v for k, v in suited(each, dtype).items() if k in cls.narrow_parameters}
+            found += [own] if own and own not in found else []
+        return found
 
     @classmethod
     @abstractmethod

@@ -69,7 +69,8 @@ class ConversionCost:
                 f"calibration, which plans need; calibrate the machine, or ask for a forecast"
             )
         costs = self.costs[candidate.format]
-        if not costs.any():
+        is_built = FORMATS.get(candidate.format).is_converted or candidate.parameters
+        if not (is_built and costs.any()):
             return np.zeros(len(blocks.rows))
         return np.asarray(self._terms(candidate, blocks) @ costs)
 

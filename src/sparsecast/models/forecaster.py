@@ -181,6 +181,9 @@ class AdjustedForecaster(Forecaster):
     def kernels(self, format_name: str) -> tuple[str, ...]:
         return self._model.kernels(format_name)
 
+    def serves(self, candidate: Candidate) -> bool:
+        return self._model.serves(candidate)
+
     def lacking(self, format_name: str) -> str:
         return self._model.lacking(format_name)
 

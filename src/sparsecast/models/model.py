@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self, get_type_hints
 from sparsecast.errors import DeviceError, ProfileError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
+from sparsecast.formats.narrowing import NARROW_PARAMETERS
 from sparsecast.models.conversion import ConversionCost
 from sparsecast.models.forecaster import QUANTITIES, Forecaster, has_predicted_size
 from sparsecast.models.intervals import INTERVAL_FOLDS, Interval, prediction_interval
@@ -133,6 +134,11 @@ class Model(Forecaster):
             f"the profile's {len(training.records)} records do not suffice for the {self.name} model: "
             f"expected {self.needed()}"
         )
+
+    def serves(self, candidate: Candidate) -> bool:
+        """As a Forecaster; models of papers know no narrow storage."""
+        is_narrow = not NARROW_PARAMETERS.isdisjoint(candidate.parameters)
+        return super().serves(candidate) and (self.covers is None or not is_narrow)
 
     def lacking(self, format_name: str) -> str:
         """Return in words why it does not forecast a format, and after a semicolon the remedy."""

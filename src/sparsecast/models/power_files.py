@@ -96,9 +96,6 @@ class GivenPower(AdjustedForecaster):
         super().__init__(model)
         self._joules = joules
 
-    def serves(self, candidate: Candidate) -> bool:
-        return self._model.serves(candidate)
-
     def terms_of_all(self, candidates: Sequence[Candidate], blocks: RowBlocks) -> list[dict[str, Floats]]:
         counting = ProductWork(self.machine_)
         joules_of_all = []

@@ -50,9 +50,16 @@ class Costs:
     machine: Machine
     iterations: float
 
-    def planned(self, block: RowBlocks, first_row: int, format_name: str) -> PlannedBlock:
-        """Return one block, from `first_row` on, with the forecasts of a format."""
-        candidate = self._candidate(block, format_name)
+    def planned(
+        self, block: RowBlocks, first_row: int, format_name: str, is_full: bool = False
+    ) -> PlannedBlock:
+        """Return one block, from `first_row` on, with the forecasts of a format.
+
+        Its entries are stored in full, or narrower where that is forecast to take less time; `is_full` rules
+        that out.
+        """
+        ways = self._candidates(block, format_name)
+        candidate = ways[0] if is_full else min(ways, key=lambda way: float(self._of_way(way, block)[0]))
         return PlannedBlock(
             first_row,
             first_row + int(block.rows[0]) - 1,
@@ -73,10 +80,8 @@ class Costs:
 
     def of_blocks(self, blocks: RowBlocks, format_name: str) -> Floats:
         """Return E[i, j] for one format: the time of a product, with its share of the conversion."""
-        first = self._candidate(blocks, format_name)
-        conversion_s = self.model.conversion_.seconds(first, blocks)
-        cost = self._product_s(first, blocks) + conversion_s / self.iterations
-        return np.where(FORMATS.get(format_name).can_hold(blocks), cost, np.inf)
+        of_ways = [self._of_way(first, blocks) for first in self._candidates(blocks, format_name)]
+        return np.where(FORMATS.get(format_name).can_hold(blocks), np.min(of_ways, axis=0), np.inf)
 
     def of_ends(self, statistics: StripStatistics, ends: NDArray[np.int64], formats: Sequence[str]) -> Floats:
         """Return E[i, j] for some j and all i, an element of the second axis each, and each format.
@@ -94,9 +99,17 @@ class Costs:
                 own[np.repeat(is_done_so, ends)] = self.of_blocks(some, name)
         return found
 
-    def _candidate(self, blocks: RowBlocks, format_name: str) -> Candidate:
-        """Return the Candidate of the first block."""
-        return self.target.candidate(format_name, blocks, self.machine, self.model.kernels(format_name))
+    def _candidates(self, blocks: RowBlocks, format_name: str) -> list[Candidate]:
+        """Return the Candidates of the first block: in full, and as narrow as the whole matrix can be."""
+        of_format = format_name, blocks, self.machine, self.model.kernels(format_name)
+        candidates = [self.target.candidate(*of_format)]
+        if narrow := self.target.narrow(format_name, blocks.matrix):
+            candidates += filter(self.model.serves, [self.target.candidate(*of_format, narrow)])
+        return candidates
+
+    def _of_way(self, first: Candidate, blocks: RowBlocks) -> Floats:
+        conversion_s = self.model.conversion_.seconds(first, blocks)
+        return self._product_s(first, blocks) + conversion_s / self.iterations
 
     def _product_s(self, first: Candidate, blocks: RowBlocks) -> Floats:
         """Return the forecast of each block with its kernel."""

@@ -69,7 +69,7 @@ def make_plan(
     csr_bytes = int(target.format_bytes("csr", whole)[0])
     refuse_beyond_memory("CSR", csr_bytes, statistics.matrix, target, machine)
     costs = Costs(model, target, machine, iterations)
-    baseline = costs.planned(whole, 0, "csr")
+    baseline = costs.planned(whole, 0, "csr", is_full=True)
     if planner is not None:
         blocks = planner.blocks(statistics, costs)
         _refuse_excess(blocks, statistics, target, machine)
@@ -171,7 +171,8 @@ def _refuse_excess(
     """Raise unless all blocks in their formats, with x and y, fit in the machine's memory at once."""
     size = 0
     for block in blocks:
-        size += int(target.format_bytes(block.candidate.format, rows_of(statistics, block))[0])
+        candidate, rows = block.candidate, rows_of(statistics, block)
+        size += int(target.format_bytes(candidate.format, rows, candidate.parameters)[0])
     refuse_beyond_memory("the plan", size, statistics.matrix, target, machine)
 
 

@@ -106,7 +106,8 @@ class Processor(Device):
 
     def bind(self, A: csr_array[Any], candidate: Candidate) -> tuple[Bound, float]:
         bound, took_s = super().bind(A, candidate)
-        return bound, took_s if bound.matrix.is_converted else 0.0
+        is_converted = bound.matrix.is_converted or candidate.parameters
+        return bound, took_s if is_converted else 0.0
 
     def warm_up(self, candidate: Candidate) -> None:
         """Compile the kernels of a candidate by calling its product, or load them from the cache."""

@@ -191,5 +191,13 @@ def _bind_multivector(matrix: CSR, threads: int) -> Product:
 
 
 KERNELS.register("csr")(
-    FormatKernels(VARIANTS, _choose, _bind, _bind_multivector, real_only=("gathered",), version=2)
+    FormatKernels(
+        VARIANTS,
+        _choose,
+        _bind,
+        _bind_multivector,
+        real_only=("gathered",),
+        reads_narrow=True,
+        version=2,
+    )
 )

@@ -201,5 +201,13 @@ def _choose(blocks: RowBlocks, machine: Machine, dtype: str) -> NDArray[np.int64
 
 
 KERNELS.register("sell")(
-    FormatKernels(_VARIANTS, _choose, _bind, _bind_multivector, real_only=("gathered",), version=2)
+    FormatKernels(
+        _VARIANTS,
+        _choose,
+        _bind,
+        _bind_multivector,
+        real_only=("gathered",),
+        reads_narrow=True,
+        version=2,
+    )
 )
