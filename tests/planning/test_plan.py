@@ -29,7 +29,7 @@ PRINTED = PLANNERS.get("guo")()
 class PerRow(Forecaster):
     """A model of fixed seconds a row for each format, and fixed seconds a row to convert."""
 
-    name, groups = "per row", ("row_lengths",)
+    name, groups, device_ = "per row", ("row_lengths",), "cpu"
 
     def __init__(self, seconds_a_row, conversion_a_row, ratios=None):
         self.costs, self.conversions = seconds_a_row, conversion_a_row

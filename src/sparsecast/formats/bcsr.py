@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -14,6 +15,7 @@ from sparsecast.errors import InputError
 from sparsecast.features.blocks import BLOCK_SIZES, block_fill
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
+from sparsecast.formats.narrowing import Narrow, refuse
 from sparsecast.formats.storage_format import StorageFormat
 from sparsecast.system.jit import njit
 from sparsecast.system.memory import aligned_empty
@@ -54,13 +56,15 @@ class BCSR(StorageFormat):
     columns : integer array of shape (blocks,)
         First column of each block, ascending within a row of blocks.
     data : array of shape (blocks * r * c,)
-        The blocks' values, each block row by row.
+        The blocks' values, each block row by row; narrow ones as in Narrow. Columns are few, and padding
+        makes values differ, so nothing else is stored narrower.
     """
 
     name: ClassVar[str] = "bcsr"
     benchmark_kinds: ClassVar[tuple[str, ...]] = ("blocks",)
     predicted_from_rows: ClassVar[bool] = False
     pads_with_own_columns: ClassVar[bool] = False
+    narrow_parameters: ClassVar[tuple[str, ...]] = ("values",)
 
     block: tuple[int, int]
     starts: NDArray[Any]
@@ -68,20 +72,24 @@ class BCSR(StorageFormat):
     data: NDArray[Any]
 
     @classmethod
-    def from_csr(cls, A: csr_array[Any], block: tuple[int, int] | None = None) -> Self:
+    def from_csr(
+        cls, A: csr_array[Any], block: tuple[int, int] | None = None, values: str | None = None
+    ) -> Self:
         """Return `A` in blocks of one size.
 
         Parameters
         ----------
         block : (int, int), optional
             Rows and columns of a block, each one of BLOCK_SIDES; without it, `best_block` chooses.
+        values : str, optional
+            As in Narrow; not ``"one"``.
 
         Raises
         ------
         InputError
             If `block` is none of the sizes.
         """
-        nnz = int(A.indptr[-1])
+        nnz, narrow = int(A.indptr[-1]), Narrow(values)
         if not all(in_parts(_ascend, (A.indptr, A.indices), balanced_parts(A.indptr))):
             A = A.copy()
             A.has_sorted_indices = False  # SciPy believes what it found before somebody changed the indices
@@ -91,7 +99,10 @@ class BCSR(StorageFormat):
             side = best_block(block_fill(A.indptr, indices))
             block = side, side
         block = _checked(block)
-        return cls(A.shape, nnz, block, *cls._cut(A, A.indptr[1:], block))
+        if values == "one":
+            refuse("BCSR without values", "values, since its padding has others")
+        starts, columns, data = cls._cut(A, A.indptr[1:], block)
+        return cls(A.shape, nnz, block, starts, columns, narrow.stored_values(data), values=values)
 
     @classmethod
     def _cut(
@@ -116,7 +127,11 @@ class BCSR(StorageFormat):
         return starts, columns, data
 
     @classmethod
-    def stored_entries(cls, blocks: RowBlocks) -> NDArray[np.int64]:
+    def narrowed(cls, holds: Mapping[str, Any], whole: RowBlocks) -> dict[str, Any]:
+        return {name: value for name, value in super().narrowed(holds, whole).items() if value != "one"}
+
+    @classmethod
+    def stored_entries(cls, blocks: RowBlocks, values: str | None = None) -> NDArray[np.int64]:
         """Return the values in blocks of the size that `best_block` chooses for the whole matrix.
 
         Exact for a whole matrix of up to 65,536 entries; otherwise an estimate, with the fill of the matrix
@@ -133,14 +148,17 @@ class BCSR(StorageFormat):
         return np.asarray(np.rint(blocks.nnz * (fill / side**2)).astype(np.int64))
 
     @classmethod
-    def row_end_work(cls, blocks: RowBlocks) -> dict[str, NDArray[Any]]:
+    def row_end_work(cls, blocks: RowBlocks, values: str | None = None) -> dict[str, NDArray[Any]]:
         """Return the small dense blocks, since their number depends on the size."""
         return {"blocks": cls.stored_blocks(blocks)}
 
     @classmethod
-    def predicted_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> NDArray[np.int64]:
+    def predicted_bytes(
+        cls, blocks: RowBlocks, value_bytes: int, index_bytes: int, values: str | None = None
+    ) -> NDArray[np.int64]:
         side = best_block(blocks.matrix.blocks.fill)
         indices = cls.stored_blocks(blocks) - (-blocks.rows // side) + 1
+        value_bytes, _ = Narrow(values).streamed_bytes(value_bytes, index_bytes)
         return np.asarray(cls.stored_entries(blocks) * value_bytes + indices * index_bytes)
 
     @classmethod

@@ -46,7 +46,7 @@ class CSR(StorageFormat):
         `values` and `columns` are as in Narrow.
         """
         narrow, nnz = Narrow(values, columns), int(A.indptr[-1])
-        indices, bases = narrow.stored_columns(A)
+        indices, bases = narrow.stored_columns(A.indptr, A.indices, A.shape[1])
         data = narrow.stored_values(np.ascontiguousarray(A.data[:nnz]))
         return cls(A.shape, nnz, np.ascontiguousarray(A.indptr), indices, data, bases, values=values)
 

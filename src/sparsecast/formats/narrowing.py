@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from sparsecast.errors import FormatError, InputError
 from sparsecast.system.jit import njit
@@ -77,48 +76,52 @@ class Narrow:
         Raises
         ------
         FormatError
-            If that would change the bits of a value.
+            If that would change the bits of a value, or where values are complex.
         """
+        if self.columns and data.dtype.kind == "c":
+            refuse(f"columns in 16 bits of a {data.dtype} matrix", "real values")
         if self.values is None:
             return data
         full = {"one": ("float64", "float32"), "float32": ("float64",)}[self.values]
         if data.dtype.name not in full:
-            _refuse(f"values '{self.values}' of a {data.dtype} matrix", f"one of {' or '.join(full)}")
+            refuse(f"values '{self.values}' of a {data.dtype} matrix", f"one of {' or '.join(full)}")
         bits = data.view(f"u{data.dtype.itemsize}")
         parts = equal_parts(len(data), threads_for(len(data)))
         if self.values == "one":
             if not all(in_parts(_are_alike, (bits,), parts)):
-                _refuse("values 'one' of a matrix with several", "all of them alike, bit for bit")
+                refuse("values 'one' of a matrix with several", "all of them alike, bit for bit")
             return data[:1].copy() if len(data) else np.zeros(1, dtype=data.dtype)
         stored = aligned_empty(len(data), np.float32)
         if not all(in_parts(_convert, (data, bits, stored), parts)):
-            _refuse("values 'float32' of other float64 values", "all of them exact in float32")
+            refuse("values 'float32' of other float64 values", "all of them exact in float32")
         return stored
 
-    def stored_columns(self, A: csr_array[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    def stored_columns(
+        self, indptr: NDArray[Any], indices: NDArray[Any], cols: int
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return the columns to store and the bases of the groups; there are none in full.
+
+        `indptr` are the row pointers and `indices` the columns of a matrix in CSR, with `cols` columns.
 
         Raises
         ------
         FormatError
             If the columns of a group are too far apart.
         """
-        indices = np.ascontiguousarray(A.indices[: int(A.indptr[-1])])
+        indices = np.ascontiguousarray(indices[: int(indptr[-1])])
         if self.columns is None:
             return indices, NO_BASES
-        if A.dtype.kind == "c":
-            _refuse(f"columns in 16 bits of a {A.dtype} matrix", "real values")
-        rows, cols = A.shape
+        rows = len(indptr) - 1
         starts = np.append(np.arange(0, rows, GROUP_ROWS), rows)
         bases = np.zeros(len(starts) - 1, dtype=indices.dtype)
         offsets = aligned_empty(len(indices), np.uint16)
         is_far = np.zeros(len(bases), dtype=np.bool_)
-        arrays = (A.indptr, indices, cols > MOST_COLUMNS, bases, offsets, is_far)
-        in_parts(_count_from_bases, arrays, balanced_parts(A.indptr[starts]))
+        arrays = (indptr, indices, cols > MOST_COLUMNS, bases, offsets, is_far)
+        in_parts(_count_from_bases, arrays, balanced_parts(indptr[starts]))
         if is_far.any():
             row = int(is_far.argmax()) * GROUP_ROWS
             what = f"columns in 16 bits, but the {GROUP_ROWS} rows from row {row} on reach further"
-            _refuse(what, f"a reach below {MOST_COLUMNS:,} columns")
+            refuse(what, f"a reach below {MOST_COLUMNS:,} columns")
         return offsets, bases
 
 
@@ -130,7 +133,8 @@ def suited(parameters: Mapping[str, Any], dtype: str) -> dict[str, Any]:
     return {name: value for name, value in parameters.items() if is_double or value != "float32"}
 
 
-def _refuse(problem: str, expected: str) -> None:
+def refuse(problem: str, expected: str) -> None:
+    """Refuse a narrow storage that does not hold."""
     raise FormatError(f"{problem}: expected {expected}; leave the parameter out")
 
 

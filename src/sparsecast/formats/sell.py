@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from sparsecast.errors import FormatError, InputError
+from sparsecast.errors import InputError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.row_lengths import ROW_LENGTH_LEVELS
 from sparsecast.formats import FORMATS
-from sparsecast.formats.narrowing import GROUP_ROWS, MOST_COLUMNS, Narrow
+from sparsecast.formats.narrowing import GROUP_ROWS, MOST_COLUMNS, Narrow, refuse
 from sparsecast.formats.storage_format import StorageFormat
 from sparsecast.system.jit import njit
 from sparsecast.system.memory import aligned_empty
@@ -109,7 +109,9 @@ class SELL(StorageFormat):
         most = GROUP_ROWS if columns and A.shape[1] > MOST_COLUMNS else None
         sigma = best_window(row_lengths, most) if sigma is None else _checked_window(sigma, most)
         if values == "one" and row_lengths.max(initial=0) > MOST_LENGTH:
-            _refuse(f"a row of {row_lengths.max():,} entries without values", f"at most {MOST_LENGTH:,}")
+            refuse(
+                f"SELL with a row of {row_lengths.max():,} entries without values", f"at most {MOST_LENGTH:,}"
+            )
         stored = int(_windowed_entries(row_lengths, sigma))
         entry_bytes = sum(narrow.streamed_bytes(A.data.itemsize, A.indices.itemsize))
         cls.refuse_excess(nnz, stored, stored * entry_bytes)
@@ -118,7 +120,7 @@ class SELL(StorageFormat):
             sort_rows(row_lengths, sigma, permutation)
         chunk_starts = np.zeros(-(-rows // CHUNK_ROWS) + 1, dtype=np.int64)
         _place_chunks(row_lengths, permutation, chunk_starts)
-        columns_by_row, bases = narrow.stored_columns(A)
+        columns_by_row, bases = narrow.stored_columns(A.indptr, A.indices, A.shape[1])
         values_by_row = narrow.stored_values(np.ascontiguousarray(A.data[:nnz]))
 
         def chunked(by_row: NDArray[Any], repeats: bool) -> NDArray[Any]:
@@ -193,10 +195,6 @@ def _are_sorted(blocks: RowBlocks) -> NDArray[np.bool_]:
     return np.asarray(is_sorted & (_most_entries(blocks) > most))
 
 
-def _refuse(problem: str, expected: str) -> None:
-    raise FormatError(f"SELL of {problem}: expected {expected}; leave the parameter out")
-
-
 def _chunks(blocks: RowBlocks) -> Integers:
     return -(-blocks.rows // CHUNK_ROWS)
 
@@ -248,7 +246,7 @@ def _checked_window(sigma: int, most_rows: int | None) -> int:
             f"round it"
         )
     if most_rows and most_rows % sigma:
-        _refuse(f"16-bit columns in windows of {sigma} rows", f"a divisor of {most_rows}")
+        refuse(f"SELL with 16-bit columns in windows of {sigma} rows", f"a divisor of {most_rows}")
     return sigma
 
 

@@ -54,6 +54,18 @@ def _end_of_group(bases, first, last, units):  # type: ignore[no-untyped-def]
     return lambda bases, first, last, units: last
 
 
+def base_of(bases: Any, first: Any, units: Any) -> Any:
+    """Return the base of a row, or chunk of rows: 0 where columns are stored in full."""
+    return bases[first // units] if len(bases) else 0
+
+
+@overload(base_of)
+def _base_of(bases, first, units):  # type: ignore[no-untyped-def]
+    if isinstance(bases, types.Array):
+        return lambda bases, first, units: np.uint64(bases[first // units])
+    return lambda bases, first, units: np.uint64(0)
+
+
 def from_base(x: Any, bases: Any, first: Any, units: Any) -> Any:
     """Return x, of one axis or more, from the base of a row, or chunk of rows, on."""
     return x[bases[first // units] :] if len(bases) else x

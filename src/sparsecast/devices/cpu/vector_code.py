@@ -143,9 +143,15 @@ class VectorCode:
         self.builder.store(self.builder.fadd(self.builder.load(sums), product, flags=FUSED), sums)
 
     def loaded(self, place: Any, lanes: int | None = None) -> Any:
-        """Return the vector that begins at `place`, which may have another number of lanes."""
-        vector = self.vector if lanes is None else ir.VectorType(self.number, lanes)
-        return self.builder.load(self.builder.bitcast(place, vector.as_pointer()), align=self.number_bytes)
+        """Return the vector that begins at `place`, which may have another number of lanes.
+
+        Narrower numbers there are widened.
+        """
+        stored, lanes = place.type.pointee, self.lanes if lanes is None else lanes
+        pointer = self.builder.bitcast(place, ir.VectorType(stored, lanes).as_pointer())
+        loaded = self.builder.load(pointer, align=bytes_of(stored))
+        is_narrow = stored != self.number
+        return self.builder.fpext(loaded, ir.VectorType(self.number, lanes)) if is_narrow else loaded
 
     def store(self, vector: Any, place: Any) -> None:
         pointer = self.builder.bitcast(place, vector.type.as_pointer())

@@ -114,10 +114,14 @@ def _block_row(typingctx, columns, data, x, y, height, width, first, end, i):  #
     signature = types.void(columns, data, x, y, height, width, word, word, word)
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        number, parts = number_of(context, signature.args[1].dtype)
+        number, parts = number_of(context, signature.args[2].dtype)
+        stored, _ = number_of(context, signature.args[1].dtype)
         arrays = structures(context, builder, signature.args[:4], arguments[:4])
         columns, *numbers = (each.data for each in arrays)
-        numbers = [builder.bitcast(each, number.as_pointer()) for each in numbers]
+        kinds = stored, number, number
+        numbers = [
+            builder.bitcast(each, kind.as_pointer()) for each, kind in zip(numbers, kinds, strict=True)
+        ]
         block = _Block(builder, number, parts, height.count, width.count)
         _emit_block_row(block, (columns, *numbers), height.count, arguments[6:])
         return context.get_dummy_value()
@@ -148,7 +152,7 @@ def _emit_block_row(block: _Block, arrays: Sequence[Any], height: int, span: Seq
 def _last_rows(starts, columns, data, x, y, r, c, i):  # type: ignore[no-untyped-def]
     """Compute the rows of a block row that reaches beyond the matrix; there is one at most."""
     for row in range(len(y) - i * r):
-        total = data.dtype.type(0)
+        total = x.dtype.type(0)
         for k in range(np.int64(starts[i]), np.int64(starts[i + 1])):
             for column in range(c):
                 total += data[(k * r + row) * c + column] * x[np.int64(columns[k]) + column]
@@ -243,5 +247,6 @@ KERNELS.register("bcsr")(
         _bind,
         _bind_multivector,
         sizes=tuple({"block": (side, side)} for side in BLOCK_SIZES),
+        reads_narrow=True,
     )
 )

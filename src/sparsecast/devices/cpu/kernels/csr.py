@@ -198,6 +198,5 @@ KERNELS.register("csr")(
         _bind_multivector,
         real_only=("gathered",),
         reads_narrow=True,
-        version=2,
     )
 )

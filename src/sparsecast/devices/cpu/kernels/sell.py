@@ -208,6 +208,5 @@ KERNELS.register("sell")(
         _bind_multivector,
         real_only=("gathered",),
         reads_narrow=True,
-        version=2,
     )
 )
