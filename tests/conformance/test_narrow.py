@@ -21,18 +21,12 @@ from ..conftest import with_lengths
 CPU = DEVICES.get("cpu").kernels
 NARROW = [name for name in CPU.names() if FORMATS.get(name).narrow_parameters]
 #: Values and columns meet in no arithmetic, and each combination takes a second to compile.
-STORED = [
-    ("float64", 32, {"values": "one", "columns": 16}),
-    ("float64", 32, {"values": "float32", "columns": 16}),
-    ("float64", 32, {"columns": 16}),
-    ("float32", 64, {"values": "one", "columns": 16}),
-]
 CASES = [
     (name, variant, dtype, bits, parameters)
     for name in NARROW
     for variant in CPU.get(name).variants
-    for dtype, bits, stored in STORED
-    if (parameters := {key: stored[key] for key in stored if key in FORMATS.get(name).narrow_parameters})
+    for dtype, bits, most in (("float64", 32, 3), ("float32", 64, 1))
+    for parameters in FORMATS.get(name).narrow_storages(dtype)[:most]
 ]
 every_storage = pytest.mark.parametrize(
     "case", CASES, ids=lambda case: "-".join(map(str, (*case[:4], *case[4].values())))
@@ -115,17 +109,17 @@ def test_products_have_the_bits_of_full_storage(narrow_matrices, in_type, case):
 
 
 @pytest.mark.parametrize("name", [name for name in NARROW if CPU.get(name).bind_multivector])
-@pytest.mark.parametrize("stored", STORED[:2], ids=lambda stored: str(stored[2]["values"]))
-def test_several_vectors_have_the_bits_of_full_storage(narrow_matrices, in_type, name, stored):
-    dtype, bits, parameters = stored
-    own = {key: parameters[key] for key in parameters if key in FORMATS.get(name).narrow_parameters}
+@pytest.mark.parametrize("number", (0, 1))
+def test_several_vectors_have_the_bits_of_full_storage(narrow_matrices, in_type, name, number):
+    storages = FORMATS.get(name).narrow_storages("float64")
+    parameters = storages[number % len(storages)]
     for what, given in narrow_matrices.items():
-        both = stored_both_ways((name, None, dtype, bits, own), given, in_type)
+        both = stored_both_ways((name, None, "float64", 32, parameters), given, in_type)
         if both is None:
             continue
         A, *stored_matrices = both
-        X = vectors(A.shape[1] * 11, dtype, 2).reshape(A.shape[1], 11)
-        expected, Y = np.full((2, A.shape[0], 11), np.nan, dtype=dtype)
+        X = vectors(A.shape[1] * 11, "float64", 2).reshape(A.shape[1], 11)
+        expected, Y = np.full((2, A.shape[0], 11), np.nan)
         for each, out in zip(stored_matrices, (expected, Y), strict=True):
             CPU.get(name).bind_multivector(each, THREADS)(X, out)
         assert Y.tobytes() == expected.tobytes(), what
@@ -137,7 +131,7 @@ def test_values_that_are_not_finite_and_signed_zeros_are_kept(in_type, name):
     x = vectors(400, "float64", 5)
     odd = np.array([np.inf, -np.inf, np.nan, -0.0, 2.0**-149, -(2.0**127)])
     for values, data in [("one", np.full(A.nnz, each)) for each in odd] + [("float32", None)]:
-        if "values" not in FORMATS.get(name).narrow_parameters:
+        if not FORMATS.get(name).takes("values", values):
             continue
         B = A.copy()
         B.data[:] = data if data is not None else np.float32(1.5)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -127,8 +126,8 @@ class BCSR(StorageFormat):
         return starts, columns, data
 
     @classmethod
-    def narrowed(cls, holds: Mapping[str, Any], whole: RowBlocks) -> dict[str, Any]:
-        return {name: value for name, value in super().narrowed(holds, whole).items() if value != "one"}
+    def takes(cls, name: str, value: Any) -> bool:
+        return super().takes(name, value) and value != "one"
 
     @classmethod
     def stored_entries(cls, blocks: RowBlocks, values: str | None = None) -> NDArray[np.int64]:

@@ -79,16 +79,21 @@ class StorageFormat(ABC):
         return set(parameters) <= {*cls.predicted_parameters, *cls.narrow_parameters}
 
     @classmethod
+    def takes(cls, name: str, value: Any) -> bool:
+        """Tell whether the format has one of the `narrow_parameters` with this value."""
+        return name in cls.narrow_parameters
+
+    @classmethod
     def narrowed(cls, holds: Mapping[str, Any], whole: RowBlocks) -> dict[str, Any]:
         """Return those of the `narrow_parameters` that hold for a whole matrix which this format takes."""
-        return {name: value for name, value in holds.items() if name in cls.narrow_parameters}
+        return {name: value for name, value in holds.items() if cls.takes(name, value)}
 
     @classmethod
     def narrow_storages(cls, dtype: str) -> list[dict[str, Any]]:
         """Return the usual narrow storages that the format takes with a type of values."""
         found: list[dict[str, Any]] = []
         for each in USUAL_NARROW:
-            own = {k: v for k, v in suited(each, dtype).items() if k in cls.narrow_parameters}
+            own = {name: value for name, value in suited(each, dtype).items() if cls.takes(name, value)}
             found += [own] if own and own not in found else []
         return found
 
