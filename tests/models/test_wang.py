@@ -209,7 +209,7 @@ def test_state_comes_back(model_class, grid, train, way, of_lengths):
 def test_the_experiment_divides_mean_errors_and_counts_wins(profile_of):
     profile = profile_of(MODELS.get("wang-normal"))
     report = EXPERIMENTS.get("wang-2017")().from_records(profile, Setting(dtype="float64"))
-    means, factors, wins, _, _, times = (table.rows for table in report.tables[:6])
+    means, factors, wins, _, _, times = (table.records() for table in report.tables[:6])
     by_kernel = {(row["kernel"], row["model"]): row for row in means}
     assert by_kernel["CSR-V", "wang-normal"]["ours"] is None, "a processor has no half-warps"
     for row in factors:
@@ -238,7 +238,7 @@ def test_the_reasons_for_the_order_are_errors_at_the_mean_row_and_times_over_row
     ]
     profile = dataclasses.replace(profile, records=tuple(slower))
     report = EXPERIMENTS.get("wang-2017")().from_records(profile, Setting(dtype="float64"))
-    skew, over, times = (table.rows for table in report.tables[3:6])
+    skew, over, times = (table.records() for table in report.tables[3:6])
     assert [row["kernel"] for row in over] == ["CSR-S", "ELL", "JAD"]
     for row in over:
         assert row["points"] > 0

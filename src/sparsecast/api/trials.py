@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from time import perf_counter
+from typing import Any, ClassVar
 
 from sparsecast.api.calibrating import calibration, profile
 from sparsecast.api.executing import measure
 from sparsecast.api.forecasting import choice
 from sparsecast.api.profiles import model_records, require_own
-from sparsecast.benchmark.experiments import Setting
+from sparsecast.benchmark.experiments import Experiment, Setting
 from sparsecast.benchmark.journal import kept
 from sparsecast.benchmark.run import LEAST_BUDGET_S
 from sparsecast.devices import DEVICES
@@ -28,7 +31,10 @@ from sparsecast.matrices.reading import collected
 from sparsecast.models import DEFAULT_MODEL, MODELS, store
 from sparsecast.models.model import SCORED_SUITES, Model
 from sparsecast.models.training import TrainingSet
-from sparsecast.records import Candidate, Record
+from sparsecast.records import Record
+from sparsecast.results.paper import PaperReport, known_mean
+from sparsecast.system.tabular import Column, Columns
+from sparsecast.system.texts import percent
 
 #: Deviation of the row lengths of a matrix, over their mean, up to which they count as nearly constant.
 ALIKE = 0.2
@@ -39,43 +45,78 @@ DTYPE = "float32"
 #: The share of the budget for the benchmark matrices. The rest is for compiling and the named matrices.
 _SUITE_SHARE = 0.75
 
+#: The fits of a model, and their headings.
+WAYS = {"ours": "our fits", "printed": "as printed"}
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One measurement, and the forecasts of it.
+
+    Attributes
+    ----------
+    record : Record
+    structure : Structure
+        Of the matrix.
+    model : str
+    forecasts_s : dict of str to float
+        Of the model by WAYS; of our own model, ``"sparsecast"``, where the same Records suffice for it.
+    """
+
+    record: Record
+    structure: Structure
+    model: str
+    forecasts_s: Mapping[str, float]
+
+    @property
+    def matrix(self) -> str:
+        """The specification of the matrix."""
+        return self.record.matrix
+
+    def error(self, way: str) -> float:
+        """Return |forecast - time| / time."""
+        return abs(self.forecasts_s[way] - self.record.time_s) / self.record.time_s
+
+    def point(self, way: str, label: str) -> tuple[str, str, float, float]:
+        """Return a point of the chart of forecasts: matrix, label, measured and forecast time."""
+        return shown_name(self.matrix), label, self.record.time_s, self.forecasts_s[way]
+
 
 def shown_name(matrix: str) -> str:
     """Return a specification of a matrix, of a file its name alone."""
     return Path(matrix.partition("?")[0]).name if matrix.startswith(FILE_PREFIX) else matrix
 
 
-@dataclass(frozen=True, slots=True)
-class Trial:
-    """One measurement, and what a model forecasts of it with our fits and with those of its paper.
+#: Columns of trials and of their mean errors.
+MATRIX = Column("matrix", "matrix", text=shown_name)
+TIMES: Columns = (
+    Column("measured_s", "measured", "record.time_s"),
+    *(Column(f"{way}_s", heading, f"forecasts_s.{way}") for way, heading in WAYS.items()),
+)
+ERRORS: Columns = tuple(Column(way, heading, text=percent) for way, heading in WAYS.items())
+MEAN_ERRORS: Columns = (
+    Column("matrices", "matrices"),
+    *ERRORS,
+    Column("paper", "the paper", text=percent),
+    Column("sparsecast", "our model sparsecast", text=percent),
+)
 
-    `sparsecast_s` is the forecast of our own model, fitted to the same Records; None where it cannot be.
-    `structure` is of the matrix.
-    """
 
-    matrix: str
-    candidate: Candidate
-    model: str
-    measured_s: float
-    ours_s: float
-    printed_s: float
-    sparsecast_s: float | None
-    structure: Structure
+def trial_columns(*kinds: Column, heading: str = "") -> Columns:
+    """Return the columns of trials: `kinds` after the matrix, and a heading before each error."""
+    errors = (
+        dataclasses.replace(each, heading=heading + each.heading, value=partial(Trial.error, way=each.key))
+        for each in ERRORS
+    )
+    return (MATRIX, *kinds, *TIMES, *errors)
 
-    @property
-    def ours(self) -> float:
-        """The error |forecast - time| / time with our fits."""
-        return abs(self.ours_s - self.measured_s) / self.measured_s
 
-    @property
-    def printed(self) -> float:
-        """The error with the fits as printed."""
-        return abs(self.printed_s - self.measured_s) / self.measured_s
-
-    @property
-    def sparsecast(self) -> float | None:
-        """The error of our own model."""
-        return None if self.sparsecast_s is None else abs(self.sparsecast_s / self.measured_s - 1)
+def mean_errors(trials: Sequence[Trial]) -> dict[str, Any]:
+    """Return a row of MEAN_ERRORS without what the paper prints."""
+    means = {
+        way: known_mean(t.error(way) for t in trials if way in t.forecasts_s) for way in (*WAYS, "sparsecast")
+    }
+    return {"matrices": len({trial.matrix for trial in trials}), **means}
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +141,35 @@ class Trials:
     fitted: tuple[tuple[Model, Model], ...]
     rows: tuple[Trial, ...]
     notes: tuple[str, ...]
+
+
+class StripExperiment(Experiment):
+    """Models of strips next to the errors that their paper prints.
+
+    Attributes
+    ----------
+    suite : str
+        The benchmark matrices of the paper.
+    """
+
+    suite: ClassVar[str]
+
+    @abstractmethod
+    def models(self) -> list[type[Model]]:
+        """Return the models of the paper."""
+
+    @abstractmethod
+    def report(self, trials: Trials, setting: Setting, start_s: float | None) -> PaperReport:
+        """Return the tables; what they need beside trials is measured if the run began at `start_s`."""
+
+    def run(self, setting: Setting) -> PaperReport:
+        """Measure the benchmark matrices, then the matrices that are named, then what the tables need."""
+        start_s = perf_counter()
+        return self.report(measured_trials(setting, self.models(), self.suite), setting, start_s)
+
+    def from_records(self, profile: Profile, setting: Setting) -> PaperReport:
+        """Take what was measured before."""
+        return self.report(recorded_trials(profile, setting, self.models()), setting, None)
 
 
 def measured_trials(setting: Setting, models: Sequence[type[Model]], suite: str) -> Trials:
@@ -134,8 +204,9 @@ def measured_trials(setting: Setting, models: Sequence[type[Model]], suite: str)
             raise KeyboardInterrupt  # what was measured is kept; nothing more is
     measured = setting.profile or profile(machine.name)
     target = Target.on(measured.machine, dtype, threads)
-    fitted, notes = _fitted(measured, model_records(measured, target), models)
-    tested: list[tuple[Record, Structure]] = []
+    records = model_records(measured, target)
+    fitted, notes = _fitted(measured, records, models)
+    tested: list[tuple[Record, Structure]] = [] if problems else _scored(measured, target)
     for number, problem in enumerate(problems):
         used_s = perf_counter() - start_s
         if used_s > setting.budget_s:
@@ -144,14 +215,11 @@ def measured_trials(setting: Setting, models: Sequence[type[Model]], suite: str)
             break
         setting.on_progress(min(used_s, setting.budget_s), setting.budget_s, problem.name)
         tested += [(r, problem.structure) for r in records_of(problem, target, setting, fitted)]
-    ours, why = _own_model(measured, model_records(measured, target))
-    rows = _trials(fitted, ours, tested if problems else _scored(measured, target))
-    notes += why
-    if not rows:
-        notes += (
-            f"No matrix was measured to try the models on in {setting.budget_s:g} s: run the command again.",
-        )
-    return Trials(measured, target, fitted, rows, notes)
+    trials = _tried(measured, target, records, fitted, tested, notes)
+    if trials.rows:
+        return trials
+    nothing = f"No matrix was measured to try the models on in {setting.budget_s:g} s: run the command again."
+    return dataclasses.replace(trials, notes=(*trials.notes, nothing))
 
 
 def recorded_trials(profile: Profile, setting: Setting, models: Sequence[type[Model]]) -> Trials:
@@ -180,7 +248,7 @@ def recorded_trials(profile: Profile, setting: Setting, models: Sequence[type[Mo
     if target.is_published:
         records, tested = _halves(profile, records)
     else:
-        tested = list(_scored(profile, target))
+        tested = _scored(profile, target)
     if setting.matrices:
         names = {str(matrix) for matrix in setting.matrices}
         if unknown := names - {record.matrix for record, _ in tested}:
@@ -190,8 +258,7 @@ def recorded_trials(profile: Profile, setting: Setting, models: Sequence[type[Mo
             )
         tested = [(record, structure) for record, structure in tested if record.matrix in names]
     fitted, notes = _fitted(profile, records, models)
-    ours, why = _own_model(profile, records)
-    return Trials(profile, target, fitted, _trials(fitted, ours, tested), (*notes, *why))
+    return _tried(profile, target, records, fitted, tested, notes)
 
 
 def _fitted(
@@ -204,9 +271,8 @@ def _fitted(
     training = TrainingSet.of(profile, records)
     fitted, refused = [], []
     for model in models:
-        ways: list[Callable[[], Model]] = [lambda kind=model, way=way: kind(**way) for way in model.compared]  # type: ignore[misc]
         try:
-            ours, printed = (make().fit(training) for make in ways)
+            ours, printed = (model(**way).fit(training) for way in model.compared)
         except ProfileError as error:
             refused.append(error)
         else:
@@ -216,20 +282,41 @@ def _fitted(
     return tuple(fitted), tuple(f"Left out: {error}" for error in refused)
 
 
-def _own_model(profile: Profile, records: Sequence[Record]) -> tuple[Model | None, tuple[str, ...]]:
-    """Return our own model, fitted to matrices that are not tried; or None, and why these do not suffice."""
+def _tried(
+    profile: Profile,
+    target: Target,
+    records: Sequence[Record],
+    fitted: tuple[tuple[Model, Model], ...],
+    tested: Sequence[tuple[Record, Structure]],
+    notes: tuple[str, ...],
+) -> Trials:
+    """Try each model that serves a measurement, and our own, fitted to matrices that are not tried."""
     training = TrainingSet.of(profile, [record for record in records if record.suite not in SCORED_SUITES])
+    own: Model | None = None
     try:
-        return store.fitted(MODELS.get(DEFAULT_MODEL)(), training), ()
+        own = store.fitted(MODELS.get(DEFAULT_MODEL)(), training)
     except ProfileError as error:
-        return None, (f"Left out: {error}",)
+        notes = (*notes, f"Left out: {error}")
+    trials = []
+    for record, structure in tested:
+        blocks, candidate = RowBlocks.of(structure), record.candidate
+        more = {"sparsecast": own} if own is not None and own.serves(candidate) else {}
+        for ours, printed in fitted:
+            if ours.serves(candidate):
+                models = {"ours": ours, "printed": printed, **more}
+                forecasts_s = {way: float(each.values(candidate, blocks)[0]) for way, each in models.items()}
+                trials.append(Trial(record, structure, ours.name, forecasts_s))
+    rows = sorted(trials, key=lambda trial: trial.record.time_s)
+    return Trials(profile, target, fitted, tuple(rows), notes)
 
 
-def _scored(profile: Profile, target: Target) -> Iterator[tuple[Record, Structure]]:
-    """Give the Records of matrices that no model is fitted to."""
-    for record in model_records(profile, target):
-        if record.suite in SCORED_SUITES and record.regime == "warm":
-            yield record, profile.structure(record)
+def _scored(profile: Profile, target: Target) -> list[tuple[Record, Structure]]:
+    """Return the Records of matrices that no model is fitted to."""
+    return [
+        (record, profile.structure(record))
+        for record in model_records(profile, target)
+        if record.suite in SCORED_SUITES and record.regime == "warm"
+    ]
 
 
 def _halves(
@@ -259,54 +346,18 @@ def records_of(
     """
     device, kernels = setting.device, {kernel for ours, _ in fitted for kernel in ours.kernels("csr")}
     is_current = DEVICES.get(target.device).is_current
-    taken = [
-        record
+    known = {
+        record.candidate: record
         for record in kept(machine_of(device)).records
         if record.matrix == problem.specification
         and (record.candidate.dtype, record.candidate.threads) == (target.dtype, target.threads)
         and record.suite in SCORED_SUITES
         and record.regime == "warm"
         and is_current(record)
-    ]
-    known = {record.candidate: record for record in taken}
+    }
     chosen = choice(problem, threads=target.threads, dtype=target.dtype, device=device).candidates
-    every = [
-        *chosen,
-        *(dataclasses.replace(c, kernel=k) for c in chosen if c.format == "csr" for k in kernels),
-    ]
-    missing = [candidate for candidate in dict.fromkeys(every) if candidate not in known]
+    of_kernels = [dataclasses.replace(c, kernel=k) for c in chosen if c.format == "csr" for k in kernels]
+    missing = [each for each in dict.fromkeys([*chosen, *of_kernels]) if each not in known]
     if missing:
         known |= {record.candidate: record for record in measure(problem, missing, device=device)}
     return list(known.values())
-
-
-def _trials(
-    models: Sequence[tuple[Model, Model]],
-    own: Model | None,
-    tested: Iterator[tuple[Record, Structure]] | Sequence[tuple[Record, Structure]],
-) -> tuple[Trial, ...]:
-    """Return a trial for each measurement and model that serves it, the shortest time first."""
-    trials = []
-    for record, structure in tested:
-        blocks = RowBlocks.of(structure)
-        for ours, printed in models:
-            if ours.serves(record.candidate):
-                ours_s, printed_s = (
-                    float(model.values(record.candidate, blocks)[0]) for model in (ours, printed)
-                )
-                own_s = None
-                if own is not None and own.serves(record.candidate):
-                    own_s = float(own.values(record.candidate, blocks)[0])
-                trials.append(
-                    Trial(
-                        record.matrix,
-                        record.candidate,
-                        ours.name,
-                        record.time_s,
-                        ours_s,
-                        printed_s,
-                        own_s,
-                        structure,
-                    )
-                )
-    return tuple(sorted(trials, key=lambda trial: trial.measured_s))

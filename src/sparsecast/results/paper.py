@@ -2,12 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from statistics import fmean
+from typing import Any, TypeVar
 
 from sparsecast.results.columns import within
 from sparsecast.system.tabular import Column, Columns, Table, keys
+
+K = TypeVar("K", bound=Hashable)
+T = TypeVar("T")
+
+
+def known_mean(values: Iterable[float | None]) -> float | None:
+    """Return the mean of the values that are known; None without any."""
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None
+
+
+def grouped(rows: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
+    """Return rows by their key, in the order in which each key comes first."""
+    groups: dict[K, list[T]] = {}
+    for row in rows:
+        groups.setdefault(key(row), []).append(row)
+    return groups
+
+
+@dataclass(frozen=True, slots=True)
+class PaperItem:
+    """What became of a part of a paper, and why.
+
+    `state` is ``"done"``, ``"differs"``, ``"not built"`` or ``"cannot be had here"``.
+    """
+
+    item: str
+    state: str
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,9 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any
 
 from sparsecast.api.executing import check
-from sparsecast.api.trials import Trial, Trials
+from sparsecast.api.trials import WAYS, Trial, Trials
 from sparsecast.benchmark.experiments import Setting
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.machines.strips import strip_rows
@@ -18,9 +17,7 @@ from sparsecast.models.model import Model
 from sparsecast.papers.guo_2014.planners.guo import GuoPlanner, refusal_of_ell, ties
 from sparsecast.planning.dynamic_programme import Costs, strip_statistics
 from sparsecast.planning.plan import make_plan
-
-#: The fits that a solution is planned with.
-OURS, PRINTED = "our fits", "as printed"
+from sparsecast.results.paper import grouped
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +26,8 @@ class Optimum:
 
     Attributes
     ----------
-    whose : str
-        OURS or PRINTED.
+    way : str
+        One of WAYS.
     blocks : str
         As table 3 writes them.
     measured_s : float or None
@@ -40,7 +37,7 @@ class Optimum:
     """
 
     matrix: str
-    whose: str
+    way: str
     blocks: str
     is_split: bool
     is_ell_refused: bool
@@ -58,12 +55,6 @@ class Optimum:
         whole_s = self.whole_s.get(name)
         return (whole_s - self.measured_s) / whole_s if whole_s and self.measured_s else None
 
-    def row(self) -> dict[str, Any]:
-        """Return it as a row of a table."""
-        names = ("matrix", "whose", "blocks", "forecast_s", "measured_s", "error")
-        gains = {f"gain_{name}": self.gain(name) for name in ("csr", "coo", "hyb")}
-        return {**{name: getattr(self, name) for name in names}, **gains}
-
 
 def optima(trials: Trials, setting: Setting, start_s: float | None) -> Iterator[Optimum]:
     """Give both solutions of each matrix of the trials that can be made again.
@@ -71,23 +62,20 @@ def optima(trials: Trials, setting: Setting, start_s: float | None) -> Iterator[
     Split ones are measured here, within the budget of what began at `start_s`; without it they are planned
     alone.
     """
-    of_matrices: dict[str, list[Trial]] = {}
-    for trial in trials.rows:
-        of_matrices.setdefault(trial.matrix, []).append(trial)
-    ((ours, printed),) = trials.fitted
+    (models,) = trials.fitted
+    of_matrices = {} if trials.target.is_published else grouped(trials.rows, lambda trial: trial.matrix)
     for matrix, of_matrix in of_matrices.items():
-        problem = None if trials.target.is_published else Problem.rebuilt(matrix)
-        if problem is None:
+        if (problem := Problem.rebuilt(matrix)) is None:
             continue
         used_s = 0.0 if start_s is None else perf_counter() - start_s
         setting.on_progress(min(used_s, setting.budget_s), setting.budget_s, f"plans of {problem.name}")
         device = None if start_s is None or used_s > setting.budget_s else setting.device
-        for whose, model in ((OURS, ours), (PRINTED, printed)):
-            yield _optimum(trials, problem, of_matrix, whose, model, device)
+        for way, model in zip(WAYS, models, strict=True):
+            yield _optimum(trials, problem, of_matrix, way, model, device)
 
 
 def _optimum(
-    trials: Trials, problem: Problem, of_matrix: Sequence[Trial], whose: str, model: Model, device: str | None
+    trials: Trials, problem: Problem, of_matrix: Sequence[Trial], way: str, model: Model, device: str | None
 ) -> Optimum:
     target, machine, planner = trials.target, trials.profile.machine, GuoPlanner()
     strip = strip_rows(machine, target.threads)
@@ -102,23 +90,16 @@ def _optimum(
         )
         for block in plan.blocks
     )
-    times_s = {trial.candidate: trial.measured_s for trial in of_matrix}
-    whole_s = {trial.candidate.format: trial.measured_s for trial in reversed(of_matrix)}
+    times_s = {trial.record.candidate: trial.record.time_s for trial in of_matrix}
+    whole_s = {trial.record.candidate.format: trial.record.time_s for trial in reversed(of_matrix)}
     is_split = len(plan.blocks) > 1
     measured_s = None if is_split else times_s.get(plan.blocks[0].candidate)
     if measured_s is None and device is not None:
         checked = check(problem, plan, device=device)
         measured_s, whole_s["csr"] = checked.time_s, checked.baseline_s  # sampled in turn
-    return Optimum(
-        problem.specification,
-        whose,
-        solution_text(blocks),
-        is_split,
-        bool(refusal_of_ell(RowBlocks.of(problem.structure), costs)),
-        plan.time_s,
-        measured_s,
-        whole_s,
-    )
+    is_refused = bool(refusal_of_ell(RowBlocks.of(problem.structure), costs))
+    text = solution_text(blocks)
+    return Optimum(problem.specification, way, text, is_split, is_refused, plan.time_s, measured_s, whole_s)
 
 
 def solution_text(blocks: Iterable[tuple[int, int, Sequence[str]]]) -> str:
