@@ -88,8 +88,13 @@ def recorded_path() -> Path:
 
 @pytest.fixture(scope="session")
 def recorded() -> Profile:
-    """The profile recorded on a real machine."""
-    return Profile.load(RECORDED)
+    """The profile recorded on a real machine, as if by the kernels of today."""
+    whole = Profile.load(RECORDED)
+    kernels = DEVICES.get("cpu").kernels
+    records = (
+        dataclasses.replace(r, kernel_version=kernels.get(r.candidate.format).version) for r in whole.records
+    )
+    return dataclasses.replace(whole, records=tuple(records))
 
 
 @pytest.fixture(scope="session")

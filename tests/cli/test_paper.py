@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -10,7 +9,12 @@ import pytest
 from sparsecast.api import trials
 
 CLUSTER = "hossain-saule", "--from", "xeon-gold-6154-edr"
-RECORDED = Path(__file__).parents[1] / "data/recorded-profile.parquet"
+
+
+@pytest.fixture
+def stored(recorded, tmp_path):
+    """The file of the recorded profile, as if by the kernels of today."""
+    return recorded.save(tmp_path / "stored.parquet")
 
 
 def test_the_list_says_of_each_paper_what_it_forecasts_and_what_never_ran(run, exact, data_folder):
@@ -20,10 +24,10 @@ def test_the_list_says_of_each_paper_what_it_forecasts_and_what_never_ran(run, e
         assert paper["forecasts"] and paper["headline"] and paper["never_run"] and paper["ours"] == {}
 
 
-def test_the_list_has_our_last_result_of_each_machine(run, exact, data_folder):
+def test_the_list_has_our_last_result_of_each_machine(run, exact, data_folder, stored):
     reports = [
         exact(run("paper", "guo-2014", *line, "--json"), "paper NAME")
-        for line in (("--from", RECORDED, "--dtype", "float64"), ("--from", "nvidia-k20xm"))
+        for line in (("--from", stored, "--dtype", "float64"), ("--from", "nvidia-k20xm"))
     ]
     [ours] = [p["ours"] for p in exact(run("paper", "--json"), "paper")["papers"] if p["name"] == "guo-2014"]
     assert ours == {report["machine"]: report["ours"] for report in reports} and len(ours) == 2
@@ -75,8 +79,8 @@ def test_ranks_start_no_ranks(run, data_folder, monkeypatch):
     assert "mpirun" in outcome.err
 
 
-def test_guo_on_records_is_the_errors_of_its_own_times(run, exact, data_folder):
-    outcome = run("paper", "guo-2014", "--from", RECORDED, "--dtype", "float64", "--json")
+def test_guo_on_records_is_the_errors_of_its_own_times(run, exact, data_folder, stored):
+    outcome = run("paper", "guo-2014", "--from", stored, "--dtype", "float64", "--json")
     report = exact(outcome, "paper NAME")
     means, small, solutions, optima, split, times = (table["rows"] for table in report["tables"])
     assert [row["paper"] for row in means] == [0.063, 0.044, 0.022, 0.047]

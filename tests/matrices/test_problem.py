@@ -22,8 +22,7 @@ SPECIFICATIONS = {
     "symmetric": "symmetric?rows=60&mean_length=3&lengths=fixed&reach=0.3",
     "blocks": "blocks?block_rows=12&blocks_per_row=3&block=2&reach=0.5",
     "diagonals": "diagonals?rows=70&diagonals=3&reach=0.1",
-    "row lengths": "row lengths?rows=80&mean_length=5&lengths=uniform",
-    "spread lengths": "spread lengths?rows=80&mean_length=5&lengths=normal&spread=0.125",
+    "row lengths": "row lengths?rows=80&mean_length=5&lengths=normal&spread=0.125",
     "synthetic": "synthetic?rows=60&nnz_per_row=6&kind=2x3",
     "atlas": "atlas?name=494_bus&size=triple",
 }

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
+from sparsecast.devices import DEVICES
 from sparsecast.features import usual_groups
 from sparsecast.features.analysis import structure
 from sparsecast.features.row_blocks import RowBlocks
@@ -189,6 +190,7 @@ def profile_of(recorded: Profile, known: dict[str, Structure]) -> Callable[[type
         for record in recorded.records
     ]
     whole = recorded.with_records(seen, recorded.matrices.values()).with_bandwidths(BANDWIDTHS)
+    kernels = DEVICES.get("cpu").kernels
     suites = {name: SUITES.get(name)().whole(recorded.machine, 1) for name in ("guo", "wang", "hossain")}
 
     @functools.cache
@@ -206,7 +208,13 @@ def profile_of(recorded: Profile, known: dict[str, Structure]) -> Callable[[type
         time_s = (1e-6 + 1e-9 * found.rows + 5e-10 * found.nnz) * (1 + 0.1 * (found.nnz % 7))
         of_matrix = {"matrix": each.problem.specification, "nnz": found.nnz, "suite": each.suite}
         return [
-            dataclasses.replace(template, candidate=candidate, time_s=time_s, **of_matrix)
+            dataclasses.replace(
+                template,
+                candidate=candidate,
+                kernel_version=kernels.get(candidate.format).version,
+                time_s=time_s,
+                **of_matrix,
+            )
             for template in (
                 recorded.select(format="csr", dtype=dtype)[0] for dtype in ("float64", "float32")
             )

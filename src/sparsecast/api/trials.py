@@ -45,6 +45,9 @@ DTYPE = "float32"
 #: The share of the budget for the benchmark matrices. The rest is for compiling and the named matrices.
 _SUITE_SHARE = 0.75
 
+#: Records, with the Structures of their matrices.
+Tested = list[tuple[Record, Structure]]
+
 #: The fits of a model, and their headings.
 WAYS = {"ours": "our fits", "printed": "as printed"}
 
@@ -133,7 +136,7 @@ class Trials:
     rows : tuple of Trial
         The shortest time first.
     notes : tuple of str
-        Which models could not be fitted, and why.
+        Which models could not be fitted, and why; what there was no time for.
     """
 
     profile: Profile
@@ -144,13 +147,7 @@ class Trials:
 
 
 class StripExperiment(Experiment):
-    """Models of strips next to the errors that their paper prints.
-
-    Attributes
-    ----------
-    suite : str
-        The benchmark matrices of the paper.
-    """
+    """Models of strips next to the errors that their paper prints; `suite` has its benchmark matrices."""
 
     suite: ClassVar[str]
 
@@ -163,107 +160,90 @@ class StripExperiment(Experiment):
         """Return the tables; what they need beside trials is measured if the run began at `start_s`."""
 
     def run(self, setting: Setting) -> PaperReport:
-        """Measure the benchmark matrices, then the matrices that are named, then what the tables need."""
-        start_s = perf_counter()
-        return self.report(measured_trials(setting, self.models(), self.suite), setting, start_s)
+        """Measure the benchmark matrices within the budget, then those that are named, else take the gallery.
 
-    def from_records(self, profile: Profile, setting: Setting) -> PaperReport:
-        """Take what was measured before."""
-        return self.report(recorded_trials(profile, setting, self.models()), setting, None)
+        What an earlier run measured is taken over. A ProfileError says that too little was measured for every
+        model.
+        """
+        machine, start_s = machine_of(setting.device), perf_counter()
+        threads = DEVICES.get(machine.device).threads(machine, None)
+        problems = [Problem.named(matrix) for matrix in collected(setting.matrices)]
+        for problem in problems:
+            problem.specification  # noqa: B018 - what is no file is refused before anything is measured
+        if setting.profile is not None:
+            require_own(setting.profile.name, machine)
+        else:
+            self._calibrate(setting, threads)
+        measured = setting.profile or profile(machine.name)
+        target = Target.on(measured.machine, setting.dtype or DTYPE, threads)
+        records = model_records(measured, target)
+        fitted, notes = _fitted(measured, records, self.models())
+        tested = [] if problems else _scored(measured, target)
+        for number, problem in enumerate(problems):
+            used_s = perf_counter() - start_s
+            if used_s > setting.budget_s:
+                late = ", ".join(problem.name for problem in problems[number:])
+                notes.append(
+                    f"No time for {late} in {setting.budget_s:g} s: run the command again, it goes on."
+                )
+                break
+            setting.on_progress(min(used_s, setting.budget_s), setting.budget_s, problem.name)
+            tested += [(r, problem.structure) for r in records_of(problem, target, setting, fitted)]
+        trials = Trials(measured, target, fitted, *_tried(measured, records, fitted, tested, notes))
+        if not trials.rows:
+            nothing = f"No matrix was measured to try the models on in {setting.budget_s:g} s"
+            trials = dataclasses.replace(trials, notes=(*trials.notes, f"{nothing}: run the command again."))
+        return self.report(trials, setting, start_s)
 
-
-def measured_trials(setting: Setting, models: Sequence[type[Model]], suite: str) -> Trials:
-    """Measure a suite of benchmark matrices within the budget, then the matrices that are named.
-
-    What an earlier run measured is taken over. The trials are of the named matrices, else of the gallery.
-    Notes say what there was no time for.
-
-    Raises
-    ------
-    InputError
-        If the profile of the setting is not this machine's, or a matrix cannot be read.
-    ProfileError
-        If too little was measured for every model.
-    """
-    machine, start_s = machine_of(setting.device), perf_counter()
-    dtype = setting.dtype or DTYPE
-    threads = DEVICES.get(machine.device).threads(machine, None)
-    problems = [Problem.named(matrix) for matrix in collected(setting.matrices)]
-    for problem in problems:
-        problem.specification  # noqa: B018 - what is no file is refused before anything is measured
-    if setting.profile is not None:
-        require_own(setting.profile.name, machine)
-    else:
+    def _calibrate(self, setting: Setting, threads: int) -> None:
+        """Measure the suite; a run that is interrupted ends the experiment, and what it measured is kept."""
         budget_s = max(_SUITE_SHARE * setting.budget_s, min(setting.budget_s, LEAST_BUDGET_S))
-        run = calibration(budget_s, threads=threads, dtype=dtype, device=setting.device, suites=[suite])
+        dtype = setting.dtype or DTYPE
+        run = calibration(budget_s, threads=threads, dtype=dtype, device=setting.device, suites=[self.suite])
         run.adds = True
         run.on_progress = setting.on_progress
         run.compile_kernels()  # before the budget counts
         run.run()
         if run.interrupted:
-            raise KeyboardInterrupt  # what was measured is kept; nothing more is
-    measured = setting.profile or profile(machine.name)
-    target = Target.on(measured.machine, dtype, threads)
-    records = model_records(measured, target)
-    fitted, notes = _fitted(measured, records, models)
-    tested: list[tuple[Record, Structure]] = [] if problems else _scored(measured, target)
-    for number, problem in enumerate(problems):
-        used_s = perf_counter() - start_s
-        if used_s > setting.budget_s:
-            late = ", ".join(problem.name for problem in problems[number:])
-            notes += (f"No time for {late} in {setting.budget_s:g} s: run the command again, it goes on.",)
-            break
-        setting.on_progress(min(used_s, setting.budget_s), setting.budget_s, problem.name)
-        tested += [(r, problem.structure) for r in records_of(problem, target, setting, fitted)]
-    trials = _tried(measured, target, records, fitted, tested, notes)
-    if trials.rows:
-        return trials
-    nothing = f"No matrix was measured to try the models on in {setting.budget_s:g} s: run the command again."
-    return dataclasses.replace(trials, notes=(*trials.notes, nothing))
+            raise KeyboardInterrupt
 
+    def from_records(self, profile: Profile, setting: Setting) -> PaperReport:
+        """Take what was measured before; the matrices of the setting choose among it.
 
-def recorded_trials(profile: Profile, setting: Setting, models: Sequence[type[Model]]) -> Trials:
-    """Return the trials on the Records of a profile; the matrices of the setting choose among them.
-
-    The results of others are in the type of values that they were published in, by default.
-
-    Raises
-    ------
-    InputError
-        If a named matrix has no Records.
-    ProfileError
-        If no model can be fitted to the Records.
-    """
-    is_published = profile.machine.published_as is not None
-    device = profile.machine.device
-    dtype = setting.dtype or (profile.records[0].candidate.dtype if is_published else DTYPE)
-    counts = Counter(r.candidate.threads for r in profile.select(device=device, dtype=dtype))
-    if not counts:
-        raise ProfileError(
-            f"profile {profile.name} has no records of {device} {dtype}: expected some; name what it has by "
-            f"--dtype, or another profile"
-        )
-    target = dataclasses.replace(Target.on(profile.machine, dtype, None), threads=counts.most_common(1)[0][0])
-    records = model_records(profile, target)
-    if target.is_published:
-        records, tested = _halves(profile, records)
-    else:
-        tested = _scored(profile, target)
-    if setting.matrices:
-        names = {str(matrix) for matrix in setting.matrices}
-        if unknown := names - {record.matrix for record, _ in tested}:
-            raise InputError(
-                f"{', '.join(sorted(unknown))}: expected matrices that {profile.name} has records of; "
-                f"name others, or measure them without --from"
+        The results of others are in the type of values that they were published in, by default. An InputError
+        says that a named matrix has no Records, a ProfileError that no model can be fitted to them.
+        """
+        is_published = profile.machine.published_as is not None
+        device = profile.machine.device
+        dtype = setting.dtype or (profile.records[0].candidate.dtype if is_published else DTYPE)
+        counts = Counter(r.candidate.threads for r in profile.select(device=device, dtype=dtype))
+        if not counts:
+            raise ProfileError(
+                f"profile {profile.name} has no records of {device} {dtype}: expected some; name what it has "
+                f"by --dtype, or another profile"
             )
-        tested = [(record, structure) for record, structure in tested if record.matrix in names]
-    fitted, notes = _fitted(profile, records, models)
-    return _tried(profile, target, records, fitted, tested, notes)
+        [(threads, _)] = counts.most_common(1)
+        target = dataclasses.replace(Target.on(profile.machine, dtype, None), threads=threads)
+        records = model_records(profile, target)
+        if target.is_published:
+            records, tested = _halves(profile, records)
+        else:
+            tested = _scored(profile, target)
+        if names := {str(matrix) for matrix in setting.matrices}:
+            if unknown := names - {record.matrix for record, _ in tested}:
+                raise InputError(
+                    f"{', '.join(sorted(unknown))}: expected matrices that {profile.name} has records of; "
+                    f"name others, or measure them without --from"
+                )
+            tested = [(record, structure) for record, structure in tested if record.matrix in names]
+        fitted, notes = _fitted(profile, records, self.models())
+        trials = Trials(profile, target, fitted, *_tried(profile, records, fitted, tested, notes))
+        return self.report(trials, setting, None)
 
 
 def _fitted(
     profile: Profile, records: Sequence[Record], models: Sequence[type[Model]]
-) -> tuple[tuple[tuple[Model, Model], ...], tuple[str, ...]]:
+) -> tuple[tuple[tuple[Model, Model], ...], list[str]]:
     """Return each model fitted by us and as printed, and why others cannot be.
 
     A ProfileError says that the Records suffice for none.
@@ -279,17 +259,16 @@ def _fitted(
             fitted.append((ours, printed))
     if not fitted:
         raise refused[0]
-    return tuple(fitted), tuple(f"Left out: {error}" for error in refused)
+    return tuple(fitted), [f"Left out: {error}" for error in refused]
 
 
 def _tried(
     profile: Profile,
-    target: Target,
     records: Sequence[Record],
-    fitted: tuple[tuple[Model, Model], ...],
-    tested: Sequence[tuple[Record, Structure]],
-    notes: tuple[str, ...],
-) -> Trials:
+    fitted: Sequence[tuple[Model, Model]],
+    tested: Tested,
+    notes: Sequence[str],
+) -> tuple[tuple[Trial, ...], tuple[str, ...]]:
     """Try each model that serves a measurement, and our own, fitted to matrices that are not tried."""
     training = TrainingSet.of(profile, [record for record in records if record.suite not in SCORED_SUITES])
     own: Model | None = None
@@ -306,11 +285,10 @@ def _tried(
                 models = {"ours": ours, "printed": printed, **more}
                 forecasts_s = {way: float(each.values(candidate, blocks)[0]) for way, each in models.items()}
                 trials.append(Trial(record, structure, ours.name, forecasts_s))
-    rows = sorted(trials, key=lambda trial: trial.record.time_s)
-    return Trials(profile, target, fitted, tuple(rows), notes)
+    return tuple(sorted(trials, key=lambda trial: trial.record.time_s)), tuple(notes)
 
 
-def _scored(profile: Profile, target: Target) -> list[tuple[Record, Structure]]:
+def _scored(profile: Profile, target: Target) -> Tested:
     """Return the Records of matrices that no model is fitted to."""
     return [
         (record, profile.structure(record))
@@ -319,22 +297,23 @@ def _scored(profile: Profile, target: Target) -> list[tuple[Record, Structure]]:
     ]
 
 
-def _halves(
-    profile: Profile, records: Sequence[Record]
-) -> tuple[list[Record], list[tuple[Record, Structure]]]:
+def _halves(profile: Profile, records: Sequence[Record]) -> tuple[list[Record], Tested]:
     """Return what models are fitted to of the results of others, and what they are tried on.
 
     These lie on no grid of strips and lengths. So both are matrices of nearly constant row length, of half of
     the groups each.
     """
-    alike = [
-        (record, structure)
-        for record in records
-        if (lengths := (structure := profile.structure(record)).row_lengths).deviation <= ALIKE * lengths.mean
-    ]
     held_out = set(sorted({group_of(record.matrix) for record in records})[1::2])
-    fit = [record for record, _ in alike if group_of(record.matrix) not in held_out]
-    return fit, [(record, structure) for record, structure in alike if group_of(record.matrix) in held_out]
+    known: list[Record] = []
+    tested: Tested = []
+    for record in records:
+        structure = profile.structure(record)
+        if structure.row_lengths.deviation <= ALIKE * structure.row_lengths.mean:
+            if group_of(record.matrix) in held_out:
+                tested.append((record, structure))
+            else:
+                known.append(record)
+    return known, tested
 
 
 def records_of(

@@ -83,10 +83,6 @@ class Experiment(ABC):
             If the profile lacks what the experiment reads.
         """
 
-    def default_matrices(self) -> Sequence[str]:
-        """Return the matrices that are taken where none are named."""
-        return ()
-
 
 #: Every experiment, by the name of its paper.
 EXPERIMENTS: Registry[type[Experiment]] = Registry("paper", "sparsecast.benchmark.experiments", separator="-")

@@ -11,7 +11,6 @@ import typer
 from sparsecast.cli import options
 from sparsecast.cli.commands import Panel, command
 from sparsecast.cli.output import Output, write_text
-from sparsecast.errors import InputError
 
 if TYPE_CHECKING:
     from sparsecast.results.paper import PaperReport
@@ -50,7 +49,7 @@ def paper(
         listed = api.papers()
         return Output(DOCUMENTS["paper"], {"papers": listed}, [papers_table(listed)])
     if folder is not None:
-        _refuse_unwritable(folder)
+        _make(folder)
     with timed_bar(options.screen(), name) as on_progress:
         report = api.paper(
             name,
@@ -68,16 +67,13 @@ def paper(
     return Output(DOCUMENTS["paper NAME"], report, shown)
 
 
-def _refuse_unwritable(folder: Path) -> None:
-    from sparsecast.reports.charts.chart import refuse_undrawable
-
+def _make(folder: Path) -> None:
+    """Make the folder of the page; refuse one that cannot be had before anything is measured for it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(
-            f"--figure {folder} ({error.strerror}): expected a folder that can be written; name another"
-        ) from error
-    refuse_undrawable(folder / "chart.svg")
+        raise options.unwritable(folder, f" ({error.strerror})") from error
+    options.refuse_figure(folder / "chart.svg")
 
 
 def _write(report: PaperReport, folder: Path) -> None:

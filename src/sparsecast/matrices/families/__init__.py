@@ -40,7 +40,9 @@ class Family:
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        return tuple(inspect.signature(self.entries).parameters)
+        """Those without a default, in order."""
+        every = inspect.signature(self.entries).parameters.values()
+        return tuple(each.name for each in every if each.default is each.empty)
 
 
 #: Every family, by name.

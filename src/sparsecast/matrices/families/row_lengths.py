@@ -13,11 +13,11 @@ from sparsecast.matrices.families import FAMILIES, Family
 UNIFORM_BANDS = tuple((1 - k / 10) ** 2 - (0.9 - k / 10) ** 2 for k in range(10))
 
 
-def _row_lengths(rows: int, mean_length: int, lengths: str) -> csr_array[Any]:
-    return banded_matrix(rows, mean_length, bands=UNIFORM_BANDS, lengths=lengths, seed=0)
+def _row_lengths(rows: int, mean_length: int, lengths: str, spread: float | None = None) -> csr_array[Any]:
+    return banded_matrix(rows, mean_length, bands=UNIFORM_BANDS, lengths=lengths, spread=spread, seed=0)
 
 
-def _entries(rows: int, mean_length: int, lengths: str) -> int:
+def _entries(rows: int, mean_length: int, lengths: str, spread: float | None = None) -> int:
     return rows * mean_length
 
 

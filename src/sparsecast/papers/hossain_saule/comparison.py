@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from statistics import fmean, median
 from typing import Any
@@ -14,9 +13,15 @@ from sparsecast.models.clusters.sparsecast import SparsecastClusterModel
 from sparsecast.papers.hossain_saule.fitted_inputs import FITTED_TABLES, QuestionOf, fitted_inputs
 from sparsecast.papers.hossain_saule.published_times import PublishedTime, of_table, published_times
 from sparsecast.records import Configuration
+from sparsecast.results.paper import grouped, known_mean
 
 #: Tables of measured times: all algorithms and formats, with the forecasts of the paper's hossain-micro.
 MEASURED = ("II", "III", "IV", "V", "VI", "VII")
+
+#: What forecasts: hossain-micro with the inputs that the paper's forecasts tell; our model `sparsecast`,
+#: fitted to the paper's times of the other graphs, in table XI of the other R-MAT matrices; the same model
+#: from published figures alone.
+MODELS = ("micro", "ours", "plain")
 
 
 @dataclass(frozen=True)
@@ -28,29 +33,25 @@ class ComparedTime:
     published : PublishedTime
     actual_s : float
         Measured by the paper; of table X that of the same product in tables II to VII.
-    micro_s : float or None
-        By hossain-micro with the inputs that its forecasts tell; None of R-MAT matrices, for which it prints
-        none.
-    plain_s, ours_s : float
-        By our model `sparsecast` from published figures alone, and fitted to the paper's times of the other
-        graphs; in table XI of the other R-MAT matrices.
+    forecasts_s : dict of str to float
+        By MODELS; hossain-micro has none of R-MAT matrices, for which the paper prints none.
     """
 
     published: PublishedTime
     actual_s: float
-    micro_s: float | None
-    plain_s: float
-    ours_s: float
+    forecasts_s: Mapping[str, float]
+
+    def error(self, model: str) -> float | None:
+        """Return the relative error (section V.A.1) of one of MODELS; None without a forecast."""
+        return self._error(self.forecasts_s.get(model))
 
     @property
     def paper_error(self) -> float:
         """Of the paper's forecast, as printed, or from the printed times where it prints no error."""
-        if self.published.error is not None:
-            return self.published.error
-        return self.error(self.published.predicted_s) or 0.0
+        printed = self.published.error
+        return printed if printed is not None else self._error(self.published.predicted_s) or 0.0
 
-    def error(self, forecast_s: float | None) -> float | None:
-        """Return the relative error of a forecast (section V.A.1); None of none."""
+    def _error(self, forecast_s: float | None) -> float | None:
         return None if forecast_s is None else abs(forecast_s - self.actual_s) / self.actual_s
 
 
@@ -68,29 +69,27 @@ def compared_times(
     on_matrix : callable
         Called with each matrix that is left out.
     """
+
+    def fitted(times: Iterable[PublishedTime]) -> SparsecastClusterModel:
+        records = tuple(time.record(question_of(time).distribution) for time in times)
+        return SparsecastClusterModel().fit(
+            ClusterTraining(profile.machine, profile.microbenchmarks, records)
+        )
+
     graphs = [time for table in MEASURED for time in of_table(table)]
-    forecasts = fitted_inputs(profile, question_of).forecasts(graphs, question_of)
-    micro_s = {time: forecast.time_s for time, forecast in zip(graphs, forecasts, strict=True)}
-    plain = _fitted(profile, [], question_of)
+    micro = fitted_inputs(profile, question_of).forecasts(graphs, question_of)
+    forecasts_s = {time: {"micro": each.time_s} for time, each in zip(graphs, micro, strict=True)}
+    plain = fitted([])
     rows: dict[tuple[str, Configuration], ComparedTime] = {}
     for alike in (graphs, of_table("XI")):
-        for name in dict.fromkeys(time.matrix for time in alike):
+        for name, times in grouped(alike, lambda time: time.matrix).items():
             on_matrix(name)
-            of_others = _fitted(profile, [time for time in alike if time.matrix != name], question_of)
-            for time in (time for time in alike if time.matrix == name):
-                asked = [time.configuration], question_of(time)
-                models_s = (model.forecast(*asked)[0].time_s for model in (plain, of_others))
-                rows[name, time.configuration] = ComparedTime(
-                    time, time.measured_s, micro_s.get(time), *models_s
-                )
+            models = {"plain": plain, "ours": fitted(time for time in alike if time.matrix != name)}
+            for time in times:
+                way, question = time.configuration, question_of(time)
+                ours = {each: model.forecast([way], question)[0].time_s for each, model in models.items()}
+                rows[name, way] = ComparedTime(time, time.measured_s, forecasts_s.get(time, {}) | ours)
     return [replace(rows[time.matrix, time.configuration], published=time) for time in published_times()]
-
-
-def _fitted(
-    profile: Profile, times: Iterable[PublishedTime], question_of: QuestionOf
-) -> SparsecastClusterModel:
-    records = tuple(time.record(question_of(time).distribution) for time in times)
-    return SparsecastClusterModel().fit(ClusterTraining(profile.machine, profile.microbenchmarks, records))
 
 
 def summaries(rows: Iterable[ComparedTime]) -> list[dict[str, Any]]:
@@ -99,22 +98,23 @@ def summaries(rows: Iterable[ComparedTime]) -> list[dict[str, Any]]:
     `micro_distance` is the median distance of hossain-micro from the paper's forecasts, where the table has
     those, and `fitted` whether one of its inputs was fitted to the table.
     """
-    groups: dict[tuple[str, str, str], list[ComparedTime]] = defaultdict(list)
-    for row in rows:
-        way = row.published.configuration
-        groups[row.published.table, way.algorithm, way.format].append(row)
-    return [
-        {
-            **dict(zip(("table", "algorithm", "format"), key, strict=True)),
-            "paper_error": fmean(row.paper_error for row in group),
-            "micro_error": _mean(row.error(row.micro_s) for row in group),
-            "micro_distance": _distance(group) if key[0] in MEASURED else None,
-            "fitted": key[0] in FITTED_TABLES.values() if key[0] in MEASURED else None,
-            "plain_error": _mean(row.error(row.plain_s) for row in group),
-            "ours_error": _mean(row.error(row.ours_s) for row in group),
-        }
-        for key, group in groups.items()
-    ]
+    found = []
+    for (table, algorithm, name), group in grouped(rows, lambda row: row.published.key).items():
+        distances = [
+            abs(row.forecasts_s["micro"] / row.published.predicted_s - 1)
+            for row in group
+            if table in MEASURED and row.published.predicted_s
+        ]
+        found.append(
+            {
+                **{"table": table, "algorithm": algorithm, "format": name},
+                "paper_error": fmean(row.paper_error for row in group),
+                **{f"{model}_error": known_mean(row.error(model) for row in group) for model in MODELS},
+                "micro_distance": median(distances) if distances else None,
+                "fitted": table in FITTED_TABLES.values() if table in MEASURED else None,
+            }
+        )
+    return found
 
 
 def fastest_named(rows: Iterable[ComparedTime]) -> tuple[int, int]:
@@ -122,22 +122,12 @@ def fastest_named(rows: Iterable[ComparedTime]) -> tuple[int, int]:
 
     Ties of measured times count as right.
     """
-    cases: dict[tuple[str, int], list[ComparedTime]] = defaultdict(list)
-    for row in rows:
-        if row.published.table in MEASURED:
-            cases[row.published.matrix, row.published.configuration.ranks].append(row)
+    measured = [row for row in rows if row.published.table in MEASURED]
+    cases = grouped(measured, lambda row: (row.published.matrix, row.published.configuration.ranks))
     right = 0
     for case in cases.values():
         least_s = min(row.actual_s for row in case)
         fastest = {row.published.configuration.algorithm for row in case if row.actual_s == least_s}
-        right += min(case, key=lambda row: row.ours_s).published.configuration.algorithm in fastest
+        ours = min(case, key=lambda row: row.forecasts_s["ours"])
+        right += ours.published.configuration.algorithm in fastest
     return right, len(cases)
-
-
-def _mean(errors: Iterable[float | None]) -> float | None:
-    known = [error for error in errors if error is not None]
-    return fmean(known) if known else None
-
-
-def _distance(group: Sequence[ComparedTime]) -> float:
-    return median(abs((row.micro_s or 0.0) / (row.published.predicted_s or 1.0) - 1) for row in group)

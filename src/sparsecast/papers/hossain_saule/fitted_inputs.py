@@ -62,15 +62,14 @@ class FittedInputs:
 
     def model(self, format_name: str) -> HossainMicroCluster:
         """Return hossain-micro as printed, with these inputs."""
+        machine, triad_s = self.profile.machine, _ANY_BYTES / self.bandwidth_bytes_per_s[format_name]
         points = [point for point in self.profile.microbenchmarks if point.kind == "fma"]
-        triad_s = _ANY_BYTES / self.bandwidth_bytes_per_s[format_name]
-        on_a_node = range(
-            1, self.profile.machine.cores + 1
-        )  # the paper's bandwidth depends on the size alone
-        points += [_point("triad", ranks, 1, _ANY_BYTES, triad_s, "IV, V") for ranks in on_a_node]
+        for ranks in range(1, machine.cores + 1):  # the paper's bandwidth depends on the size alone
+            points.append(_point("triad", ranks, 1, _ANY_BYTES, triad_s, "IV, V"))
         points.append(_point("ping-pong", 2, 2, _ANY_BYTES, self.call_s, "IV"))
-        training = ClusterTraining(self.profile.machine, (*points, *self.collectives))
-        return HossainMicroCluster(as_printed=True).fit(training)
+        return HossainMicroCluster(as_printed=True).fit(
+            ClusterTraining(machine, (*points, *self.collectives))
+        )
 
     def forecasts(self, times: Sequence[PublishedTime], question_of: QuestionOf) -> list[ClusterForecast]:
         """Return the forecast of each time."""

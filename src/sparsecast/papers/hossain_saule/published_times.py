@@ -52,6 +52,11 @@ class PublishedTime:
     error: float | None
 
     @property
+    def key(self) -> tuple[str, str, str]:
+        """Table, algorithm and format."""
+        return self.table, self.configuration.algorithm, self.configuration.format
+
+    @property
     def distribution(self) -> Distribution:
         """The estimated Distribution: graphs are meshes, R-MAT matrices have no such order."""
         way = self.configuration
@@ -95,28 +100,19 @@ def published_times() -> Sequence[PublishedTime]:
     numbers = published("hossain_saule")
     counts = numbers["matrices"] | numbers["rmat"]
     text = resources.files("sparsecast.papers").joinpath("hossain_saule", "published.csv").read_text()
-    return tuple(_time(row, counts[row["matrix"]]) for row in csv.DictReader(text.splitlines()))
+    times = []
+    for row in csv.DictReader(text.splitlines()):
+        name, matrix = row["format"], row["matrix"]
+        algorithm, partition = ALGORITHMS[row["algorithm"]]
+        way = Configuration(algorithm, name, name, partition, int(row["processes"]), int(row["nodes"]))
+        columns = ("actual_s", "paper_predicted_s", "paper_error_percent")
+        actual_s, predicted_s, percent = (float(row[key]) if row[key] else None for key in columns)
+        error = None if percent is None else percent / 100
+        rows, nnz = counts[matrix]["rows"], counts[matrix]["nnz"]
+        times.append(PublishedTime(row["table"], matrix, rows, nnz, way, actual_s, predicted_s, error))
+    return tuple(times)
 
 
 def of_table(table: str) -> list[PublishedTime]:
     """Return the rows of one table."""
     return [time for time in published_times() if time.table == table]
-
-
-def _time(row: dict[str, str], counts: dict[str, int]) -> PublishedTime:
-    algorithm, partition = ALGORITHMS[row["algorithm"]]
-    name = row["format"]
-    actual, predicted, percent = (
-        float(row[key]) if row[key] else None
-        for key in ("actual_s", "paper_predicted_s", "paper_error_percent")
-    )
-    return PublishedTime(
-        row["table"],
-        row["matrix"],
-        counts["rows"],
-        counts["nnz"],
-        Configuration(algorithm, name, name, partition, int(row["processes"]), int(row["nodes"])),
-        actual,
-        predicted,
-        None if percent is None else percent / 100,
-    )

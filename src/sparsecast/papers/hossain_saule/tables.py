@@ -2,39 +2,36 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
+from functools import partial
 from statistics import fmean
 from typing import Any
 
 from sparsecast.papers.hossain_saule.clusters.hossain_linear import SUITE
-from sparsecast.papers.hossain_saule.comparison import ComparedTime, summaries
+from sparsecast.papers.hossain_saule.comparison import MEASURED, ComparedTime, summaries
 from sparsecast.papers.hossain_saule.published_times import published_times
 from sparsecast.papers.hossain_saule.table_one import ALGORITHMS_OF_THE_PAPER
 from sparsecast.reports.charts.chart import Chart, axis, counts_axis, format_look, panels
 from sparsecast.results.cluster import ClusterEvaluation
+from sparsecast.results.columns import within
+from sparsecast.results.paper import grouped, known_mean
 from sparsecast.system.tabular import Column, Columns, Table, lines_of
 from sparsecast.system.texts import percent
 
-#: The paper's model of each table.
-PAPER_MODELS = dict.fromkeys(("II", "III", "IV", "V", "VI", "VII"), "micro-benchmarks") | {
-    "VIII": "lines",
-    "IX": "lines",
-    "X": "regression",
-    "XI": "regression",
+#: The paper's model of each table, and which of them our names are.
+PAPER_MODELS = {
+    **dict.fromkeys(MEASURED, "micro-benchmarks"),
+    **dict.fromkeys(("VIII", "IX"), "lines"),
+    **dict.fromkeys(("X", "XI"), "regression"),
 }
+MODEL_KINDS = {"hossain-micro": "micro-benchmarks", "hossain-linear": "lines", "hossain-svr": "regression"}
 
-#: Which of them our names are.
-MODEL_KINDS = {
-    "hossain-micro": "micro-benchmarks",
-    "hossain-linear": "lines",
-    "hossain-svr": "regression",
-}
+WAY: Columns = (Column("algorithm", "algorithm"), Column("format", "format", text=str.upper))
+RANKS = Column("ranks", "ranks")
 
 SUMMARY: Columns = (
     Column("table", "table"),
-    Column("algorithm", "algorithm"),
-    Column("format", "format", text=str.upper),
+    *WAY,
     Column("paper_model", "paper's model", lambda row: PAPER_MODELS[row["table"]]),
     Column("paper_error", "paper", text=percent),
     Column("micro_error", "hossain-micro", text=percent),
@@ -46,22 +43,19 @@ SUMMARY: Columns = (
 
 TIMES: Columns = (
     Column("matrix", "matrix", "published.matrix"),
-    Column("algorithm", "algorithm", "published.configuration.algorithm"),
-    Column("format", "format", "published.configuration.format", str.upper),
-    Column("ranks", "ranks", "published.configuration.ranks"),
+    *within("published.configuration", (*WAY, RANKS)),
     Column("actual_s", "measured"),
     Column("paper_s", "paper", "published.predicted_s"),
-    Column("micro_s", "hossain-micro"),
-    Column("ours_s", "sparsecast"),
+    Column("micro_s", "hossain-micro", lambda row: row.forecasts_s.get("micro")),
+    Column("ours_s", "sparsecast", "forecasts_s.ours"),
     Column("paper_error", "paper, error", text=percent),
-    Column("micro_error", "hossain-micro, error", lambda row: row.error(row.micro_s), percent),
-    Column("ours_error", "sparsecast, error", lambda row: row.error(row.ours_s), percent),
+    Column("micro_error", "hossain-micro, error", partial(ComparedTime.error, model="micro"), percent),
+    Column("ours_error", "sparsecast, error", partial(ComparedTime.error, model="ours"), percent),
 )
 
-RANKS: Columns = (
-    Column("algorithm", "algorithm"),
-    Column("format", "format", text=str.upper),
-    Column("ranks", "ranks"),
+ON_RANKS: Columns = (
+    *WAY,
+    RANKS,
     Column("model", "model"),
     Column("products", "products"),
     Column("error", "mean error", text=percent),
@@ -74,67 +68,58 @@ _SHOWN = ("sparsecast", "the paper's", "measured")
 
 def tables(rows: Sequence[ComparedTime]) -> tuple[Table, ...]:
     """Return the mean errors of all tables, then each table row by row."""
-    by_table: dict[str, list[ComparedTime]] = defaultdict(list)
-    for row in rows:
-        by_table[row.published.table].append(row)
-    shown = [Table("Tables II to XI: mean errors", SUMMARY, summaries(rows))]
-    for name, own in by_table.items():
-        shown.append(Table(f"Table {name}: {PAPER_MODELS[name]}", TIMES, own))
-    return tuple(shown)
+    by_table = grouped(rows, lambda row: row.published.table)
+    shown = [Table(f"Table {name}: {PAPER_MODELS[name]}", TIMES, own) for name, own in by_table.items()]
+    return Table("Tables II to XI: mean errors", SUMMARY, summaries(rows)), *shown
 
 
 def ranks_table(scores: ClusterEvaluation) -> Table:
     """Return the mean errors on products of matrices that no line is learned from, next to the paper's."""
-    groups, printed = defaultdict(list), defaultdict(list)
-    for row in scores.rows:
-        way = row.record.configuration
-        if row.record.suite != SUITE and way.algorithm in ALGORITHMS_OF_THE_PAPER:
-            groups[way.algorithm, way.format, way.ranks, row.model].append(row.error)
-    for time in published_times():
-        if time.error is not None:  # table XI prints none
-            way = time.configuration
-            printed[PAPER_MODELS[time.table], way.algorithm, way.format].append(time.error)
+    printed = grouped(published_times(), lambda time: (PAPER_MODELS[time.table], *time.key[1:]))
+    of_papers = [
+        row
+        for row in scores.rows
+        if row.record.suite != SUITE and row.record.configuration.algorithm in ALGORITHMS_OF_THE_PAPER
+    ]
+    names = ("algorithm", "format", "ranks")
+    groups = grouped(
+        of_papers, lambda row: (*(getattr(row.record.configuration, name) for name in names), row.model)
+    )
     rows = []
-    for (algorithm, name, ranks, model), errors in sorted(groups.items()):
-        paper = printed.get((MODEL_KINDS.get(model.removesuffix(" (as printed)"), ""), algorithm, name))
-        rows.append(
-            {
-                **{"algorithm": algorithm, "format": name, "ranks": ranks, "model": model},
-                **{"products": len(errors), "error": fmean(errors), "paper": fmean(paper) if paper else None},
-            }
-        )
+    for (algorithm, name, ranks, model), own in sorted(groups.items()):
+        kind = MODEL_KINDS.get(model.removesuffix(" (as printed)"), "")
+        paper = known_mean(time.error for time in printed.get((kind, algorithm, name), ()))
+        row = {"algorithm": algorithm, "format": name, "ranks": ranks, "model": model, "paper": paper}
+        rows.append({**row, "products": len(own), "error": fmean(each.error for each in own)})
     refused = {what: why for what, why in scores.refused.items() if "local-1d-overlap" not in what}
     title = f"Products on ranks of {scores.profile}: mean errors"
-    return Table(title, RANKS, rows, tuple(lines_of(refused)))
+    return Table(title, ON_RANKS, rows, lines_of(refused))
 
 
 def chart(rows: Sequence[ComparedTime]) -> Chart:
     """Return times over ranks, a panel for each algorithm and graph."""
-    cases: dict[tuple[str, str], list[ComparedTime]] = defaultdict(list)
-    for row in rows:
-        if PAPER_MODELS[row.published.table] == "micro-benchmarks":
-            cases[row.published.configuration.algorithm, row.published.matrix].append(row)
+    measured = [row for row in rows if row.published.table in MEASURED]
+    cases = grouped(measured, lambda row: (row.published.configuration.algorithm, row.published.matrix))
     drawn = [_case(f"{algorithm}, {matrix}", own) for (algorithm, matrix), own in sorted(cases.items())]
     return panels("hossain-saule", "", drawn, len({matrix for _, matrix in cases}))
 
 
 def _case(caption: str, rows: Sequence[ComparedTime]) -> Chart:
+    points: list[dict[str, Any]] = []
+    for row in rows:
+        way = row.published.configuration
+        times_s = (row.forecasts_s["ours"], row.published.predicted_s, row.actual_s)
+        points += [
+            {"ranks": way.ranks, "time_s": time_s, "what": f"{way.format.upper()}: {what}"}
+            for what, time_s in zip(_SHOWN, times_s, strict=True)
+        ]
     formats = sorted({row.published.configuration.format.upper() for row in rows})
-    points: list[dict[str, Any]] = [
-        {
-            "ranks": row.published.configuration.ranks,
-            "time_s": seconds,
-            "what": f"{row.published.configuration.format.upper()}: {what}",
-        }
-        for row in rows
-        for what, seconds in zip(_SHOWN, (row.ours_s, row.published.predicted_s, row.actual_s), strict=True)
-    ]
     names = [f"{name}: {what}" for name in formats for what in _SHOWN]
     colours = [colour for colour in format_look(formats)["color"]["scale"]["range"] for _ in _SHOWN]
     dashes = [dash for _ in formats for dash in ([1, 0], [2, 3], [1, 0])]
     what = {"field": "what", "type": "nominal", "title": None}
     encoding = {
-        "x": counts_axis("ranks", "ranks", [row.published.configuration.ranks for row in rows]),
+        "x": counts_axis("ranks", "ranks", [point["ranks"] for point in points]),
         "y": axis("time_s", "one product", [point["time_s"] for point in points], "s"),
         "color": {**what, "scale": {"domain": names, "range": colours}},
     }

@@ -12,7 +12,7 @@ from sparsecast.models.fitting import Floats
 from sparsecast.models.strip_lines import Grid, RatioLines, SlopeLines
 from sparsecast.reports.charts.chart import Chart, Spec, axis, look, panels, tooltip
 
-_WIDTH, _HEIGHT = 260, 200
+_SIZE: Spec = {"width": 260, "height": 200}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,18 +56,16 @@ def fits(name: str, kernels: Mapping[str, Mapping[str, Fit]]) -> Chart:
             ("strips", "strips", "nnz_per_row", length, kernel if len(lengths) == 1 else of_length),
         )
         for x, title, held, at, caption in over:
-            rows = [row for who, fit in named.items() for row in _rows(who, fit, x, held, at)]
+            rows = []
+            for who, fit in named.items():
+                chosen = fit.grid.where(getattr(fit.grid, held) == at)
+                fitted_s = fit.seconds(chosen.nnz_per_row, chosen.strips)
+                columns = np.column_stack([getattr(chosen, x), chosen.time_s, fitted_s])
+                keys = ("x", "measured_s", "fitted_s")
+                rows += [{**dict(zip(keys, row, strict=True)), "who": who} for row in columns.tolist()]
             if len({row["x"] for row in rows}) > 1:
                 charts.append(_panel(caption, rows, axis("x", title, [row["x"] for row in rows])))
     return panels(name, "", charts, 2)
-
-
-def _rows(who: str, fit: Fit, x: str, held: str, at: float) -> list[dict[str, Any]]:
-    chosen = fit.grid.where(getattr(fit.grid, held) == at)
-    places = getattr(chosen, x)
-    fitted = fit.seconds(chosen.nnz_per_row, chosen.strips)
-    columns = zip(places.tolist(), chosen.time_s.tolist(), fitted.tolist(), strict=True)
-    return [{"x": place, "measured_s": time, "fitted_s": line, "who": who} for place, time, line in columns]
 
 
 def _panel(caption: str, rows: Sequence[Mapping[str, Any]], x: Spec) -> Chart:
@@ -75,12 +73,9 @@ def _panel(caption: str, rows: Sequence[Mapping[str, Any]], x: Spec) -> Chart:
     looks = look("who", [row["who"] for row in rows])
     shown = tooltip({"who": "rows"}, x="x", measured_s="measured", fitted_s="fitted")
     point = {"mark": {"type": "point", "clip": True}, "encoding": {"x": x, "y": y, **looks, "tooltip": shown}}
-    line = {
-        "mark": {"type": "line", "clip": True},
-        "encoding": {"x": x, "y": {**y, "field": "fitted_s"}, "color": looks["color"]},
-    }
-    spec = {"data": {"values": list(rows)}, "layer": [line, point], "width": _WIDTH, "height": _HEIGHT}
-    return Chart("fit", caption, spec)
+    over = {"x": x, "y": {**y, "field": "fitted_s"}, "color": looks["color"]}
+    line = {"mark": {"type": "line", "clip": True}, "encoding": over}
+    return Chart("fit", caption, {"data": {"values": list(rows)}, "layer": [line, point], **_SIZE})
 
 
 def forecasts(name: str, kernels: Mapping[str, Sequence[tuple[str, str, float, float]]]) -> Chart:
@@ -92,33 +87,20 @@ def forecasts(name: str, kernels: Mapping[str, Sequence[tuple[str, str, float, f
     kernels : dict of str to sequence of (str, str, float, float)
         For each kernel the matrix, the model, the measured seconds and those forecast.
     """
-    charts = []
+    keys, charts = ("matrix", "model", "measured_s", "forecast_s"), []
+    shown = tooltip({"matrix": "matrix", "model": "model"}, measured_s="measured", forecast_s="forecast")
     for kernel, found in kernels.items():
-        keys = ("matrix", "model", "measured_s", "forecast_s")
         rows: list[dict[str, Any]] = [dict(zip(keys, row, strict=True)) for row in found]
         times = [row[key] for row in rows for key in keys[2:]]
-        x, y = (
-            axis(key, title, times, "s", is_log=True)
-            for key, title in zip(keys[2:], ("measured", "forecast"), strict=True)
-        )
-        shown = tooltip({"matrix": "matrix", "model": "model"}, measured_s="measured", forecast_s="forecast")
-        ends = [{"measured_s": end, "forecast_s": end} for end in (min(times), max(times))]
+        places = {
+            "x": axis("measured_s", "measured", times, "s", is_log=True),
+            "y": axis("forecast_s", "forecast", times, "s", is_log=True),
+        }
+        ends = [dict.fromkeys(keys[2:], end) for end in (min(times), max(times))]
+        points = {**places, **look("model", [row["model"] for row in rows]), "tooltip": shown}
         layers = [
-            {
-                "data": {"values": ends},
-                "mark": {"type": "line", "color": "grey"},
-                "encoding": {"x": x, "y": y},
-            },
-            {
-                "data": {"values": rows},
-                "mark": "point",
-                "encoding": {
-                    "x": x,
-                    "y": y,
-                    **look("model", [row["model"] for row in rows]),
-                    "tooltip": shown,
-                },
-            },
+            {"data": {"values": ends}, "mark": {"type": "line", "color": "grey"}, "encoding": places},
+            {"data": {"values": rows}, "mark": "point", "encoding": points},
         ]
-        charts.append(Chart("forecasts", kernel, {"layer": layers, "width": _WIDTH, "height": _HEIGHT}))
+        charts.append(Chart("forecasts", kernel, {"layer": layers, **_SIZE}))
     return panels(name, "", charts, 2)

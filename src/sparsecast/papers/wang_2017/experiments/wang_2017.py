@@ -242,8 +242,8 @@ def _spreads(setting: Setting, trials: Trials) -> Iterator[dict[str, Any]]:
     rows = SPREAD_STRIPS * strip_rows(trials.profile.machine, trials.target.threads, "ell")
     fixed_s: dict[str, float] = {}
     for lengths, spread in (("fixed", None), *product(("normal", "uniform"), SPREADS_TRIED)):
-        shape = f"lengths?rows={rows}&mean_length={P1}&lengths={lengths}"
-        problem = Problem.named(f"row {shape}" if spread is None else f"spread {shape}&spread={spread:g}")
+        shape = f"row lengths?rows={rows}&mean_length={P1}&lengths={lengths}"
+        problem = Problem.named(shape if spread is None else f"{shape}&spread={spread:g}")
         setting.on_progress(setting.budget_s, setting.budget_s, problem.name)
         by_kernel = grouped(records_of(problem, trials.target, setting, trials.fitted), _kernel)
         times_s = {key: min(record.time_s for record in own) for key, own in by_kernel.items()}

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 from sparsecast.machines.gpu import GPU
 from sparsecast.machines.machine import Machine
 from sparsecast.machines.strips import strip_rows, wang_strip
 from sparsecast.matrices.suites import SUITES, Part, Suite, SuiteMatrix, ends_first, suite_matrix
 from sparsecast.papers.wang_2017.grids import LENGTHS, THREAD_GRID, VECTOR_GRID
+
+_Grid = tuple[tuple[int, ...], tuple[int, ...]]
 
 #: Of these grids the strips and lengths that come first: a model can be fitted to them.
 _FIRST_THREAD = ((1, 5, 10), (4, 32, 256))
@@ -46,54 +50,41 @@ def wang_matrices(
     Those that a model needs at least come first, the distributions in turn. They are measured in `formats`;
     with a strip of half-warps also those for CSR with half a warp a row.
     """
-    points = _points(thread_strip, *THREAD_GRID, *_FIRST_THREAD, formats)
+    kinds: list[tuple[int, _Grid, _Grid, tuple[str, ...]]]
+    kinds = [(thread_strip, THREAD_GRID, _FIRST_THREAD, formats)]
     if vector_strip:
-        points += _points(vector_strip, *VECTOR_GRID, *_FIRST_VECTOR, ("csr",))
-    return [
-        suite_matrix("row lengths", rows, length, lengths, formats=formats)
-        for _, _, rows, length, formats in sorted(points)
-        for lengths in LENGTHS
-    ]
-
-
-def _points(
-    strip: int,
-    counts: tuple[int, ...],
-    lengths: tuple[int, ...],
-    first_counts: tuple[int, ...],
-    first_lengths: tuple[int, ...],
-    formats: tuple[str, ...],
-) -> list[tuple[bool, int, int, int, tuple[str, ...]]]:
-    """Return for each matrix whether it comes late, its entries, rows, mean length, and formats."""
-    return [
+        kinds.append((vector_strip, VECTOR_GRID, _FIRST_VECTOR, ("csr",)))
+    points = sorted(
         (
-            not (count in first_counts and length in first_lengths),
+            not (count in first[0] and length in first[1]),
             count * strip * length,
             count * strip,
             length,
-            formats,
+            kernels,
         )
-        for count in counts
-        for length in lengths
+        for strip, (counts, lengths), first, kernels in kinds
+        for count, length in product(counts, lengths)
         if 2 * length <= count * strip  # varied lengths need room
+    )
+    return [
+        suite_matrix("row lengths", rows, length, lengths, formats=kernels)
+        for _, _, rows, length, kernels in points
+        for lengths in LENGTHS
     ]
 
 
 def _of_gpu(gpu: GPU) -> list[list[SuiteMatrix]]:
     """Return the matrices with normal and uniform row lengths, for half a warp and for a thread a row."""
     kinds = (
-        ("csr-vector", _SOME_VECTOR, ("csr",)),
-        ("csr-scalar", _SOME_THREAD, ("csr", "ell", "jad")),
+        (wang_strip(gpu, "csr-vector"), _SOME_VECTOR, ("csr",)),
+        (wang_strip(gpu, "csr-scalar"), _SOME_THREAD, ("csr", "ell", "jad")),
     )
     return [
         [
-            suite_matrix(
-                "row lengths", strips * wang_strip(gpu, kernel), mean_length, lengths, formats=formats
-            )
-            for mean_length in ends_first(grid[1])
-            for strips in ends_first(grid[0])
-            if 2 * mean_length <= strips * wang_strip(gpu, kernel)
+            suite_matrix("row lengths", count * strip, length, lengths, formats=formats)
+            for length, count in product(ends_first(some_lengths), ends_first(counts))
+            if 2 * length <= count * strip
         ]
         for lengths in ("normal", "uniform")
-        for kernel, grid, formats in kinds
+        for strip, (counts, some_lengths), formats in kinds
     ]
