@@ -41,18 +41,6 @@ class PaperItem:
 
 
 @dataclass(frozen=True, slots=True)
-class PaperItem:
-    """What became of a part of a paper, and why.
-
-    `state` is ``"done"``, ``"differs"``, ``"not built"`` or ``"cannot be had here"``.
-    """
-
-    item: str
-    state: str
-    why: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Paper:
     """A paper that is repeated here.
 
