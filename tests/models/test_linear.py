@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from sparsecast.models import MODELS
 from sparsecast.models.linear import LEAST_RECORDS, LinearModel, WorkCosts
 from sparsecast.models.training import TrainingSet
 from sparsecast.models.work import CountedWork, ProductWork
+from sparsecast.records import NO_PARAMETERS, Parameters
 
 CACHES = (Cache(1, 1 << 15, 1), Cache(2, 1 << 18, 1), Cache(3, 1 << 22, 1))
 MACHINE = Machine("a processor", "x86_64", 4, 4, CACHES, (), 1 << 34, "Linux")
@@ -65,6 +67,43 @@ def test_it_recovers_the_times_of_a_machine_with_such_costs(made_up, train, know
     model = LinearModel().fit(train(made_up, MACHINE))
     for record in made_up:
         assert seconds(model, "csr", known[record.matrix]) == pytest.approx(record.time_s, rel=1e-6)
+
+
+ONE, FLOAT32 = Parameters({"values": "one", "columns": 16}), Parameters({"values": "float32", "columns": 16})
+
+#: As COSTS, with narrow storage that is converted as it is read, or not read.
+NARROW_COSTS = {**COSTS, "entries values=one columns=16": 0.3e-9, "entries values=float32 columns=16": 0.6e-9}
+
+
+def narrow_records(records, known, storages):
+    """Return the Records, and the same in each narrow storage, as a machine of NARROW_COSTS takes them."""
+    made = list(records)
+    for record, storage in itertools.product(records, storages):
+        candidate = dataclasses.replace(record.candidate, parameters=storage)
+        work = ProductWork(MACHINE).of(candidate, RowBlocks.of(known[record.matrix]))
+        time_s = sum(NARROW_COSTS[name] * float(count[0]) for name, count in work.items())
+        made.append(dataclasses.replace(record, candidate=candidate, time_s=time_s))
+    return made
+
+
+def test_narrow_storage_has_entries_of_its_own_and_all_else_in_common(made_up, train, known):
+    records = narrow_records(made_up, known, (ONE, FLOAT32))
+    model = LinearModel().fit(train(records, MACHINE))
+    for record in records:
+        forecast_s = model.values(record.candidate, RowBlocks.of(known[record.matrix]))[0]
+        assert forecast_s == pytest.approx(record.time_s, rel=1e-6)
+    assert model.costs_.costs["csr"]["entries values=one columns=16"] == pytest.approx(0.3e-9, rel=1e-4)
+
+
+def test_narrow_storage_of_too_few_records_costs_its_bytes_and_entries_in_full(made_up, train, known, way):
+    few = narrow_records(made_up, known, (ONE,))[: len(made_up) + LEAST_RECORDS - 1]
+    whole = RowBlocks.of(known[made_up[-1].matrix])
+    for records in (made_up, few):
+        model = LinearModel().fit(train(records, MACHINE))
+        full, one = (model.terms(way("csr", parameters=each), whole) for each in (NO_PARAMETERS, ONE))
+        assert one.pop("entries values=one columns=16") == full.pop("entries") > 0
+        assert one["bytes beyond L2"] < 0.4 * full["bytes beyond L2"]
+        assert one["time_s"] < full["time_s"]
 
 
 def test_it_forecasts_matrices_it_has_not_seen(made_up, train, way, seconds):

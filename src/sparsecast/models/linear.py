@@ -21,7 +21,7 @@ from sparsecast.models import MODELS
 from sparsecast.models.fitting import Floats, fitted_costs
 from sparsecast.models.model import SCORED_SUITES, Model
 from sparsecast.models.training import TrainingSet
-from sparsecast.models.work import CountedWork, ProductWork
+from sparsecast.models.work import CountedWork, ProductWork, unit_cost
 from sparsecast.records import Candidate
 
 #: Fewest Records a format is fitted to: as many as it has costs.
@@ -54,6 +54,7 @@ class WorkCosts:
     def fitted(cls, machine: Machine, counted: Sequence[CountedWork]) -> Self:
         """Return the costs that explain work best, of each fit with enough of it."""
         fit = cls(machine)
+        counted = [work.in_full(LEAST_RECORDS) for work in counted]
         for work in counted:
             if len(work.places) >= LEAST_RECORDS:
                 kernels = fit.kernels.get(work.format, ())
@@ -101,7 +102,7 @@ class WorkCosts:
         """Return the seconds that each kind of work costs each block, and their sum."""
         costs = self.costs[self.label(candidate)]
         work = self.work(self.machine).of(candidate, blocks)
-        terms = {name: costs[name] * count for name, count in work.items()}
+        terms = {name: unit_cost(costs, name) * count for name, count in work.items()}
         # A fit may give a format no start of its own; then a matrix without entries would take no time.
         starts = [fitted["start"] for fitted in self.costs.values() if fitted["start"] > 0]
         floor_s = np.maximum(min(starts, default=0.0) * work["start"], np.finfo(float).tiny)
@@ -113,7 +114,7 @@ class LinearModel(Model):
     """One non-negative cost for each kind of work, fitted for each format, and on a GPU for each kernel."""
 
     name: ClassVar[str] = "linear"
-    version: ClassVar[int] = 7
+    version: ClassVar[int] = 8
     costs_: WorkCosts
 
     @classmethod

@@ -3,9 +3,9 @@
 The power is idle power, plus the joules of each kind of work over the time: a row, an entry, a byte from
 beyond each cache, a line of x. So the joules of a product are the sum of joules for each second and for each
 unit of work. They are fitted by non-negative least squares on relative residuals, all formats together,
-because a byte from memory costs as much in each. Where there are enough measurements, trees learn the power
-itself, from the features of the matrix and from how many entries and bytes a second it does: cores that wait
-for memory, or for the longest row, need less.
+because a byte from memory costs as much in each, and an entry as much in narrow storage as in full. Where
+there are enough measurements, trees learn the power itself, from the features of the matrix and from how many
+entries and bytes a second it does: cores that wait for memory, or for the longest row, need less.
 
 Intervals have the errors of the power of groups of matrices that were left out, at measured times, and those
 of the time. The two are taken for independent: squares of the logarithms add up.
@@ -29,7 +29,7 @@ from sparsecast.models.published_trees import of_matrix
 from sparsecast.models.sparsecast import SparsecastModel
 from sparsecast.models.sparsecast import of_matrix as of_own_matrix
 from sparsecast.models.training import TrainingSet
-from sparsecast.models.work import ProductWork
+from sparsecast.models.work import ProductWork, work_in_full
 from sparsecast.records import Candidate
 
 #: Fewest Records with joules that the physics is fitted to, and that trees learn from.
@@ -65,7 +65,7 @@ class PowerModel(Model):
 
     name: ClassVar[str] = "power"
     quantity: ClassVar[str] = "energy"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     optional_groups: ClassVar[tuple[str, ...]] = SparsecastModel.optional_groups
     time_: SparsecastModel
     joules_: dict[str, float]
@@ -105,7 +105,7 @@ class PowerModel(Model):
         self.ends_ = self._ends(metered)
 
     def _learn(self, metered: TrainingSet) -> None:
-        counted = ProductWork(self.machine_).counted(metered)
+        counted = [work.in_full() for work in ProductWork(self.machine_).counted(metered)]
         self.labels_ = tuple(sorted(work.label for work in counted))
         kinds = [IDLE, *sorted({kind for work in counted for kind in work.kinds if kind != "start"})]
         counts = np.zeros((len(metered.records), len(kinds)))
@@ -171,7 +171,7 @@ class PowerModel(Model):
 
         The term ``"watts"`` is the sum.
         """
-        work = {IDLE: time_s, **ProductWork(self.machine_).of(candidate, blocks)}
+        work = {IDLE: time_s, **work_in_full(ProductWork(self.machine_).of(candidate, blocks))}
         terms = {name: self.joules_[name] * work[name] / time_s for name in self.joules_ if name in work}
         watts = np.maximum(np.sum(list(terms.values()), axis=0), np.finfo(float).tiny)
         if self.forest_ is not None:

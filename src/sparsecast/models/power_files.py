@@ -22,7 +22,7 @@ from sparsecast.models.fitting import Floats
 from sparsecast.models.forecaster import AdjustedForecaster, Forecaster
 from sparsecast.models.intervals import Interval
 from sparsecast.models.power import IDLE
-from sparsecast.models.work import ProductWork
+from sparsecast.models.work import ProductWork, work_in_full
 from sparsecast.records import Candidate
 
 #: What a file may name besides IDLE.
@@ -100,7 +100,7 @@ class GivenPower(AdjustedForecaster):
         counting = ProductWork(self.machine_)
         joules_of_all = []
         for candidate, terms in zip(candidates, self._model.terms_of_all(candidates, blocks), strict=True):
-            work = {IDLE: terms["time_s"], **counting.of(candidate, blocks)}
+            work = {IDLE: terms["time_s"], **work_in_full(counting.of(candidate, blocks))}
             joules = sum(value * work[name] for name, value in self._joules.items() if name in work)
             joules_of_all.append({"energy_j": np.asarray(joules)})
         return joules_of_all

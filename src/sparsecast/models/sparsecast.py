@@ -34,7 +34,7 @@ from sparsecast.models.linear import WorkCosts
 from sparsecast.models.model import Model
 from sparsecast.models.published_trees import PublishedTrees
 from sparsecast.models.training import TrainingSet
-from sparsecast.models.work import CountedWork
+from sparsecast.models.work import CountedWork, unit_cost
 from sparsecast.records import Candidate
 
 #: As many of the known matrices tell how far a new one is from them.
@@ -42,6 +42,9 @@ _NEIGHBOURS = 3
 
 #: Octaves of the distance of reuse up to which its shares are features.
 _REUSE_LEVELS = [1, 3, 5, 7, 9, 12, 15, 18]
+
+#: Parameters of narrow storage that are features.
+_NARROW = (("values", "one"), ("values", "float32"), ("columns", 16))
 
 #: Settings of the forest: scikit-learn's, but for fewer trees that look at half of the features, for the time
 #: of a fit.
@@ -139,7 +142,7 @@ class _Samples:
         for work in self.work:
             costs = physics.costs.get(work.label)
             if costs is not None:
-                each_s = work.counts * [costs[kind] for kind in work.kinds]
+                each_s = work.counts * [unit_cost(costs, kind) for kind in work.kinds]
                 total_s = np.maximum(each_s.sum(axis=1), np.finfo(float).tiny)
                 columns = [terms.index(kind) for kind in work.kinds]
                 shares[work.places[:, None], columns] = each_s / total_s[:, None]
@@ -218,7 +221,7 @@ class SparsecastModel(Model):
 
     name: ClassVar[str] = "sparsecast"
     optional_groups: ClassVar[tuple[str, ...]] = ("locality", "bands", "blocks")
-    version: ClassVar[int] = 8
+    version: ClassVar[int] = 9
     #: What the trees correct: another class in experiments on the parts of the model.
     physics_class: ClassVar[type[WorkCosts]] = WorkCosts
     learned_: _Learned | None
@@ -375,6 +378,7 @@ def _of_candidate(candidate: Candidate, blocks: RowBlocks, kinds: Sequence[str])
     return [
         *(float(kind in kinds_of_candidate) for kind in kinds),
         candidate.index_bytes,
+        *(float(candidate.parameters.get(name) == value) for name, value in _NARROW),
         np.log10(max(stored, 1) / max(matrix.nnz, 1)),
         np.log10(size + 1),
         np.log10((matrix.rows + matrix.cols) * candidate.value_bytes + 1),

@@ -31,7 +31,7 @@ from sparsecast.models.intervals import LEAST_RANKED, Interval, conformal_bound
 from sparsecast.models.linear import LinearModel
 from sparsecast.models.model import HELD_OUT_SUITE
 from sparsecast.models.training import TrainingSet
-from sparsecast.models.work import capacity
+from sparsecast.models.work import capacity, full_kind
 from sparsecast.records import VALUE_BYTES, Candidate, Record
 
 #: Factor by which an interval grows at both ends where a profile has no settings to try the transfer on: the
@@ -143,7 +143,7 @@ class Transfer:
             return self.beyond[int(level)]
         if term == "start":
             return 1.0
-        of_entries = self.asked.operations / self.source.operations if term in _OF_ENTRIES else 1.0
+        of_entries = self.asked.operations / self.source.operations if full_kind(term) in _OF_ENTRIES else 1.0
         return of_entries * self.source.threads / self.asked.threads
 
 

@@ -13,13 +13,19 @@ On a GPU, thousands of rows are on their way at once: mispredicted rows cost not
 without a miss of x. What counts is the launch, the rows and entries, the bytes and the lines of x beyond
 the L2 cache, the padding, and the longest row: one warp or thread works on it while the others are done.
 
+An entry in narrow storage is work of a kind of its own: it has fewer bytes, and values or columns to convert.
+Where too few Records know such a kind, an entry of it costs as much as one in full, and its bytes alone less.
+
 A row block of a plan is charged as part of its matrix: in a sweep over all blocks each one finds the caches
 as the others leave them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -36,6 +42,9 @@ from sparsecast.system.memory import CACHE_LINE_BYTES
 
 #: Fewest Records with some work beyond a cache that tell what it costs a format.
 _LEAST_BEYOND = 3
+
+#: Work that every format has, of entries in full. Kinds of narrow storage have its name and their parameters.
+ENTRIES = "entries"
 
 #: Kernels of GPUs that divide rows among their lanes, whatever the format.
 _DIVIDING_KERNELS = ("balanced",)
@@ -71,6 +80,20 @@ class CountedWork:
         """Tell whether enough Records have work of a kind."""
         return bool(np.count_nonzero(self.counts[:, self.kinds.index(kind)]) >= _LEAST_BEYOND)
 
+    def in_full(self, least_records: float = inf) -> CountedWork:
+        """Return the work with entries in narrow storage as ENTRIES, of kinds that fewer Records have."""
+        few = [
+            place
+            for place, kind in enumerate(self.kinds)
+            if kind != full_kind(kind) and np.count_nonzero(self.counts[:, place]) < least_records
+        ]
+        if not few:
+            return self
+        counts, full = self.counts.copy(), self.kinds.index(ENTRIES)
+        counts[:, full] += counts[:, few].sum(axis=1)
+        kinds = tuple(kind for place, kind in enumerate(self.kinds) if place not in few)
+        return replace(self, kinds=kinds, counts=np.delete(counts, few, axis=1))
+
     def part(self, chosen: NDArray[np.bool_]) -> CountedWork:
         own = chosen[self.places]
         return replace(self, places=self.places[own], counts=self.counts[own], time_s=self.time_s[own])
@@ -94,9 +117,12 @@ class ProductWork:
         for (name, kernel), places in sorted(alike.items()):
             records = [training.records[place] for place in places]
             works = [self.of(record.candidate, blocks[record.matrix]) for record in records]
-            counts = np.array([[float(count[0]) for count in work.values()] for work in works])
+            every = chain.from_iterable(works)
+            kinds = tuple(dict.fromkeys(each for kind in every for each in (full_kind(kind), kind)))
+            none = np.zeros(1)
+            counts = np.array([[float(work.get(kind, none)[0]) for kind in kinds] for work in works])
             time_s = np.array([record.time_s for record in records])
-            counted.append(CountedWork(name, kernel, np.array(places), tuple(works[0]), counts, time_s))
+            counted.append(CountedWork(name, kernel, np.array(places), kinds, counts, time_s))
         return counted
 
     def of(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, Floats]:
@@ -109,12 +135,15 @@ class ProductWork:
         once = np.ones(len(blocks.rows))
         if self.machine.gpu:
             wait = once
-            entries = {"entries": blocks.nnz.astype(float), "padding": stored - blocks.nnz}
+            entries = {ENTRIES: blocks.nnz.astype(float), "padding": stored - blocks.nnz}
             is_divided = candidate.kernel in _DIVIDING_KERNELS
             ends = {} if is_divided else storage.longest_row_work(blocks, **parameters)
         else:
             wait = once if storage.divides_rows else self._wait(candidate, blocks)
-            entries = {"entries": stored * wait}
+            narrow = (
+                f"{name}={parameters[name]}" for name in storage.narrow_parameters if name in parameters
+            )
+            entries = {" ".join([ENTRIES, *narrow]): stored * wait}
             ends = storage.row_end_work(blocks, **parameters)
             if storage.has_slices and self.machine.published_as is not None:
                 # One thread has the slice of the longest row; how many there were is not published.
@@ -197,6 +226,21 @@ class ProductWork:
             beyond = np.maximum(0.0, 1.0 - capacity(cache, candidate.threads) / distance)
             gathers[f"lines of x beyond L{cache.level}"] = changes * (1 - near.cross_row_similarity) * beyond
         return gathers
+
+
+def full_kind(kind: str) -> str:
+    """Return ENTRIES for entries in any narrow storage, every other kind of work as it is."""
+    return ENTRIES if kind.startswith(f"{ENTRIES} ") else kind
+
+
+def work_in_full(work: Mapping[str, Floats]) -> dict[str, Floats]:
+    """Return the work of a Candidate with its entries as ENTRIES, whatever their storage."""
+    return {full_kind(kind): count for kind, count in work.items()}
+
+
+def unit_cost(costs: Mapping[str, float], kind: str) -> float:
+    """Return what a unit of a kind of work costs: in full, where that of its narrow storage is not known."""
+    return costs[kind] if kind in costs else costs[full_kind(kind)]
 
 
 def capacity(cache: Cache, threads: int) -> float:
