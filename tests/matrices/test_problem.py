@@ -9,6 +9,7 @@ from scipy.sparse import coo_array, csr_array
 
 from sparsecast.errors import InputError
 from sparsecast.features.analysis import structure
+from sparsecast.features.narrow_storage import narrowest
 from sparsecast.matrices import problem as problem_module
 from sparsecast.matrices.atlas import atlas_group
 from sparsecast.matrices.families import FAMILIES, parse_specification, specification
@@ -55,6 +56,24 @@ def test_a_matrix_of_a_family_is_made_again_from_its_specification(family):
     same(one.matrix, again.matrix)
     assert one.expected_nnz == pytest.approx(one.matrix.nnz, rel=0.35)
     assert one.structure == structure(one.matrix)
+
+
+@pytest.mark.parametrize("family", SPECIFICATIONS)
+def test_a_family_has_other_values_in_the_same_places_and_group(family):
+    own = Problem.named(SPECIFICATIONS[family])
+    one, rounded = (Problem.rebuilt(f"{own.specification}&values={each}") for each in ("one", "float32"))
+    assert {own.group} == {one.group, rounded.group} and own.expected_nnz == one.expected_nnz
+    assert "values" not in narrowest(own.structure)
+    for other, values in ((one, "one"), (rounded, "float32")):
+        assert narrowest(other.structure)["values"] == values
+        np.testing.assert_array_equal(other.matrix.indices, own.matrix.indices)
+        assert other.structure.symmetry == own.structure.symmetry
+    np.testing.assert_allclose(rounded.matrix.data, own.matrix.data, rtol=1e-7)
+
+
+def test_values_of_another_kind_are_refused_in_one_line():
+    with pytest.raises(InputError, match="'strips"):
+        Problem.named("strips?rows=40&nnz_per_row=4&values=two").structure  # noqa: B018
 
 
 @pytest.mark.parametrize("family", SPECIFICATIONS)

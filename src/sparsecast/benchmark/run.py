@@ -145,7 +145,9 @@ class Budget:
 
     def estimate_s(self, matrix: SuiteMatrix) -> float:
         """Return the seconds that a matrix will take, as far as those before it tell."""
-        calls = sum(is_measured(matrix, name) for name in FORMATS.names())
+        measured = [FORMATS.get(name) for name in FORMATS.names() if is_measured(matrix, name)]
+        narrow = sum(bool(each.narrow_parameters) for each in measured) if matrix.in_narrow_storage else 0
+        calls = len(measured) + narrow
         product_s = 1e-9 * matrix.entries
         samples_s = self._effort.samples * max(self._effort.sample_s, (1 + _UNTIMED) * product_s)
         timing_s = _TRIALS_S + min(samples_s, self._effort.most_s + 4 * product_s)
@@ -460,7 +462,7 @@ class Calibration:
     def _measure(self, target: Target, problem: Problem, matrix: SuiteMatrix) -> list[Record]:
         chosen = whole_matrix(problem.structure, target, self.machine).candidates
         offered = self._device.calibrated(chosen)
-        wanted = [candidate for candidate in offered if is_measured(matrix, candidate.format)]
+        wanted = [candidate for candidate in offered if _is_measured_with(matrix, candidate)]
         try:
             # Energy takes longer than time: of matrices as users have them alone.
             meter, idle_w = self._metered if matrix.suite == HELD_OUT_SUITE else (None, None)
@@ -494,6 +496,11 @@ class Calibration:
 def is_measured(matrix: SuiteMatrix, format_name: str) -> bool:
     """Tell whether a calibration measures a format on a benchmark matrix."""
     return matrix.takes(format_name, FORMATS.get(format_name).benchmark_kinds)
+
+
+def _is_measured_with(matrix: SuiteMatrix, candidate: Candidate) -> bool:
+    is_full = set(FORMATS.get(candidate.format).narrow_parameters).isdisjoint(candidate.parameters)
+    return is_measured(matrix, candidate.format) and (is_full or matrix.in_narrow_storage)
 
 
 def most_entries_here(target: Target) -> float:

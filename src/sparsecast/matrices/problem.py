@@ -15,7 +15,7 @@ from sparsecast.features.analysis import structure
 from sparsecast.features.structure import Structure
 from sparsecast.matrices import suitesparse
 from sparsecast.matrices.atlas import atlas_group
-from sparsecast.matrices.families import FAMILIES, built, expected_entries, parse_specification
+from sparsecast.matrices.families import FAMILIES, VALUES, built, expected_entries, parse_specification
 from sparsecast.matrices.gallery import gallery_from_specification
 from sparsecast.matrices.reading import FileFacts, matrix_name, read_file
 from sparsecast.matrices.sources import check_file
@@ -220,7 +220,8 @@ class Problem:
 def group_of(specification: str) -> str:
     """Return the group of a matrix in cross-validation, from its specification alone.
 
-    A twin belongs to its original, a file to its content, a matrix of the atlas to the file of its Structure.
+    A twin belongs to its original, a file to its content, a matrix of the atlas to the file of its Structure,
+    one with other values to that with its own.
     Gallery matrices of one name are one group, and so are published matrices of one group of the collection.
     """
     if specification.startswith(PUBLISHED_PREFIX):
@@ -231,7 +232,9 @@ def group_of(specification: str) -> str:
         return specification.partition("?")[0]
     if specification.startswith(ATLAS_PREFIX):
         return atlas_group(str(parse_specification(specification)[1]["name"]))
-    return specification.rpartition("?sha256=")[2] if "?sha256=" in specification else specification
+    if "?sha256=" in specification:
+        return specification.rpartition("?sha256=")[2]
+    return specification.partition(f"&{VALUES}=")[0]
 
 
 def as_csr(A: Any) -> csr_array[Any]:

@@ -43,7 +43,7 @@ from sparsecast.system.memory import CACHE_LINE_BYTES
 #: Fewest Records with some work beyond a cache that tell what it costs a format.
 _LEAST_BEYOND = 3
 
-#: Work that every format has, of entries in full. Kinds of narrow storage have its name and their parameters.
+#: Work that every format has, of entries in full. In narrow storage, a parameter of it follows the name.
 ENTRIES = "entries"
 
 #: Kernels of GPUs that divide rows among their lanes, whatever the format.
@@ -141,9 +141,10 @@ class ProductWork:
         else:
             wait = once if storage.divides_rows else self._wait(candidate, blocks)
             narrow = (
-                f"{name}={parameters[name]}" for name in storage.narrow_parameters if name in parameters
+                f" {name}={parameters[name]}" for name in storage.narrow_parameters if name in parameters
             )
-            entries = {" ".join([ENTRIES, *narrow]): stored * wait}
+            # By the values where these are narrow: their columns mostly are, too.
+            entries = {ENTRIES + next(narrow, ""): stored * wait}
             ends = storage.row_end_work(blocks, **parameters)
             if storage.has_slices and self.machine.published_as is not None:
                 # One thread has the slice of the longest row; how many there were is not published.

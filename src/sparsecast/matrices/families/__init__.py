@@ -1,7 +1,8 @@
 """Families of matrices, built from a specification such as ``varied?rows=1000&mean_length=4&...``.
 
 The same specification always gives the same matrix, so new features can be computed for matrices that were
-measured earlier. A family is one file, here or in the folder of a paper.
+measured earlier. A family is one file, here or in the folder of a paper. A last parameter `VALUES` of any
+family gives its matrix other values: ``values=one`` or ``values=float32``.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
+import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from sparsecast.errors import InputError
@@ -44,6 +47,14 @@ class Family:
         every = inspect.signature(self.entries).parameters.values()
         return tuple(each.name for each in every if each.default is each.empty)
 
+
+#: The parameter of every family that says what replaces its values, and by what: ones, or the nearest values
+#: of float32. They can be kept in fewer bytes.
+VALUES = "values"
+REPLACED: Mapping[str, Callable[[NDArray[Any]], NDArray[Any]]] = {
+    "one": np.ones_like,
+    "float32": lambda values: values.astype(np.float32).astype(values.dtype),
+}
 
 #: Every family, by name.
 FAMILIES: Registry[Family] = Registry("family of matrices", "sparsecast.matrices.families", separator=" ")
@@ -91,6 +102,14 @@ def _value(text: str) -> Value:
 def built(family: str, parameters: Mapping[str, Any]) -> csr_array[Any]:
     """Return the matrix of a family."""
     matrix: csr_array[Any] = _called(FAMILIES.get(family).build, family, parameters)
+    if VALUES in parameters:
+        replaced = REPLACED.get(str(parameters[VALUES]))
+        if replaced is None:
+            raise InputError(
+                f"specification '{specification(family, **parameters)}': expected the values "
+                f"{' or '.join(REPLACED)}; correct it, or leave them out"
+            )
+        matrix.data = replaced(matrix.data)
     return matrix
 
 
@@ -101,7 +120,7 @@ def expected_entries(family: str, parameters: Mapping[str, Any]) -> int:
 
 def _called(function: Callable[..., Any], family: str, parameters: Mapping[str, Any]) -> Any:
     try:
-        return function(**parameters)
+        return function(**{name: value for name, value in parameters.items() if name != VALUES})
     except InputError:
         raise
     except (TypeError, ValueError, IndexError) as error:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Container, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, zip_longest
 from typing import ClassVar, NamedTuple
 
 from sparsecast.machines.machine import Machine
-from sparsecast.matrices.families import FAMILIES, specification
+from sparsecast.matrices.families import FAMILIES, VALUES, specification
 from sparsecast.matrices.problem import Problem
 from sparsecast.system.registry import Registry
 
@@ -33,12 +33,15 @@ class SuiteMatrix:
         Formats that the suite names.
     kind : str or None
         If the suite names no format: only formats with this kind among their `benchmark_kinds`, or all.
+    in_narrow_storage : bool
+        Whether formats are measured in narrow storage, too, where the matrix allows it.
     """
 
     problem: Problem
     suite: str
     formats: tuple[str, ...] = ()
     kind: str | None = None
+    in_narrow_storage: bool = False
 
     @property
     def name(self) -> str:
@@ -110,6 +113,23 @@ def suite_matrix(
     return SuiteMatrix(problem, suite or name, formats, name if family.for_some_formats else None)
 
 
+def with_narrow_storage(matrices: Iterable[SuiteMatrix]) -> list[SuiteMatrix]:
+    """Have three of four matrices of families measured in narrow storage, too.
+
+    By their place, these have values alike, their own, for the columns alone, and values of float32. Times of
+    full storage do not depend on the values.
+    """
+    return [_with_values(matrix, place % 4) for place, matrix in enumerate(matrices)]
+
+
+def _with_values(matrix: SuiteMatrix, place: int) -> SuiteMatrix:
+    if place in (0, 2):
+        return replace(matrix, in_narrow_storage=place == 2)
+    values = "one" if place == 1 else "float32"
+    problem = Problem.named(f"{matrix.problem.specification}&{VALUES}={values}")
+    return replace(matrix, problem=problem, in_narrow_storage=True)
+
+
 def varied_benchmark(rows: int, mean_length: int, lengths: str, reach: float) -> SuiteMatrix:
     return suite_matrix("varied", rows, mean_length, lengths, reach)
 
@@ -118,4 +138,4 @@ def gallery_benchmark(specification: str, entries: int = 1_000_000) -> SuiteMatr
     """Return a gallery matrix with about `entries` entries. No model is fitted to it."""
     problem = Problem.named(f"gallery:{specification}")
     problem.expected_nnz = entries
-    return SuiteMatrix(problem, "gallery")
+    return SuiteMatrix(problem, "gallery", in_narrow_storage=True)

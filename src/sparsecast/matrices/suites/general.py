@@ -20,6 +20,7 @@ from sparsecast.matrices.suites import (
     in_turn,
     suite_matrix,
     varied_benchmark,
+    with_narrow_storage,
 )
 
 #: Rows, mean row length, distribution of the row lengths and reach of the columns: small and large, short and
@@ -153,14 +154,14 @@ class General(Suite):
         """Return half of the varied matrices and most of the others as required, then twins and the rest."""
         half = len(VARIED) // 2
         required = [
-            [varied_benchmark(*shape) for shape in VARIED[:half]],
-            [suite_matrix("blocks", *shape) for shape in BLOCKS],
-            [suite_matrix("symmetric", *shape) for shape in SYMMETRIC],
-            [suite_matrix("diagonals", *shape) for shape in DIAGONALS],
+            with_narrow_storage(varied_benchmark(*shape) for shape in VARIED[:half]),
+            with_narrow_storage(suite_matrix("blocks", *shape) for shape in BLOCKS),
+            with_narrow_storage(suite_matrix("symmetric", *shape) for shape in SYMMETRIC),
+            with_narrow_storage(suite_matrix("diagonals", *shape) for shape in DIAGONALS),
             [gallery_benchmark(specification) for specification in GALLERY[:_REQUIRED_GALLERY]],
         ]
         optional = [gallery_benchmark(specification) for specification in GALLERY[_REQUIRED_GALLERY:]]
-        optional += [varied_benchmark(*shape) for shape in VARIED[half:]]
+        optional += with_narrow_storage(varied_benchmark(*shape) for shape in VARIED[half:])
         if machine.gpu is None:
             twins = Part(OPTIONAL, atlas_benchmarks())
             return [Part(1, in_turn(required)), twins, Part(OPTIONAL + 2, optional)]
@@ -189,4 +190,4 @@ def atlas_benchmarks() -> list[SuiteMatrix]:
         if size == "whole" and atlas().entries[name].structure.symmetry.kind == "symmetric":
             mirrored = suite_matrix("atlas", quote(name, safe=""), MIRRORED)
             benchmarks.append(replace(mirrored, kind=MIRRORED))
-    return benchmarks
+    return with_narrow_storage(benchmarks)
