@@ -43,9 +43,6 @@ _NEIGHBOURS = 3
 #: Octaves of the distance of reuse up to which its shares are features.
 _REUSE_LEVELS = [1, 3, 5, 7, 9, 12, 15, 18]
 
-#: Parameters of narrow storage that are features.
-_NARROW = (("values", "one"), ("values", "float32"), ("columns", 16))
-
 #: Settings of the forest: scikit-learn's, but for fewer trees that look at half of the features, for the time
 #: of a fit.
 FOREST: dict[str, Any] = {"n_estimators": 60, "max_features": 0.5, "random_state": 0}
@@ -98,7 +95,7 @@ class _Samples:
         Place of each Record's matrix among these.
     group : object array of shape (records,)
     kinds : tuple of str
-        Formats, and formats with their kernels, that are features.
+        Formats, formats with their kernels, and parameters of narrow storage, that are features.
     features : float array of shape (records, features)
         But for those that the physics gives.
     work : list of CountedWork
@@ -365,8 +362,10 @@ def _of_entries(structure: Structure) -> list[float]:
     return [*features, *np.log(np.maximum(fill, 1.0)).tolist()]
 
 
-def _kinds_of(candidate: Candidate) -> tuple[str, str]:
-    return candidate.format, f"{candidate.format} {candidate.kernel}"
+def _kinds_of(candidate: Candidate) -> tuple[str, ...]:
+    narrow, chosen = FORMATS.get(candidate.format).narrow_parameters, candidate.parameters
+    storage = (f"{name}={chosen[name]}" for name in narrow if name in chosen)
+    return candidate.format, f"{candidate.format} {candidate.kernel}", *storage
 
 
 def _of_candidate(candidate: Candidate, blocks: RowBlocks, kinds: Sequence[str]) -> list[float]:
@@ -378,7 +377,6 @@ def _of_candidate(candidate: Candidate, blocks: RowBlocks, kinds: Sequence[str])
     return [
         *(float(kind in kinds_of_candidate) for kind in kinds),
         candidate.index_bytes,
-        *(float(candidate.parameters.get(name) == value) for name, value in _NARROW),
         np.log10(max(stored, 1) / max(matrix.nnz, 1)),
         np.log10(size + 1),
         np.log10((matrix.rows + matrix.cols) * candidate.value_bytes + 1),
