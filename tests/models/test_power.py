@@ -16,6 +16,7 @@ from sparsecast.models.power import LEAST_RECORDS, PowerModel
 from sparsecast.models.power_files import PowerFile
 from sparsecast.models.sparsecast import SparsecastModel
 from sparsecast.models.training import TrainingSet
+from sparsecast.records import Parameters
 
 IDLE_W, AN_ENTRY_J = 20.0, 3e-9
 
@@ -58,6 +59,16 @@ def test_joules_are_power_times_the_forecast_time_and_have_an_interval(model, me
     low_s, high_s = time.interval(record.candidate, expected_s, structure)
     assert found.low / found.value <= low_s / expected_s < high_s / expected_s <= found.high / found.value
     assert sum(value for _, value in found.why) == pytest.approx(found.value)
+
+
+def test_an_entry_in_narrow_storage_takes_the_joules_of_one_in_full(model, metered):
+    record = max((r for r in metered.records if r.candidate.format == "csr"), key=lambda each: each.nnz)
+    blocks = RowBlocks.of(metered.structure(record))
+    narrow = replace(record.candidate, parameters=Parameters({"values": "float32", "columns": 16}))
+    own, full = (model.terms(each, blocks)["entries"] for each in (narrow, record.candidate))
+    assert own == pytest.approx(full) and full > 0
+    given = PowerFile({"idle": 0.0, "entries": AN_ENTRY_J}).model(model.time_)
+    assert given.values(narrow, blocks) == pytest.approx(AN_ENTRY_J * record.nnz)
 
 
 def test_trees_see_how_fast_a_product_is(recorded):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -20,6 +20,7 @@ from sparsecast.models.state import from_plain, to_plain
 from sparsecast.models.training import TrainingSet
 from sparsecast.planning.dynamic_programme import strip_statistics
 from sparsecast.planning.plan import make_plan
+from sparsecast.records import Parameters
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -40,7 +41,7 @@ def fitted(training):
 
 
 def slower(record, factor):
-    return dataclasses.replace(record, time_s=factor * record.time_s)
+    return replace(record, time_s=factor * record.time_s)
 
 
 def test_a_forest_gives_what_scikit_learn_gives():
@@ -65,13 +66,26 @@ def test_the_trees_learn_what_the_physics_does_not_know(training):
         return record.candidate.format == "csr" and training.structure(record).row_lengths.mean > 20
 
     records = [slower(r, 2.0) if is_changed(r) else r for r in training.records]
-    changed = dataclasses.replace(training, records=tuple(records))
+    changed = replace(training, records=tuple(records))
     errors = {}
     for model in (SparsecastModel().fit(changed), LinearModel().fit(changed)):
         asked = [r for r in records if r.candidate.format == "csr"]
         expected = [float(model.values(r.candidate, RowBlocks.of(changed.structure(r)))[0]) for r in asked]
         errors[model.name] = np.median(np.abs(np.array(expected) / [r.time_s for r in asked] - 1))
     assert errors["sparsecast"] < 0.6 * errors["linear"]
+
+
+def test_narrow_storage_is_told_from_full_storage_by_records_of_both(training):
+    one = Parameters({"values": "one", "columns": 16})
+    own = [r for r in training.records if r.candidate.format in ("csr", "sell")]
+    narrow = [slower(replace(r, candidate=replace(r.candidate, parameters=one)), 0.5) for r in own]
+    both = replace(training, records=(*own, *narrow))
+    model = SparsecastModel().fit(both)
+    for records in (own, narrow):
+        expected = [float(model.values(r.candidate, RowBlocks.of(both.structure(r)))[0]) for r in records]
+        assert np.median(np.abs(np.array(expected) / [r.time_s for r in records] - 1)) < 0.05
+    without = SparsecastModel().fit(replace(training, records=tuple(own)))
+    assert all(without.values(r.candidate, RowBlocks.of(both.structure(r)))[0] > 0 for r in narrow[::9])
 
 
 def test_the_terms_add_up_and_say_what_the_trees_correct(fitted, training):
@@ -115,9 +129,7 @@ def test_intervals_hold_about_nine_tenths_of_groups_that_were_left_out(training)
 def test_few_matrices_are_refused_and_a_few_more_tell_no_interval(training):
     own = training.where(lambda r: r.candidate.format == "csr")
     by_group = sorted(own.records, key=own.group)
-    few, more = (
-        dataclasses.replace(own, records=tuple(by_group[:n])) for n in (LEAST_RECORDS - 1, LEAST_RECORDS)
-    )
+    few, more = (replace(own, records=tuple(by_group[:n])) for n in (LEAST_RECORDS - 1, LEAST_RECORDS))
     with pytest.raises(
         ProfileError, match=r"11 records do not suffice for the sparsecast model: expected .*; cal"
     ):

@@ -19,7 +19,7 @@ from sparsecast.models.linear import LinearModel
 from sparsecast.models.model import HELD_OUT_SUITE
 from sparsecast.models.training import TrainingSet
 from sparsecast.models.transfer import Setting, Transfer, TransferredForecaster, transfer_errors, widening
-from sparsecast.records import Bandwidth
+from sparsecast.records import Bandwidth, Parameters
 
 DOUBLE, COMPLEX = Setting("float64", 1), Setting("complex128", 1)
 
@@ -92,6 +92,12 @@ def test_each_cost_is_carried_over_as_its_kind_is(physics, training, even, way, 
     assert transfer.is_measured
     found = float(transfer.ratio(csr(way, asked), RowBlocks.of(even))[0])
     assert found == pytest.approx(ratio, rel=0.02 if "bytes" in kind else 1e-12)
+
+
+def test_entries_in_narrow_storage_are_carried_over_as_those_in_full(physics, training, even, way):
+    transfer = Transfer.to(Setting("float64", 2), *with_only(physics, "entries", training))
+    narrow = way("csr", threads=2, parameters=Parameters({"values": "one", "columns": 16}))
+    assert float(transfer.ratio(narrow, RowBlocks.of(even))[0]) == pytest.approx(1 / 2)
 
 
 def test_without_bandwidths_threads_stand_for_them_as_far_as_there_are_cores(physics, training):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
+from scipy.sparse import csr_array
 
 from sparsecast.features.analysis import structure
 from sparsecast.matrices.gallery import gallery, gallery_matrices
@@ -52,6 +53,21 @@ def measured(recorded):
     return Measurements(
         "cant", recorded.structure(template), records, {FORECASTS[0].candidate: FORECASTS[0]}, {}
     )
+
+
+@pytest.mark.parametrize(
+    ("values", "cols", "spared"),
+    [
+        ([0.1, 0.1, 0.1], 5, ["8 of 12", "2 of 12"]),
+        ([1.0, 2.0, 1.0], 70_000, ["4 of 12", None]),
+        ([0.1, 0.2, 1.0], 70_000, [None, None]),
+    ],
+)
+def test_a_structure_says_what_narrow_storage_spares(values, cols, spared):
+    A = csr_array((values, [0, cols - 1, 1], [0, 2, 3]), shape=(2, cols))
+    cells = dict(structure_table("small", structure(A)).cells())
+    for name, share in zip(("values", "columns"), spared, strict=True):
+        assert ("bytes" in cells[name]) == (share is not None) and (share or "") in cells[name]
 
 
 def test_measurements_stand_beside_their_forecasts(measured):

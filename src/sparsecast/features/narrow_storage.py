@@ -75,10 +75,9 @@ class NarrowStorage(FeatureGroup):
         exact = f"; exact in float32: 4 {spared}" if self.float32_exact and self.distinct else ""
         alike = f"all alike: 8 {spared}"
         fits = self.row_group_reach < NARROW_COLUMNS
-        base = f"{self.row_group_reach:,} from their base at most: 2 {spared} with 16 bits"
         return [
             ("values", alike if self.all_alike else f"{several} different ones{exact}"),
-            ("columns", base if fits else "16 bits do not suffice"),
+            ("columns", f"16 bits suffice: 2 {spared}" if fits else "16 bits do not suffice"),
         ]
 
 
