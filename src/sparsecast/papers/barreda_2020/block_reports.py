@@ -15,6 +15,7 @@ from sparsecast.papers.barreda_2020.label_files import ENERGIES, QUANTITIES
 from sparsecast.reports.charts.chart import COLOURS, WIDTH, Chart, Spec, axis, layer, look, panels, tooltip
 from sparsecast.results.columns import MATRIX
 from sparsecast.system.tabular import Column, Columns, keys
+from sparsecast.system.texts import counted
 
 if TYPE_CHECKING:
     from sparsecast.papers.barreda_2020.block_forecast import BlockForecast
@@ -42,8 +43,7 @@ def _sources(done: Labelling, name: str) -> list[str]:
 def labelling_sentence(done: Labelling) -> str:
     """Return in words what a run of `label` did."""
     noise = _repeat_noise(done.labelled)
-    count = len(done.labelled)
-    text = f"{count:,} {'matrix' if count == 1 else 'matrices'} labelled, {done.blocks:,} blocks; "
+    text = f"{counted(len(done.labelled), 'matrix', 'matrices')} labelled, {done.blocks:,} blocks; "
     text += f"{done.known:,} had labels"
     if done.left:
         text += f"; {done.left:,} remain, and the next run begins with them"
@@ -59,10 +59,10 @@ def labelling_sentence(done: Labelling) -> str:
         text += " Their frequencies cannot be set here: they are modelled."
     if noise[TOTAL] is None:
         return f"{text} No meter counted their joules."
-    counted = sum(len(labels.energy_blocks) for labels in done.labelled)
+    blocks = sum(len(labels.energy_blocks) for labels in done.labelled)
     sources = ", ".join(_sources(done, "energy_source"))
     return (
-        f"{text} Joules of {counted:,} blocks by {sources}: counted twice they differ by {noise[TOTAL]:.1%}."
+        f"{text} Joules of {blocks:,} blocks by {sources}: counted twice they differ by {noise[TOTAL]:.1%}."
     )
 
 

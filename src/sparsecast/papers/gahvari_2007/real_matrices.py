@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import statistics
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -126,7 +126,20 @@ class RealMatrices:
 
         The twin ``"again"`` is the matrix itself, measured last: the noise.
         """
-        return list(_twin_scores(self.rows))
+        scores = []
+        for format, real, kinds in (
+            ("csr", "untuned_mflops", {"again": "again_mflops"}),
+            ("csr", "again_mflops", {kind: f"{kind}_mflops" for kind in TWINS}),
+            ("bcsr", "square_mflops", {kind: f"{kind}_square_mflops" for kind in TWINS}),
+        ):
+            for kind, name in kinds.items():
+                speeds = [(getattr(row, real), getattr(row, name)) for row in self.rows]
+                errors = [abs(speed / twin - 1) for speed, twin in speeds if speed and twin]
+                if errors:
+                    median, p90 = np.quantile(errors, (0.5, 0.9)).tolist()
+                    counted = {"format": format, "twin": kind, "matrices": len(errors)}
+                    scores.append({**counted, "median_error": median, "p90_error": p90})
+        return scores
 
 
 def real_journal(machine: Machine) -> Path:
@@ -323,21 +336,6 @@ def _mflops(records: Iterable[Record], format: str) -> list[float]:
 
 def _last(records: Iterable[Record], format: str) -> float | None:
     return next(reversed(_mflops(records, format)), None)
-
-
-def _twin_scores(rows: Sequence[RealRow]) -> Iterator[dict[str, Any]]:
-    for format, real, kinds in (
-        ("csr", "untuned_mflops", {"again": "again_mflops"}),
-        ("csr", "again_mflops", {kind: f"{kind}_mflops" for kind in TWINS}),
-        ("bcsr", "square_mflops", {kind: f"{kind}_square_mflops" for kind in TWINS}),
-    ):
-        for kind, name in kinds.items():
-            speeds = [(getattr(row, real), getattr(row, name)) for row in rows]
-            errors = [abs(speed / twin - 1) for speed, twin in speeds if speed and twin]
-            if errors:
-                median, p90 = np.quantile(errors, (0.5, 0.9)).tolist()
-                counted = {"format": format, "twin": kind, "matrices": len(errors)}
-                yield {**counted, "median_error": median, "p90_error": p90}
 
 
 def _score(size: str, rows: Sequence[RealRow], rating: Rating) -> dict[str, Any]:

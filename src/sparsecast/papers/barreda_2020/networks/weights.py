@@ -24,9 +24,8 @@ class ModelCard(LabelFacts):
 
     Attributes
     ----------
-    matrices : int
-        That it learned from; their groups are `groups`.
-    blocks : int
+    matrices, blocks : int
+        That it learned from.
     split : str
         How the validation and the test were chosen.
     errors : dict of str to dict of str to float
@@ -34,7 +33,6 @@ class ModelCard(LabelFacts):
         ``"measured again"`` and, for joules, of the ``"power baseline"``: mean power times the forecast time.
     matrix_errors : dict of str to float
         Of each matrix of the test, by its name.
-    trained_at, version : str
     digest : str
         Of what it learned, and how: the same digest is the same training.
     mean : float
