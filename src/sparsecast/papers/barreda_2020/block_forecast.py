@@ -87,7 +87,7 @@ def block_forecast(
         return _forecast(problem, profile.name, str(network), values)
     session = Session.of(problem, profile, target, Blocks.name, transfers=False)
     model, structure = cast(Blocks, session.model), session.structure(problem)
-    [candidate] = (way for way in session.choice(structure).candidates if way.format == "csr")
+    [candidate] = filter(model.serves, session.choice(structure).candidates)
     indptr, indices = problem.matrix.indptr, problem.matrix.indices
     numbers = np.arange(whole_blocks(structure.nnz))
     ns = model.block_ns(candidate, structure, describe_blocks(indptr, indices, numbers))
