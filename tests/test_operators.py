@@ -21,7 +21,7 @@ from sparsecast.records import Candidate
 def operator(A, blocks=1, threads=1):
     """Compile `A` in so many row blocks, which take the formats in turn."""
     bounds = np.linspace(0, A.shape[0], blocks + 1).astype(int)
-    names, parts = [name for name in FORMATS.names() if name != "symmetric_csr"], []
+    names, parts = [name for name in FORMATS.names() if not name.startswith("symmetric")], []
     for number, (first, end) in enumerate(itertools.pairwise(bounds)):
         name = names[number % len(names)]
         variant = DEVICES.get("cpu").kernels.get(name).variants_of(A.dtype.name)[-1]

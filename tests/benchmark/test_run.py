@@ -310,7 +310,16 @@ def test_the_suite_has_what_the_models_need(threads):
     names = [(matrix.name, matrix.suite) for matrix in (*needed, *optional)]
     assert len(names) == len(set(names))
     suites = {matrix.suite for matrix in needed}
-    assert {"strips", "entry strips", "varied", "blocks", "symmetric", "diagonals", "gallery"} == suites
+    assert {
+        "strips",
+        "entry strips",
+        "varied",
+        "blocks",
+        "symmetric",
+        "symmetric blocks",
+        "diagonals",
+        "gallery",
+    } == suites
     assert {suite for suite in suites if LinearModel.learns_from(suite)} == suites - {"gallery"}
     for matrix in (*needed, *optional):
         assert matrix.entries > 0

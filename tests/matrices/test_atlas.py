@@ -71,7 +71,7 @@ def test_a_twin_of_a_matrix_that_is_not_symmetric_is_not_mirrored():
 def test_twins_of_symmetric_matrices_are_mirrored_for_the_format_that_needs_it():
     mirrored = [each for each in atlas_benchmarks() if each.kind == MIRRORED]
     takers = [name for name in FORMATS.names() if is_measured(mirrored[0], name)]
-    assert len(mirrored) > 40 and takers == ["csr", "symmetric_csr"]
+    assert len(mirrored) > 40 and takers == ["csr", "symmetric_bcsr", "symmetric_csr"]
     small = next(each for each in mirrored if each.entries < 20_000)
     found = small.problem.structure
     assert found.symmetry.triangle_nnz > 0 and found.rows == found.cols

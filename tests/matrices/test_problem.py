@@ -22,6 +22,7 @@ SPECIFICATIONS = {
     "varied": "varied?rows=90&mean_length=4&lengths=power&reach=0.5",
     "symmetric": "symmetric?rows=60&mean_length=3&lengths=fixed&reach=0.3",
     "blocks": "blocks?block_rows=12&blocks_per_row=3&block=2&reach=0.5",
+    "symmetric blocks": "symmetric blocks?block_rows=40&blocks_per_row=4&block=3&reach=0.3",
     "diagonals": "diagonals?rows=70&diagonals=3&reach=0.1",
     "row lengths": "row lengths?rows=80&mean_length=5&lengths=normal&spread=0.125",
     "synthetic": "synthetic?rows=60&nnz_per_row=6&kind=2x3",

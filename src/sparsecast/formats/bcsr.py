@@ -14,6 +14,7 @@ from sparsecast.errors import InputError
 from sparsecast.features.blocks import BLOCK_SIZES, block_fill
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
+from sparsecast.formats.csr import CSR
 from sparsecast.formats.narrowing import Narrow, refuse
 from sparsecast.formats.storage_format import StorageFormat
 from sparsecast.system.jit import njit
@@ -65,6 +66,9 @@ class BCSR(StorageFormat):
     pads_with_own_columns: ClassVar[bool] = False
     narrow_parameters: ClassVar[tuple[str, ...]] = ("values",)
 
+    #: The format that streams more if this one suits a matrix.
+    plain_format: ClassVar[type[StorageFormat]] = CSR
+
     block: tuple[int, int]
     starts: NDArray[Any]
     columns: NDArray[Any]
@@ -88,26 +92,22 @@ class BCSR(StorageFormat):
         InputError
             If `block` is none of the sizes.
         """
-        nnz, narrow = int(A.indptr[-1]), Narrow(values)
+        nnz = int(A.indptr[-1])
         if not all(in_parts(_ascend, (A.indptr, A.indices), balanced_parts(A.indptr))):
             A = A.copy()
             A.has_sorted_indices = False  # SciPy believes what it found before somebody changed the indices
             A.sort_indices()
-        indices = A.indices[:nnz]
-        if block is None:
-            side = best_block(block_fill(A.indptr, indices))
-            block = side, side
-        block = _checked(block)
-        if values == "one":
-            refuse("BCSR without values", "values, since its padding has others")
-        starts, columns, data = cls._cut(A, A.indptr[1:], block)
-        return cls(A.shape, nnz, block, starts, columns, narrow.stored_values(data), values=values)
+        block = best_blocks(A) if block is None else _checked(block)
+        return cls(A.shape, nnz, block, *cls._cut(A, A.indptr[1:], block, values), values=values)
 
     @classmethod
     def _cut(
-        cls, A: csr_array[Any], ends: NDArray[Any], block: tuple[int, int]
+        cls, A: csr_array[Any], ends: NDArray[Any], block: tuple[int, int], values: str | None
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """Return `starts`, `columns` and `data` of the entries of each row before its one of `ends`."""
+        narrow = Narrow(values)
+        if values == "one":
+            refuse(f"{cls.name.upper()} without values", "values, since its padding has others")
         r, c = block
         nnz, rows = int(A.indptr[-1]), A.shape[0]
         indices, block_rows = A.indices[:nnz], -(-rows // r)
@@ -123,7 +123,7 @@ class BCSR(StorageFormat):
         edge = np.uint64(max(A.shape[1] - c, 0))
         arrays = (A.indptr, ends, indices, A.data, *_sized(r, c), starts, edge, columns, data)
         in_parts(_fill_blocks, arrays, bounds)
-        return starts, columns, data
+        return starts, columns, narrow.stored_values(data)
 
     @classmethod
     def takes(cls, name: str, value: Any) -> bool:
@@ -162,10 +162,16 @@ class BCSR(StorageFormat):
 
     @classmethod
     def refuse_unsuited(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> None:
+        super().refuse_unsuited(blocks, value_bytes, index_bytes)
         side = best_block(blocks.matrix.blocks.fill)
         how = f"in blocks of {side} x {side}, the best of its squares"
-        streamed = cls.predicted_bytes(blocks, value_bytes, index_bytes)
-        cls.refuse_unless_below_csr(blocks, streamed, value_bytes, index_bytes, how)
+        cls.refuse_unless_below(cls.plain_format, blocks, value_bytes, index_bytes, how)
+
+
+def best_blocks(A: csr_array[Any]) -> tuple[int, int]:
+    """Return the rows and columns of the blocks for a matrix with ascending columns."""
+    side = best_block(block_fill(A.indptr, A.indices[: A.indptr[-1]]))
+    return side, side
 
 
 @functools.lru_cache(maxsize=16)  # a forecast asks many times

@@ -30,7 +30,13 @@ class CSR(StorageFormat):
     """
 
     name: ClassVar[str] = "csr"
-    benchmark_kinds: ClassVar[tuple[str, ...]] = ("blocks", "diagonals", "symmetric", "mirrored")
+    benchmark_kinds: ClassVar[tuple[str, ...]] = (
+        "blocks",
+        "diagonals",
+        "symmetric",
+        "symmetric blocks",
+        "mirrored",
+    )
     is_converted: ClassVar[bool] = False
     narrow_parameters: ClassVar[tuple[str, ...]] = ("values", "columns")
 

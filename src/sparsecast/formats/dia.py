@@ -13,6 +13,7 @@ from sparsecast.errors import InputError, PaddingError
 from sparsecast.features.bands import count_diagonals
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
+from sparsecast.formats.csr import CSR
 from sparsecast.formats.storage_format import MAX_PADDING_FACTOR, StorageFormat
 from sparsecast.system.integers import unsigned
 from sparsecast.system.jit import njit
@@ -108,8 +109,7 @@ class DIA(StorageFormat):
     @classmethod
     def refuse_unsuited(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> None:
         how = f"on {blocks.matrix.bands.diagonals:,} diagonals"
-        streamed = cls.predicted_bytes(blocks, value_bytes, index_bytes)
-        cls.refuse_unless_below_csr(blocks, streamed, value_bytes, index_bytes, how)
+        cls.refuse_unless_below(CSR, blocks, value_bytes, index_bytes, how)
 
 
 def _default_chunk(value_bytes: int) -> int:

@@ -50,6 +50,7 @@ class MirroredFormat(StorageFormat):
     def refuse_unsuited(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> None:
         if blocks.matrix.symmetry.triangle_nnz is None:
             raise cls._refusal("a matrix that differs from its transpose, or whose rows are not sorted")
+        super().refuse_unsuited(blocks, value_bytes, index_bytes)
 
     @classmethod
     def kind_of(cls, A: csr_array[Any], counts: NDArray[Any]) -> str:

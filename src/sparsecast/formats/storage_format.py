@@ -142,25 +142,26 @@ class StorageFormat(ABC):
         """Raise a FormatError if this format does not suit the matrix, or is known to be slower than CSR."""
 
     @classmethod
-    def refuse_unless_below_csr(
-        cls, blocks: RowBlocks, streamed: NDArray[np.int64], value_bytes: int, index_bytes: int, how: str
+    def refuse_unless_below(
+        cls, plain: type[StorageFormat], blocks: RowBlocks, value_bytes: int, index_bytes: int, how: str
     ) -> None:
-        """Raise a PaddingError if a product would read at least the bytes of CSR: for `refuse_unsuited`.
+        """Raise a PaddingError if a product would read at least the bytes of another format, without padding.
 
         Parameters
         ----------
-        streamed : int64 array of shape (b,)
-            Bytes of the arrays that a product of each block reads.
+        plain : type
+            The other format.
         how : str
             Description of the matrix in the format, for the message.
         """
-        nnz, rows, total = int(blocks.nnz.sum()), int(blocks.rows.sum()), int(streamed.sum())
-        plain = nnz * (value_bytes + index_bytes) + (rows + 1) * index_bytes
-        if nnz and total >= plain:
+        nnz = int(blocks.nnz.sum())
+        formats: tuple[type[StorageFormat], ...] = cls, plain
+        total, limit = (int(each.predicted_bytes(blocks, value_bytes, index_bytes).sum()) for each in formats)
+        if nnz and total >= limit:
             raise PaddingError(
                 f"{cls.name.upper()} would stream {total / nnz:.1f} bytes a non-zero {how}, padded "
                 f"{cls.stored_entries(blocks).sum() / nnz:.2f} times: expected less than the "
-                f"{plain / nnz:.1f} of CSR; use another format"
+                f"{limit / nnz:.1f} of {plain.name.upper()}; use another format"
             )
 
     @property

@@ -163,8 +163,9 @@ class General(Suite):
         optional = [gallery_benchmark(specification) for specification in GALLERY[_REQUIRED_GALLERY:]]
         optional += with_narrow_storage(varied_benchmark(*shape) for shape in VARIED[half:])
         if machine.gpu is None:
+            symmetric_blocks = [suite_matrix("symmetric blocks", *shape) for shape in BLOCKS]
             twins = Part(OPTIONAL, atlas_benchmarks())
-            return [Part(1, in_turn(required)), twins, Part(OPTIONAL + 2, optional)]
+            return [Part(1, in_turn([*required, symmetric_blocks])), twins, Part(OPTIONAL + 2, optional)]
         # A GPU is measured in every format that it has a kernel for.
         parts = [*required, optional, _large()]
         return [Part(2, [replace(matrix, kind=None) for matrix in part]) for part in parts]

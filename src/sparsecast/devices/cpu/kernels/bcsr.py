@@ -16,7 +16,7 @@ That is done once, where the row of blocks ends: of a block, only the part of x 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
 from itertools import chain
 from typing import Any
@@ -57,41 +57,89 @@ _FEW_VECTORS = 4
 _WIDEST_BYTES = 64
 
 
-class _Block(VectorCode):
+class Block(VectorCode):
     """Emits the instructions for the blocks of one size."""
 
-    def __init__(self, builder: Any, number: Any, parts: int, r: int, c: int) -> None:
+    def __init__(self, context: Any, builder: Any, dtype: Any, r: int, c: int) -> None:
+        self.context = context
+        number, parts = number_of(context, dtype)
         self.size, self._one_column = parts * r * c, c == 1
         rows, numbers = (1, r * parts) if self._one_column else (r, c * parts)
         # A row wider than a register is two vectors: in one of 12 doubles it ran at a third of the speed.
-        self._halves = 2 if numbers * bytes_of(number) > _WIDEST_BYTES else 1
-        self._used, self._vectors = numbers // self._halves, rows * self._halves
+        self.halves = 2 if numbers * bytes_of(number) > _WIDEST_BYTES else 1
+        self.used, self._vectors = numbers // self.halves, rows * self.halves
         # Four values are one load, three are two loads and a shuffle. The fourth is of the next row of the
         # block, which the last row lacks, and its sum is never looked at.
-        super().__init__(builder, number, parts * 4 if c == 3 and r > 1 else self._used, parts)
+        super().__init__(builder, number, parts * 4 if c == 3 and r > 1 else self.used, parts)
         self.sets = 2 if parts * self._vectors < _FEW_VECTORS else 1
+
+    def pointers(self, kinds: Sequence[Any], arrays: Sequence[Any]) -> list[Any]:
+        """Return pointers to the data of arrays, of Numba's types `kinds`: indices first, then values."""
+        indices, *values = (each.data for each in structures(self.context, self.builder, kinds, arrays))
+        numbers = (number_of(self.context, kind.dtype)[0].as_pointer() for kind in kinds[1:])
+        return [indices, *map(self.builder.bitcast, values, numbers)]
 
     def accumulators(self) -> list[list[Any]]:
         """Return sums for each vector of a block, one for each part of x."""
         return [[self.sums() for _ in range(self.parts)] for _ in range(self._vectors)]
 
-    def add_block(self, data: Any, x: Any, accumulators: Sequence[Sequence[Any]]) -> None:
-        """Add the block that begins at `data`, times the part of x that begins at `x`."""
+    def add_blocks(
+        self,
+        arrays: Sequence[Any],
+        sets: Sequence[Any],
+        next_block: Any,
+        end: Any,
+        also: Callable[[Any, Any], None] | None = None,
+    ) -> None:
+        """Add the blocks from the variable `next_block` to `end` - 1, as many at a time as there are `sets`.
+
+        Parameters
+        ----------
+        arrays : sequence
+            Pointers to the columns of the blocks, to their values and to x.
+        sets : sequence
+            Of accumulators.
+        also : callable, optional
+            Emits what else is done with a block, from its place and its column.
+        """
+        columns, data, x = arrays
         builder = self.builder
-        starts = [0] if self._one_column else [half * self._used for half in range(self._halves)]
-        factors = [self._factors(builder.gep(x, [I64(start)])) for start in starts]
+        for step in sorted({len(sets), 1}, reverse=True):
+            with loop(builder, next_block, end, step) as blocks:
+                for each, accumulators in zip(blocks, sets, strict=False):
+                    column = index_at(builder, columns, each)
+                    place = builder.gep(data, [builder.mul(each, I64(self.size))])
+                    start_of_x = builder.gep(x, [builder.mul(column, I64(self.parts))])
+                    self._add_block(place, start_of_x, accumulators)
+                    if also is not None:
+                        also(place, column)
+
+    def store_totals(self, sets: Sequence[Any], y: Any) -> None:
+        """Write the sums of all accumulators to y, from this place on."""
+        totals = [self._totals(accumulators) for accumulators in sets]
+        for place, each in enumerate(zip(*totals, strict=True)):
+            self.builder.store(reduce(self.builder.fadd, each), self.builder.gep(y, [I64(place)]))
+
+    def row_of(self, data: Any, k: int) -> Any:
+        """Return the vector `k` of the block that begins at `data`."""
+        place = self.builder.gep(data, [I64(k * self.used)])
+        return self._widened(place) if k == self._vectors - 1 else self.loaded(place)
+
+    def _add_block(self, data: Any, x: Any, accumulators: Sequence[Sequence[Any]]) -> None:
+        """Add the block that begins at `data`, times the part of x that begins at `x`."""
+        starts = [0] if self._one_column else [half * self.used for half in range(self.halves)]
+        factors = [self._factors(self.builder.gep(x, [I64(start)])) for start in starts]
         for k, own in enumerate(accumulators):
-            place = builder.gep(data, [I64(k * self._used)])
-            values = self._widened(place) if k == self._vectors - 1 else self.loaded(place)
+            values = self.row_of(data, k)
             for factor, sums in zip(factors[k % len(factors)], own, strict=True):
                 self.add_product(sums, values, factor)
 
-    def totals(self, accumulators: Sequence[Sequence[Any]]) -> list[Any]:
+    def _totals(self, accumulators: Sequence[Sequence[Any]]) -> list[Any]:
         vectors = [self.put_together([self.builder.load(each) for each in own]) for own in accumulators]
         if not self._one_column:
-            rows = (vectors[k : k + self._halves] for k in range(0, self._vectors, self._halves))
+            rows = (vectors[k : k + self.halves] for k in range(0, self._vectors, self.halves))
             wholes = (reduce(self.builder.fadd, halves) for halves in rows)
-            vectors = [self.total(self.picked(whole, range(self._used))) for whole in wholes]
+            vectors = [self.total(self.picked(whole, range(self.used))) for whole in wholes]
         return list(chain.from_iterable(self.numbers(vector) for vector in vectors))
 
     def _factors(self, x: Any) -> list[Any]:
@@ -102,9 +150,9 @@ class _Block(VectorCode):
 
     def _widened(self, place: Any) -> Any:
         """Load no more than the lanes that are used; the others repeat the first."""
-        spare = self.lanes - self._used
-        loaded = self.loaded(place, self._used)
-        return self.picked(loaded, [*range(self._used), *[0] * spare]) if spare else loaded
+        spare = self.lanes - self.used
+        loaded = self.loaded(place, self.used)
+        return self.picked(loaded, [*range(self.used), *[0] * spare]) if spare else loaded
 
 
 @intrinsic
@@ -114,38 +162,15 @@ def _block_row(typingctx, columns, data, x, y, height, width, first, end, i):  #
     signature = types.void(columns, data, x, y, height, width, word, word, word)
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        number, parts = number_of(context, signature.args[2].dtype)
-        stored, _ = number_of(context, signature.args[1].dtype)
-        arrays = structures(context, builder, signature.args[:4], arguments[:4])
-        columns, *numbers = (each.data for each in arrays)
-        kinds = stored, number, number
-        numbers = [
-            builder.bitcast(each, kind.as_pointer()) for each, kind in zip(numbers, kinds, strict=True)
-        ]
-        block = _Block(builder, number, parts, height.count, width.count)
-        _emit_block_row(block, (columns, *numbers), height.count, arguments[6:])
+        block = Block(context, builder, signature.args[2].dtype, height.count, width.count)
+        columns, data, x, y = block.pointers(signature.args[:4], arguments[:4])
+        first, end, i = arguments[6:]
+        sets = [block.accumulators() for _ in range(block.sets)]
+        block.add_blocks((columns, data, x), sets, variable(builder, first), end)
+        block.store_totals(sets, builder.gep(y, [builder.mul(i, I64(block.parts * height.count))]))
         return context.get_dummy_value()
 
     return signature, generate
-
-
-def _emit_block_row(block: _Block, arrays: Sequence[Any], height: int, span: Sequence[Any]) -> None:
-    columns, data, x, y = arrays
-    first, end, i = span
-    builder = block.builder
-    sets = [block.accumulators() for _ in range(block.sets)]
-    next_block = variable(builder, first)
-    for step in sorted({len(sets), 1}, reverse=True):
-        with loop(builder, next_block, end, step) as blocks:
-            for each, accumulators in zip(blocks, sets, strict=False):
-                column = index_at(builder, columns, each)
-                place = builder.gep(data, [builder.mul(each, I64(block.size))])
-                start_of_x = builder.gep(x, [builder.mul(column, I64(block.parts))])
-                block.add_block(place, start_of_x, accumulators)
-    totals = [block.totals(accumulators) for accumulators in sets]
-    start_of_y = builder.gep(y, [builder.mul(i, I64(block.parts * height))])
-    for place, each in enumerate(zip(*totals, strict=True)):
-        builder.store(reduce(builder.fadd, each), builder.gep(start_of_y, [I64(place)]))
 
 
 @njit(nogil=True, cache=True)
@@ -182,7 +207,7 @@ def _bind(matrix: BCSR, variant: str, threads: int) -> Product:
         return lambda x, out: out.fill(0)
     arrays, parts = _shared(matrix, threads)
     r, c = matrix.block
-    return _of_long_x(share(_product, (*arrays, (0,) * r, (0,) * c), parts), matrix)
+    return of_long_x(share(_product, (*arrays, (0,) * r, (0,) * c), parts), matrix)
 
 
 def _shared(matrix: BCSR, threads: int) -> tuple[tuple[NDArray[Any], ...], NDArray[np.uint64]]:
@@ -191,7 +216,7 @@ def _shared(matrix: BCSR, threads: int) -> tuple[tuple[NDArray[Any], ...], NDArr
     return (starts, unsigned(matrix.columns), matrix.data), parts
 
 
-def _of_long_x(product: Product, matrix: BCSR) -> Product:
+def of_long_x(product: Product, matrix: BCSR) -> Product:
     """Return a product that does not read beyond the x of a matrix narrower than its blocks."""
     cols, c = matrix.shape[1], matrix.block[1]
     if cols >= c:
@@ -237,7 +262,7 @@ def _bind_multivector(matrix: BCSR, threads: int) -> Product:
     if matrix.nnz == 0:
         return lambda X, out: out.fill(0)
     arrays, parts = _shared(matrix, threads)
-    return _of_long_x(panels(_several, arrays, parts, matrix.block), matrix)
+    return of_long_x(panels(_several, arrays, parts, matrix.block), matrix)
 
 
 KERNELS.register("bcsr")(
