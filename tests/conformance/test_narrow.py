@@ -97,7 +97,8 @@ def test_products_have_the_bits_of_full_storage(narrow_matrices, in_type, case):
         assert y.tobytes() == expected.tobytes(), what
         x[::3], x[1::7] = np.inf, np.nan
         narrow(x, y)
-        if name == "csr" or stored[1].values == "one":
+        is_alike = stored[1].values == "one" and FORMATS.get(name).pads_with_own_columns
+        if name == "csr" or is_alike:  # no padding is added
             with np.errstate(invalid="ignore"):
                 strange = ~np.isfinite(scipys := A @ x)
             assert np.array_equal(~np.isfinite(y), strange), what
@@ -174,8 +175,9 @@ def test_what_does_not_hold_is_refused(in_type, name):
     refused = []
     if "values" in storage.narrow_parameters:
         B, C = A.copy(), A.copy()
-        B.data[:], B.data[-1] = 1.5, -1.5
-        C.data[7] += 2.0**-50
+        B.data[:] = 1.5
+        B[0, 1] = B[1, 0] = -1.5
+        C.data += 2.0**-50
         refused += [
             (B, "one"),
             (C, "float32"),

@@ -5,13 +5,17 @@ Mirrored products with rows of other parts are collected in buffers, as `devices
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from sparsecast.devices.cpu.kernels import KERNELS
 from sparsecast.devices.cpu.mirrored import Buffers, collect, kind_of, mirrored
+from sparsecast.devices.cpu.narrow import base_of, end_of_group, from_base, narrow_arguments, value_at
 from sparsecast.devices.format_kernels import FormatKernels
 from sparsecast.features.row_blocks import RowBlocks
+from sparsecast.formats.narrowing import GROUP_ROWS
 from sparsecast.formats.symmetric_csr import SymmetricCSR
 from sparsecast.machines.machine import Machine
 from sparsecast.operators.block_operator import Product
@@ -24,7 +28,8 @@ from sparsecast.system.parallel import balanced_parts
 #: as they do where rows are mispredicted (benchmarks/run.py symmetric-loops).
 SHORT_ROW = 12.0
 
-ZERO, ONE, TWO, THREE, FOUR = (np.uint64(number) for number in range(5))
+_, ONE, TWO, THREE, FOUR = (np.uint64(number) for number in range(5))
+ROWS = np.uint64(GROUP_ROWS)
 NO_LIMIT = np.uint64(2**64 - 1)
 
 
@@ -35,8 +40,8 @@ def _one_by_one(  # type: ignore[no-untyped-def]
     """Multiply a row's entries before column `limit`; return the sum and the entry after them."""
     while k < end and np.uint64(indices[k]) < limit:
         j = np.uint64(indices[k])
-        total += data[k] * x[j]
-        target[j + shift] += mirrored(data[k], kind) * xi
+        total += value_at(data, k) * x[j]
+        target[j + shift] += mirrored(value_at(data, k), kind) * xi
         k += ONE
     return total, k
 
@@ -46,12 +51,13 @@ def _four_at_once(  # type: ignore[no-untyped-def]
     indices, data, kind, x, xi, total, target, shift, k, end, limit
 ):
     """As `_one_by_one`; the columns of a row differ, so four results may be written after four were read."""
-    zero = data.dtype.type(0)
+    zero = x.dtype.type(0)
     sum0, sum1, sum2, sum3 = total, zero, zero, zero
     while k + FOUR <= end and np.uint64(indices[k + THREE]) < limit:
         j0, j1 = np.uint64(indices[k]), np.uint64(indices[k + ONE])
         j2, j3 = np.uint64(indices[k + TWO]), np.uint64(indices[k + THREE])
-        a0, a1, a2, a3 = data[k], data[k + ONE], data[k + TWO], data[k + THREE]
+        a0, a1 = value_at(data, k), value_at(data, k + ONE)
+        a2, a3 = value_at(data, k + TWO), value_at(data, k + THREE)
         sum0 += a0 * x[j0]
         sum1 += a1 * x[j1]
         sum2 += a2 * x[j2]
@@ -77,30 +83,33 @@ def _entries(  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _part(  # type: ignore[no-untyped-def]
-    part, starts, indices, data, diagonal, step, kind, lowest, shifts, scratch, x, y, parts
+    part, starts, indices, data, bases, diagonal, step, kind, lowest, shifts, scratch, x, y, parts
 ):
     first, last = parts[part], parts[part + 1]
-    buffer, shift = scratch, shifts[part]
     for j in range(lowest[part], first):
-        buffer[j + shift] = 0
-    k = np.uint64(starts[first])
-    for i in range(first, last):
-        end = np.uint64(starts[i + ONE])
-        xi = x[i]
-        total = diagonal[i] * xi
-        total, k = _entries(indices, data, step, kind, x, xi, total, buffer, shift, k, end, first)
-        total, k = _entries(indices, data, step, kind, x, xi, total, y, ZERO, k, end, NO_LIMIT)
-        # No row before this one has added to y[i], which is therefore set.
-        y[i] = total
+        scratch[j + shifts[part]] = 0
+    k, begin = np.uint64(starts[first]), first
+    while begin < last:
+        # Columns count from the base of their group: so do x, the places in a target, and the limit.
+        group_end, base = end_of_group(bases, begin, last, ROWS), base_of(bases, begin, ROWS)
+        moved, shift, limit = from_base(x, bases, begin, ROWS), shifts[part] + base, max(first, base) - base
+        for i in range(begin, group_end):
+            end = np.uint64(starts[i + ONE])
+            xi = x[i]
+            total = diagonal[i] * xi
+            total, k = _entries(indices, data, step, kind, moved, xi, total, scratch, shift, k, end, limit)
+            total, k = _entries(indices, data, step, kind, moved, xi, total, y, base, k, end, NO_LIMIT)
+            # No row before this one has added to y[i], which is therefore set.
+            y[i] = total
+        begin = group_end
 
 
 @njit(nogil=True, cache=True)
 def _product(  # type: ignore[no-untyped-def]
-    starts, indices, data, diagonal, step, kind, lowest, shifts, scratch, x, y, parts, pool
+    starts, indices, data, bases, diagonal, step, kind, lowest, shifts, scratch, x, y, parts, pool
 ):
-    each_part(
-        _part, (starts, indices, data, diagonal, step, kind, lowest, shifts, scratch, x, y, parts), pool
-    )
+    arrays = (starts, indices, data, bases, diagonal, step, kind, lowest, shifts)
+    each_part(_part, (*arrays, scratch, x, y, parts), pool)
     each_part(collect, (lowest, shifts, scratch, y, parts), pool)
 
 
@@ -117,12 +126,23 @@ def _bind(matrix: SymmetricCSR, variant: str, threads: int) -> Product:
         return lambda x, out: out.fill(0)
     # A row costs about as much as an entry: many have none below the diagonal.
     parts = balanced_parts(matrix.starts + np.arange(len(matrix.starts)), threads).astype(np.uint64)
-    buffers = Buffers.of(matrix.starts, matrix.indices, parts, parts)
-    arrays = (unsigned(matrix.starts), unsigned(matrix.indices), matrix.data, matrix.diagonal)
+    buffers = Buffers.of(*_first_entries(matrix), parts, parts)
+    stored = narrow_arguments(matrix.data, matrix.values, matrix.bases)
+    arrays = (unsigned(matrix.starts), unsigned(matrix.indices), *stored, matrix.diagonal)
     variants = (0,) * _STEPS[variant], kind_of(matrix)
     return share(
         _product, (*arrays, *variants, buffers.lowest, buffers.shifts), parts, buffers.memory(matrix)
     )
 
 
-KERNELS.register("symmetric_csr")(FormatKernels(tuple(_STEPS), _choose, _bind))
+def _first_entries(matrix: SymmetricCSR) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return row pointers and columns of the first entry of each row below the diagonal."""
+    lengths = np.diff(matrix.starts)
+    rows = np.flatnonzero(lengths)
+    columns = matrix.indices[matrix.starts[rows]].astype(np.int64)
+    if len(matrix.bases):
+        columns += matrix.bases[rows // GROUP_ROWS]
+    return np.append(0, np.cumsum(lengths > 0)), columns
+
+
+KERNELS.register("symmetric_csr")(FormatKernels(tuple(_STEPS), _choose, _bind, reads_narrow=True))
