@@ -223,6 +223,7 @@ def measure(
     threads: Threads = None,
     dtype: str | None = None,
     device: str | None = None,
+    vectors: int = 1,
     name: str = "matrix",
     keeps: bool = True,
     meter: Meter | None = None,
@@ -233,9 +234,12 @@ def measure(
     ----------
     A : sparse matrix
     table : Prediction, or sequence of Forecast or Candidate, optional
-        What to measure; without it, every format that suits the matrix, with `threads` and `dtype`.
+        What to measure; without it, every format that suits the matrix, with `threads`, `dtype` and
+        `vectors`.
     device : str, optional
         By default the processor, or, where `table` is of another device, the current one of its kind.
+    vectors : int
+        Columns of X in Y = A X; several on a processor alone.
     name : str
         The matrix' name in the Records.
     keeps : bool
@@ -259,7 +263,8 @@ def measure(
     """
     problem = Problem.of(A, name)
     if table is None:
-        table = choice(problem, threads=threads, dtype=dtype, device=device or PROCESSOR).candidates
+        setting: dict[str, Any] = {"threads": threads, "dtype": dtype, "vectors": vectors}
+        table = choice(problem, **setting, device=device or PROCESSOR).candidates
     candidates = [item.candidate if isinstance(item, Forecast) else item for item in table]
     kinds = {candidate.device for candidate in candidates}
     if device is not None and (not kinds or parse_device(device)[0] in kinds):

@@ -49,6 +49,7 @@ def predict(
     threads: Threads = None,
     dtype: str | None = None,
     device: str | None = None,
+    vectors: int = 1,
     model: str | None = None,
     drift_correction: bool = True,
     probe_s: float | None = None,
@@ -76,6 +77,9 @@ def predict(
     device : str, optional
         ``"cpu"``, ``"cuda"`` or ``"cuda:N"``; by default the GPU of `profile` if it is one's, else the CPU.
         A forecast needs neither the GPU nor a library for it.
+    vectors : int
+        Columns of X in Y = A X, which count as one product; several on a processor alone. A profile without
+        Records of so many answers as for a number of threads that it lacks.
     model : str, optional
         Name of the model that forecasts; DEFAULT_MODEL without one.
     drift_correction : bool
@@ -104,7 +108,7 @@ def predict(
     name = model_for("time", model)  # an unknown name is refused before anything is measured
     refuse_probe(probe_s, drift_correction, device, has_matrix=not isinstance(A, Structure))
     A = A if isinstance(A, Structure) else Problem.of(A)
-    profile, target = question(A, profile, threads, dtype, device)
+    profile, target = question(A, profile, threads, dtype, device, vectors)
     start = perf_counter()
     spending = None if probe_s is None else Spending(UNLIMITED, probe_s)
     session, outcome = session_for(A, profile, target, name, spending)
@@ -167,6 +171,7 @@ def plan(
     threads: Threads = None,
     dtype: str | None = None,
     device: str | None = None,
+    vectors: int = 1,
     model: str | None = None,
     drift_correction: bool = True,
     measure: bool = True,
@@ -181,7 +186,7 @@ def plan(
     Parameters
     ----------
     A : sparse matrix
-    profile, threads, dtype, device, model, drift_correction
+    profile, threads, dtype, device, vectors, model, drift_correction
         As in `predict`; a `device` of several, such as ``"cpu,cuda"``, is the best that `place` finds, by
         forecasts alone. With `threads` ``"auto"`` it is the plan with the fewest threads that no other is
         forecast to beat by LEAST_GAIN; all are in its `thread_plans`.
@@ -222,11 +227,13 @@ def plan(
         if as_printed:
             raise InputError(f"devices '{device}' for a plan as printed: expected one of them; name it")
         profiles = () if profile is None else (profile,)
+        if vectors != 1:
+            raise InputError(f"vectors {vectors} on devices '{device}': expected one device; name it")
         places = place(
             matrix, device, profiles, iterations=iterations, threads=threads, dtype=dtype, model=model
         )
         return places.best.plan
-    profile, target = question(matrix, profile, threads, dtype, device)
+    profile, target = question(matrix, profile, threads, dtype, device, vectors)
     machine = profile.machine
     if target.is_published:
         raise ProfileError(
@@ -398,10 +405,17 @@ def _vectors_s(profile: Profile, matrix: csr_array[Any], made: Plan) -> float:
     return transfer_s(profile, cols, "to device") + transfer_s(profile, rows, "from device")
 
 
-def choice(A: Any, *, threads: Threads = None, dtype: str | None = None, device: str = "cpu") -> Choice:
+def choice(
+    A: Any,
+    *,
+    threads: Threads = None,
+    dtype: str | None = None,
+    device: str = "cpu",
+    vectors: int = 1,
+) -> Choice:
     """Return the ways of doing the product that are open to a matrix here, and why others are not."""
     machine = machine_of(device)
-    target = Target.of(A, machine, number_of(threads), dtype)
+    target = replace(Target.of(A, machine, number_of(threads), dtype), vectors=vectors)
     counts = [target.threads]
     if threads == AUTO:
         counts = thread_numbers(calibrated_profile(machine), target)
@@ -417,6 +431,7 @@ def forecasts_at_hand(
     threads: Threads = None,
     dtype: str | None = None,
     device: str = "cpu",
+    vectors: int = 1,
 ) -> Prediction | None:
     """Return the forecasts of this machine without calibrating for them; None if it has no Records of them.
 
@@ -428,8 +443,8 @@ def forecasts_at_hand(
     machine = machine_of(device)
     profile = find_profile(wanted) if wanted else calibrated_profile(machine)
     require_own(profile.name, machine)
-    target = Target.of(A, machine, number_of(threads), dtype)
+    target = replace(Target.of(A, machine, number_of(threads), dtype), vectors=vectors)
     if not model_records(profile, target):
         return None
-    prediction = predict(A, profile, threads=threads, dtype=dtype, device=device)
+    prediction = predict(A, profile, threads=threads, dtype=dtype, device=device, vectors=vectors)
     return None if prediction.transferred_from else prediction

@@ -55,7 +55,9 @@ def model_records(profile: Profile, target: Target) -> list[Record]:
 
     These are not those of the five-minute benchmark, nor trials, nor what was measured again for the noise.
     """
-    own = profile.select(device=target.device, dtype=target.dtype, threads=target.threads)
+    own = profile.select(
+        device=target.device, dtype=target.dtype, threads=target.threads, vectors=target.vectors
+    )
     if target.is_published:
         return own  # of kernels of others, which no version of ours replaces
     is_current = DEVICES.get(target.device).is_current
@@ -116,7 +118,8 @@ def origin(profile: Profile) -> str:
 
 def described(about: Target | Candidate) -> str:
     """Return in words the device, the type of the values and the threads."""
-    return f"{about.device} {about.dtype} {threads_text(about.device, about.threads)}".rstrip()
+    vectors = f" {about.vectors} vectors" if about.vectors > 1 else ""
+    return f"{about.device} {about.dtype} {threads_text(about.device, about.threads)}".rstrip() + vectors
 
 
 def disturbances(profile: Profile) -> dict[str, Disturbance]:

@@ -311,13 +311,15 @@ def question(
     threads: Threads,
     dtype: str | None,
     device: str | None,
+    vectors: int = 1,
 ) -> tuple[Profile, Target]:
     """Return the profile that answers, this machine's if none is given, and what is asked of it."""
-    if profile is not None:
-        return profile, Target.of(A, asked_machine(profile, device), number_of(threads), dtype)
     here = PROCESSOR if device is None else device
-    target = Target.of(A, machine_of(here), number_of(threads), dtype)
-    return profile_for(machine_of(here), target, here), target
+    machine = machine_of(here) if profile is None else asked_machine(profile, device)
+    target = Target.of(A, machine, number_of(threads), dtype)
+    if profile is None:  # Records of one vector are enough to answer for several
+        profile = profile_for(machine, target, here)
+    return profile, replace(target, vectors=vectors)
 
 
 def _read(problem: Problem, profile: Profile, target: Target, groups: Sequence[str]) -> Structure:
@@ -358,7 +360,7 @@ def _settings(target: Target, profile: Profile) -> list[Target]:
     """Return the target in every setting that a profile has Records of on its device."""
     candidates = (record.candidate for record in profile.records if record.candidate.device == target.device)
     settings = dict.fromkeys(map(Setting.of, candidates))
-    return [replace(target, dtype=setting.dtype, threads=setting.threads) for setting in settings]
+    return [replace(target, dtype=s.dtype, threads=s.threads, vectors=s.vectors) for s in settings]
 
 
 def _transferred(

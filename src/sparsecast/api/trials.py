@@ -330,6 +330,7 @@ def records_of(
         for record in kept(machine_of(device)).records
         if record.matrix == problem.specification
         and (record.candidate.dtype, record.candidate.threads) == (target.dtype, target.threads)
+        and record.candidate.vectors == 1
         and record.suite in SCORED_SUITES
         and record.regime == "warm"
         and is_current(record)

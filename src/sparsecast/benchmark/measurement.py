@@ -133,6 +133,9 @@ def _is_parallel_csr(candidate: Candidate) -> bool:
 
 
 def record_of(problem: Problem, suite: str, device: Device, product: BuiltProduct, timing: Timing) -> Record:
+    kernels, vectors = device.kernels.get(product.candidate.format), product.candidate.vectors
+    matrix = product.bound.matrix
+    of_vectors = matrix.traffic() - matrix.nbytes
     return Record(
         candidate=product.candidate,
         matrix=problem.specification,
@@ -145,11 +148,11 @@ def record_of(problem: Problem, suite: str, device: Device, product: BuiltProduc
         regime=device.regime,
         error=product.error,
         convert_s=product.convert_s,
-        stored_bytes=product.bound.matrix.nbytes,
-        traffic_bytes=product.bound.matrix.traffic(),
+        stored_bytes=matrix.nbytes,
+        traffic_bytes=kernels.passes(vectors) * matrix.nbytes + vectors * of_vectors,
         energy_j=None,
         energy_source=None,
         measured_at=datetime.now(UTC).isoformat(timespec="seconds"),
         version=VERSION,
-        kernel_version=device.kernels.get(product.candidate.format).version,
+        kernel_version=kernels.version,
     )

@@ -39,12 +39,13 @@ def check_plan(
         start = perf_counter()
         operator = build()
         convert_s = perf_counter() - start
-        error = timer.check(operator.matvec, "the planned operator")
+        product: Any = operator.matvec if baseline.vectors == 1 else operator.matmat
+        error = timer.check(product, "the planned operator")
         calls: dict[str, Call] = {
-            "plan": lambda: operator.matvec(timer.x, timer.out),
+            "plan": lambda: product(timer.x, timer.out),
             "baseline": timer.unchecked(baseline),
         }
-        x = right_hand_side(A.shape[1], baseline.dtype)
+        x = timer.x if device.shares_host else right_hand_side(A.shape[1], baseline.dtype)
         scipy: dict[str, Call] = {"scipy": lambda: timer.A @ x}
         if device.shares_host:
             timings = timer.time(calls | scipy, effort)

@@ -80,6 +80,10 @@ AnyThreadsOption = Annotated[
         help="Threads; all of the machine's by default. auto compares those that the profile knows.",
     ),
 ]
+VectorsOption = Annotated[int, typer.Option(min=1, help="Vectors that a product has at once.")]
+TransposeOption = Annotated[
+    bool, typer.Option("--transpose", help="Products with the transpose, which is built first.")
+]
 DtypeOption = Annotated[
     str | None,
     typer.Option(

@@ -31,6 +31,28 @@ def read_matrix(matrix: str) -> Problem:
         return api.read_matrix(matrix)
 
 
+def transposed(question: Problem | Structure, notes: list[str]) -> Problem:
+    """Return the transpose of a matrix; `notes` tell what it takes to build it."""
+    from time import perf_counter
+
+    from sparsecast import Structure
+    from sparsecast.errors import InputError
+    from sparsecast.system.texts import time
+
+    if isinstance(question, Structure):
+        raise InputError("the transpose without the matrix: expected the matrix; name its file")
+    transpose = question.transposed()
+    start = perf_counter()
+    _ = transpose.matrix
+    if transpose is question:
+        notes.append("The matrix equals its transpose: nothing is built for products with that.")
+    else:
+        notes.append(
+            f"The transpose was built in {time(perf_counter() - start)} here, before any conversion."
+        )
+    return transpose
+
+
 def read_question(question: str) -> tuple[str, Problem | Structure]:
     """Return what `api.read_question` does."""
     from sparsecast import api

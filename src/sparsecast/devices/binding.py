@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ from sparsecast.errors import InputError
 from sparsecast.formats import FORMATS
 from sparsecast.formats.storage_format import StorageFormat
 from sparsecast.matrices.values import require_imaginary
-from sparsecast.operators.block_operator import Product
+from sparsecast.operators.block_operator import Product, one_by_one
 from sparsecast.records import Candidate
 
 
@@ -22,6 +23,12 @@ class Bound(NamedTuple):
     matrix: StorageFormat
     product: Product
     multivector: Product | None = None
+
+    def of(self, vectors: int) -> Product:
+        """Return the product with x, or with X of several vectors, one after another if need be."""
+        if vectors == 1:
+            return self.product
+        return self.multivector or partial(one_by_one, self.product)
 
 
 def bind(A: csr_array[Any], candidate: Candidate) -> Bound:

@@ -174,7 +174,7 @@ class Device(ABC):
 
     def call(self, candidate: Candidate, bound: Bound, x: Any, out: Any) -> Call:
         """Return the callable that is timed: the product with vectors of `put`."""
-        product = bound.product
+        product = bound.of(candidate.vectors)
         return lambda: product(x, out)
 
     def operator_type(self) -> type[BlockOperator]:

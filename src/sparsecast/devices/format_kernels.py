@@ -14,6 +14,7 @@ from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats.storage_format import StorageFormat
 from sparsecast.machines.machine import Machine
 from sparsecast.operators.block_operator import Product
+from sparsecast.records import PANEL_VECTORS
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,10 @@ class FormatKernels:
     sizes: tuple[Mapping[str, Any], ...] = ({},)
     reads_narrow: bool = False
     version: int = 1
+
+    def passes(self, vectors: int) -> int:
+        """Return how often a product with so many vectors reads the matrix."""
+        return vectors if self.bind_multivector is None else -(-vectors // PANEL_VECTORS)
 
     def variants_of(self, dtype: str) -> tuple[str, ...]:
         is_complex = np.dtype(dtype).kind == "c"

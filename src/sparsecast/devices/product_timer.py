@@ -39,7 +39,7 @@ class ProductTimer:
     Parameters
     ----------
     like : Candidate
-        Gives the dtype, the index width and the threads of all products.
+        Gives the dtype, the index width, the threads and the vectors of all products.
 
     Attributes
     ----------
@@ -51,18 +51,24 @@ class ProductTimer:
     def __init__(self, A: csr_array[Any], like: Candidate, device: Device) -> None:
         self.A, self.device, self._threads = prepared(A, like.dtype, like.index_bits), device, like.threads
         device.require_library()
-        x = right_hand_side(self.A.shape[1], like.dtype)
-        self.x, self.out = device.put(x), device.put(np.empty(self.A.shape[0], dtype=self.A.dtype))
+        rows, cols = self.A.shape
+        x = right_hand_side(cols * like.vectors, like.dtype)
+        self._vectors, self._shape = like.vectors, (rows,) if like.vectors == 1 else (rows, like.vectors)
+        self.x = device.put(x if like.vectors == 1 else x.reshape(cols, like.vectors))
+        self.out = device.put(np.empty(self._shape, dtype=self.A.dtype))
 
     @cached_property
-    def _reference(self) -> ReferenceProduct:
-        return ReferenceProduct.of(self.A, self.device.take(self.x))
+    def _references(self) -> dict[int, ReferenceProduct]:
+        """The reference results by column of X: three stand for all, which other tests of kernels try."""
+        X = self.device.take(self.x).reshape(self.A.shape[1], self._vectors)
+        checked = {0, self._vectors // 2, self._vectors - 1}
+        return {each: ReferenceProduct.of(self.A, X[:, each]) for each in checked}
 
     def build(self, candidate: Candidate) -> BuiltProduct:
         """Build a Candidate and check it."""
         self.device.warm_up(candidate)  # otherwise the conversion would be charged with compiling itself
         bound, convert_s = self.device.bind(self.A, candidate)
-        error = self.check(bound.product, f"{candidate.format} {candidate.kernel}")
+        error = self.check(bound.of(candidate.vectors), f"{candidate.format} {candidate.kernel}")
         return BuiltProduct(candidate, bound, convert_s, error)
 
     def call(self, product: BuiltProduct) -> Call:
@@ -77,9 +83,10 @@ class ProductTimer:
     def check(self, product: Callable[[Any, Any], object], name: str) -> float:
         """Return the largest relative error of `product`; a WrongResultError if it exceeds rounding."""
         # Filled with NaN, so that a row the kernel forgets is found out.
-        out = self.device.put(np.full(self.A.shape[0], np.nan, dtype=self.A.dtype))
+        out = self.device.put(np.full(self._shape, np.nan, dtype=self.A.dtype))
         product(self.x, out)
-        return self._reference.check(self.device.take(out), name)
+        found = self.device.take(out).reshape(self.A.shape[0], self._vectors)
+        return max(reference.check(found[:, each], name) for each, reference in self._references.items())
 
     def time(
         self, calls: Mapping[Key, Call], effort: Effort, on_sample: Callable[[], None] = lambda: None

@@ -31,7 +31,8 @@ FULL: Mapping[str, Any] = MappingProxyType({})
 class Target:
     """What all candidates of one question share; `index_bits` are 32 or 64, as in the matrix.
 
-    `is_published` marks a question about published results, whose device may be unknown here.
+    `is_published` marks a question about published results, whose device may be unknown here. A product of
+    several `vectors` is Y = A X.
     """
 
     device: str
@@ -39,6 +40,7 @@ class Target:
     index_bits: int
     threads: int
     is_published: bool = False
+    vectors: int = 1
 
     def __post_init__(self) -> None:
         dtypes = DTYPES if self.is_published else DEVICES.get(self.device).dtypes
@@ -47,6 +49,10 @@ class Target:
                 f"dtype '{self.dtype}' on {self.device}: expected one of {', '.join(dtypes)}; "
                 f"{remedy_for(self.dtype, dtypes, 'name one of them')}"
             )
+        takes_several = not self.is_published and DEVICES.get(self.device).shares_host
+        if self.vectors < 1 or (self.vectors > 1 and not takes_several):
+            expected = "at least 1" if takes_several else "1"
+            raise InputError(f"vectors {self.vectors} on {self.device}: expected {expected}; name that")
 
     @classmethod
     def of(cls, A: Any, machine: Machine, threads: int | None, dtype: str | None) -> Target:
@@ -115,9 +121,8 @@ class Target:
         """
         kernel = str(self.kernels(format_name, blocks, machine, fitted)[0])
         parameters = Parameters({**self._rule(format_name).layout, **narrow})
-        return Candidate(
-            format_name, kernel, self.device, self.dtype, self.index_bits, self.threads, parameters
-        )
+        setting = self.device, self.dtype, self.index_bits, self.threads
+        return Candidate(format_name, kernel, *setting, parameters, self.vectors)
 
     def narrow(self, format_name: str, matrix: Structure) -> dict[str, Any]:
         """Return the narrowest storage of a matrix in a format, and of its aligned row blocks.
@@ -140,6 +145,13 @@ class Target:
 
     def _rule(self, format_name: str) -> FormatKernels:
         return DEVICES.get(self.device).kernels.get(format_name)
+
+
+def passes(candidate: Candidate) -> int:
+    """Return how often a product reads the matrix: once, but for several vectors."""
+    if candidate.vectors == 1:
+        return 1
+    return DEVICES.get(candidate.device).kernels.get(candidate.format).passes(candidate.vectors)
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +225,7 @@ def refuse_beyond_memory(
 
     `what` it is stands in the message; `size_bytes` are those of the matrix in its format, or of all blocks.
     """
-    total = size_bytes + (structure.rows + structure.cols) * target.value_bytes
+    total = size_bytes + (structure.rows + structure.cols) * target.vectors * target.value_bytes
     if total > machine.product_memory_bytes:
         gpu = machine.gpu
         name, instead = (gpu.name, "the device cpu") if gpu else (machine.name, "a larger one")

@@ -118,9 +118,9 @@ class Profile(Tabular):
         """Return the features of the matrix of a Record."""
         return self.matrices[record.matrix].structure
 
-    def select(self, *, suite: str | None = None, **candidate: Any) -> list[Record]:
-        """Return the Records of a suite whose Candidates have the given fields."""
-        wanted = candidate.items()
+    def select(self, *, suite: str | None = None, vectors: int = 1, **candidate: Any) -> list[Record]:
+        """Return the Records of a suite whose Candidates have the given fields; of one vector by default."""
+        wanted = {"vectors": vectors, **candidate}.items()
         return [
             record
             for record in self.records

@@ -23,6 +23,7 @@ from sparsecast.matrices.twin_synthesis import banded_twin, twin
 from sparsecast.matrices.values import computed_dtype
 
 GALLERY_PREFIX, FILE_PREFIX, TWIN_PREFIX, ATLAS_PREFIX = "gallery:", "file:", "twin:", "atlas?"
+TRANSPOSE_PREFIX = "transpose:of="
 
 #: Begins the specification of a matrix of published results: ``published:GROUP/MATRIX``. Only what was
 #: published of it is known, so it cannot be made again.
@@ -102,6 +103,8 @@ class Problem:
             return cls._downloaded(suitesparse.Downloaded.named(text.partition(_DIGEST)[0]))
         if text.startswith(TWIN_PREFIX):
             return cls._twin(text)
+        if text.startswith(TRANSPOSE_PREFIX):
+            return cls.named(text.removeprefix(TRANSPOSE_PREFIX)).transposed()
         if text.startswith(FILE_PREFIX):
             return cls._file(Path(text.removeprefix(FILE_PREFIX).rpartition("?")[0]))
         if "?" in text and family in FAMILIES.names() and not Path(text).exists():
@@ -138,6 +141,18 @@ class Problem:
             self.expected_nnz,
         )
 
+    def transposed(self) -> Problem:
+        """Return the problem of A^T; this one where the matrix equals it."""
+        if self.sampled_structure.symmetry.kind == "symmetric":
+            return self
+        return Problem(
+            f"transpose of {self.name}",
+            lambda: (csr_array(self.matrix.T), None),
+            lambda: f"{TRANSPOSE_PREFIX}{self.specification}",
+            self.group,
+            self.expected_nnz,
+        )
+
     @classmethod
     def _twin(cls, text: str) -> Problem:
         head, _, original = text.removeprefix(TWIN_PREFIX).partition("&of=")
@@ -154,9 +169,9 @@ class Problem:
 
         That is so where a file is missing or has changed, and where the matrix was an array.
         """
-        original = (
-            specification.rpartition("&of=")[2] if specification.startswith(TWIN_PREFIX) else specification
-        )
+        original = specification
+        if specification.startswith((TWIN_PREFIX, TRANSPOSE_PREFIX)):
+            original = specification.rpartition("of=")[2]
         if original.startswith(FILE_PREFIX):
             path, _, digest = original.removeprefix(FILE_PREFIX).rpartition("?sha256=")
             if not Path(path).is_file() or _file_digest(Path(path)) != digest:
@@ -228,6 +243,8 @@ def group_of(specification: str) -> str:
         return specification.partition("/")[0]
     if specification.startswith(TWIN_PREFIX):
         return group_of(specification.partition("&of=")[2])
+    if specification.startswith(TRANSPOSE_PREFIX):
+        return group_of(specification.removeprefix(TRANSPOSE_PREFIX))
     if specification.startswith(GALLERY_PREFIX):
         return specification.partition("?")[0]
     if specification.startswith(ATLAS_PREFIX):

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsecast.devices.target import passes
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
 from sparsecast.formats import FORMATS
@@ -148,7 +149,8 @@ class Forecaster(ABC):
             time_s=estimate.value,
             low_s=estimate.low,
             high_s=estimate.high,
-            bytes=int(stored_bytes[0]) + (structure.rows + structure.cols) * candidate.value_bytes,
+            bytes=passes(candidate) * int(stored_bytes[0])
+            + candidate.vectors * (structure.rows + structure.cols) * candidate.value_bytes,
             energy_j=None,
             convert_s=float(self.conversion_.seconds(candidate, blocks)[0]) if is_timed else None,
             why=estimate.why,

@@ -1,9 +1,10 @@
-"""Forecasts for a type of values or a number of threads that a profile has no Records of.
+"""Forecasts for a type of values, or a number of threads or vectors, that a profile has no Records of.
 
 The costs of the linear model are those of rows, entries, bytes and lines of x, so they can be carried over:
 
 - another type: a byte and a row cost the same, the bytes are counted with the width that is asked for, and
   an entry costs as much more as it has loads and multiply-adds more;
+- another number of vectors: the work is counted with it;
 - another number of threads: what a core does by itself takes the ratio of the threads, what comes from a
   cache or from memory the ratio of the bandwidths that were measured with both numbers of threads. To start
   a product costs the same.
@@ -50,23 +51,27 @@ class _HasSetting(Protocol):
     def dtype(self) -> str: ...
     @property
     def threads(self) -> int: ...
+    @property
+    def vectors(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What the Records of one fit share: the type of the values and the number of threads."""
+    """What the Records of one fit share: the type of the values, the numbers of threads and of vectors."""
 
     dtype: str
     threads: int
+    vectors: int = 1
 
     @classmethod
     def of(cls, item: _HasSetting) -> Setting:
-        return cls(item.dtype, item.threads)
+        return cls(item.dtype, item.threads, item.vectors)
 
     def changes(self, other: Setting) -> frozenset[str]:
-        """Return what differs in another setting: of ``"threads"``, ``"precision"`` and ``"complex"``."""
+        """Return what differs in another setting: threads, vectors, precision, and whether it is complex."""
         found = {
             "threads": self.threads != other.threads,
+            "vectors": self.vectors != other.vectors,
             "precision": self._real_bytes != other._real_bytes,
             "complex": self._is_complex != other._is_complex,
         }
@@ -75,8 +80,8 @@ class Setting:
     def distance(self, other: Setting) -> tuple[float, ...]:
         """Return how far another setting is: by how much changes, then by what is carried over worst."""
         changed = self.changes(other)
-        of_threads = abs(math.log(self.threads / other.threads))
-        return float(len(changed)), float("complex" in changed), float("precision" in changed), of_threads
+        steps = abs(math.log(self.threads / other.threads)) + abs(math.log(self.vectors / other.vectors))
+        return float(len(changed)), float("complex" in changed), float("precision" in changed), steps
 
     @property
     def operations(self) -> int:
@@ -125,7 +130,8 @@ class Transfer:
         return cls(physics, source, asked, beyond, is_measured)
 
     def measured_as(self, candidate: Candidate) -> Candidate:
-        return replace(candidate, dtype=self.source.dtype, threads=self.source.threads)
+        source = self.source
+        return replace(candidate, dtype=source.dtype, threads=source.threads, vectors=source.vectors)
 
     def terms(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, Floats]:
         """Return the seconds that each kind of work costs each block in the setting that is asked for."""

@@ -16,6 +16,9 @@ the L2 cache, the padding, and the longest row: one warp or thread works on it w
 An entry in narrow storage is work of a kind of its own: it has fewer bytes, and values or columns to convert.
 Where too few Records know such a kind, an entry of it costs as much as one in full, and its bytes alone less.
 
+Of several vectors, a format with a kernel for them reads the matrix once for each panel, and a row of X where
+another product reads a number. The others do one product after another.
+
 A row block of a plan is charged as part of its matrix: in a sweep over all blocks each one finds the caches
 as the others leave them.
 """
@@ -31,6 +34,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsecast.devices.target import passes
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.sweep import X_LINE_COLUMNS
 from sparsecast.formats import FORMATS
@@ -45,6 +49,9 @@ _LEAST_BEYOND = 3
 
 #: Work that every format has, of entries in full. In narrow storage, a parameter of it follows the name.
 ENTRIES = "entries"
+
+#: Bytes of the values that one instruction of a processor adds to sums.
+_REGISTER_BYTES = 32
 
 #: Kernels of GPUs that divide rows among their lanes, whatever the format.
 _DIVIDING_KERNELS = ("balanced",)
@@ -130,8 +137,9 @@ class ProductWork:
         widths, parameters = (candidate.value_bytes, candidate.index_bytes), candidate.parameters
         stored = storage.stored_entries(blocks, **parameters).astype(float)
         matrix_bytes = storage.predicted_bytes(blocks, *widths, **parameters)
-        streamed = (matrix_bytes + blocks.rows * candidate.value_bytes).astype(float)
-        working_set = streamed + self._rest_bytes(blocks, *widths)
+        reads, panel = passes(candidate), _panel(candidate)
+        streamed = (matrix_bytes + blocks.rows * candidate.value_bytes * panel).astype(float)
+        working_set = streamed + self._rest_bytes(blocks, *widths, panel)
         once = np.ones(len(blocks.rows))
         if self.machine.gpu:
             wait = once
@@ -144,28 +152,30 @@ class ProductWork:
                 f" {name}={parameters[name]}" for name in storage.narrow_parameters if name in parameters
             )
             # By the values where these are narrow: their columns mostly are, too.
-            entries = {ENTRIES + next(narrow, ""): stored * wait}
+            sums = max(1.0, panel * candidate.value_bytes / _REGISTER_BYTES)
+            entries = {ENTRIES + next(narrow, ""): stored * wait * sums}
             ends = storage.row_end_work(blocks, **parameters)
             if storage.has_slices and self.machine.published_as is not None:
                 # One thread has the slice of the longest row; how many there were is not published.
                 ends = {**ends, "longest row": blocks.row_length_max}
-        return {
-            "start": once,
+        counts = {
             "rows": blocks.rows.astype(float),
             **entries,
             **{name: np.asarray(count, dtype=float) for name, count in ends.items()},
             **self._streams(candidate, streamed * wait, working_set),
             **self._gathers(candidate, blocks, working_set, wait),
         }
+        calls = once if panel > 1 else reads * once
+        return {"start": calls, **{name: reads * count for name, count in counts.items()}}
 
     @staticmethod
-    def _rest_bytes(blocks: RowBlocks, value_bytes: int, index_bytes: int) -> Floats:
+    def _rest_bytes(blocks: RowBlocks, value_bytes: int, index_bytes: int, panel: int) -> Floats:
         """Return the bytes that a sweep over the matrix touches outside a block: x, y, other rows as CSR."""
         matrix = blocks.matrix
-        other_rows = (matrix.rows - blocks.rows) * (index_bytes + value_bytes)
+        other_rows = (matrix.rows - blocks.rows) * (index_bytes + value_bytes * panel)
         other_entries = (matrix.nnz - blocks.nnz) * (index_bytes + value_bytes)
         # At least one byte: an empty matrix has no working set to be divided by.
-        return np.asarray(np.maximum(other_rows + other_entries + matrix.cols * value_bytes, 1.0))
+        return np.asarray(np.maximum(other_rows + other_entries + matrix.cols * value_bytes * panel, 1.0))
 
     @staticmethod
     def _wait(candidate: Candidate, blocks: RowBlocks) -> Floats:
@@ -197,10 +207,11 @@ class ProductWork:
             changes = wait * blocks.nnz
             return {"lines of x": changes, **{f"lines of x beyond L{c.level}": 0.0 * changes for c in caches}}
         locality = matrix.locality
-        changes = wait * blocks.nnz * (locality.line_changes / max(matrix.nnz, 1))
+        panel = _panel(candidate)
+        changes = wait * blocks.nnz * min(1.0, panel * locality.line_changes / max(matrix.nnz, 1))
         gathers = {"lines of x": changes}
         between = 2.0 ** (np.arange(len(locality.reuse_histogram)) + 0.5)
-        x_bytes = np.minimum(between * CACHE_LINE_BYTES, matrix.cols * candidate.value_bytes)
+        x_bytes = panel * np.minimum(between * CACHE_LINE_BYTES, matrix.cols * candidate.value_bytes)
         matrix_bytes = between[None, :] * (working_set / max(locality.line_changes, 1))[:, None]
         distance = np.minimum(x_bytes + matrix_bytes, working_set[:, None])
         distance[:, -1] = working_set  # first reads: the last time was in the product before
@@ -242,6 +253,11 @@ def work_in_full(work: Mapping[str, Floats]) -> dict[str, Floats]:
 def unit_cost(costs: Mapping[str, float], kind: str) -> float:
     """Return what a unit of a kind of work costs: in full, where that of its narrow storage is not known."""
     return costs[kind] if kind in costs else costs[full_kind(kind)]
+
+
+def _panel(candidate: Candidate) -> int:
+    """Return the vectors that are done at once."""
+    return -(-candidate.vectors // passes(candidate))
 
 
 def capacity(cache: Cache, threads: int) -> float:

@@ -75,6 +75,12 @@ class Parameters(Mapping[str, Parameter]):
 
 NO_PARAMETERS = Parameters()
 
+#: Vectors for which a format with a kernel for several reads the matrix once.
+PANEL_VECTORS = 8
+
+#: Columns that Records of before lack; their defaults are what was measured then.
+_LATER = frozenset({"vectors"})
+
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
@@ -94,6 +100,8 @@ class Candidate:
         Threads that share the rows; 1 in published results, which do not give them.
     parameters : Parameters
         Arguments of the format's ``from_csr``. The format's rule chooses the others.
+    vectors : int
+        Columns of X in Y = A X, which count as one product.
     """
 
     format: str
@@ -103,6 +111,7 @@ class Candidate:
     index_bits: int
     threads: int
     parameters: Parameters = NO_PARAMETERS
+    vectors: int = 1
 
     @property
     def value_bytes(self) -> int:
@@ -222,7 +231,7 @@ class Record:
     @property
     def gflops(self) -> float:
         """Speed in 1e9 floating-point operations per second."""
-        return product_flops(self.nnz, self.candidate.dtype) / self.time_s / 1e9
+        return self.candidate.vectors * product_flops(self.nnz, self.candidate.dtype) / self.time_s / 1e9
 
     @property
     def is_slow(self) -> bool:
@@ -279,7 +288,7 @@ def _candidate(columns: tuple[tuple[str, Any], ...]) -> Candidate:
 
 
 def _columns(row: Mapping[str, Any], kind: type) -> dict[str, Any]:
-    return {name: row[name] for name in _names(kind)}
+    return {name: row[name] for name in _names(kind) if name in row or name not in _LATER}
 
 
 @cache
@@ -380,4 +389,4 @@ class Forecast:
     @property
     def gflops(self) -> float:
         """Forecast speed in 1e9 floating-point operations per second."""
-        return product_flops(self.nnz, self.candidate.dtype) / self.time_s / 1e9
+        return self.candidate.vectors * product_flops(self.nnz, self.candidate.dtype) / self.time_s / 1e9

@@ -16,7 +16,7 @@ MATRIX = keys("name", "rows", "cols", "nnz")
 CANDIDATE: Columns = (
     Column("format", "format", text=str.upper),
     Column("kernel", "kernel"),
-    *keys("device", "dtype", "threads", "parameters"),
+    *keys("device", "dtype", "threads", "vectors", "parameters"),
 )
 
 #: Where rows differ in it.
@@ -42,7 +42,7 @@ ENERGY: Columns = (
 #: What Records were made in that a forecast rests on.
 TRANSFERRED_FROM = Column(
     "transferred_from",
-    columns=keys("dtype", "threads"),
+    columns=keys("dtype", "threads", "vectors"),
     about="of the records; null where they are those of the question",
 )
 

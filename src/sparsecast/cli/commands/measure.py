@@ -10,7 +10,7 @@ import typer
 from sparsecast.cli import options
 from sparsecast.cli.commands import Panel, command
 from sparsecast.cli.output import Output
-from sparsecast.cli.reading import read_matrix
+from sparsecast.cli.reading import read_matrix, transposed
 from sparsecast.errors import InputError
 
 if TYPE_CHECKING:
@@ -47,6 +47,8 @@ def measure(
     meter_command: options.MeterCommandOption = None,
     meter: options.MeterOption = None,
     frequencies: options.FrequenciesOption = None,
+    vectors: options.VectorsOption = 1,
+    transpose: options.TransposeOption = False,
     keep: options.KeepOption = True,
 ) -> Output | None:
     """Measure the product here in every format that suits, and compare with the forecasts.
@@ -56,8 +58,9 @@ def measure(
     from sparsecast import api
 
     if algorithm is not None or api.started_ranks() > 1:
-        given = {"--threads": threads, "--profile": profile, "--meter-command": meter_command}
+        given: dict[str, Any] = {"--threads": threads, "--profile": profile, "--meter-command": meter_command}
         given |= {"--frequencies": frequencies, "--meter": meter}
+        given |= {"--vectors": None if vectors == 1 else vectors, "--transpose": transpose or None}
         options.refuse_beside_ranks(given, device)
         products: dict[str, Any] = {
             "formats": options.names(formats),
@@ -73,7 +76,8 @@ def measure(
                 f"{name} {value} of one process: expected --algorithm beside it, or mpirun; name one"
             )
     how = _How(options.chosen_meter(meter, meter_command), options.frequencies_ghz(frequencies, device), keep)
-    return _alone(matrix, profile, threads, dtype, device, how)
+    setting: dict[str, Any] = {"threads": threads, "dtype": dtype, "device": device, "vectors": vectors}
+    return _alone(matrix, profile, setting, transpose, how)
 
 
 def _on_ranks(matrix: str, products: dict[str, Any], keeps: bool) -> Output | None:
@@ -106,12 +110,7 @@ class _How:
 
 
 def _alone(
-    matrix: str,
-    profile: str | None,
-    threads: str | None,
-    dtype: str | None,
-    device: str,
-    how: _How,
+    matrix: str, profile: str | None, setting: dict[str, Any], is_transposed: bool, how: _How
 ) -> Output:
     from sparsecast import api
     from sparsecast.reports.charts import intervals
@@ -121,9 +120,12 @@ def _alone(
 
     frequencies: list[float | None] = [1e9 * ghz for ghz in how.frequencies_ghz]
     frequencies = frequencies or [None]
+    notes: list[str] = []
     problem = read_matrix(matrix)
-    choice = api.choice(problem, threads=threads, dtype=dtype, device=device)
-    prediction = api.forecasts_at_hand(problem, profile, threads=threads, dtype=dtype, device=device)
+    problem = transposed(problem, notes) if is_transposed else problem
+    device = setting["device"]
+    choice = api.choice(problem, **setting)
+    prediction = api.forecasts_at_hand(problem, profile, **setting)
     refused = dict(choice.refused)
 
     def leave_out(candidate: Candidate, why: InputError) -> None:
@@ -145,7 +147,6 @@ def _alone(
                 )
     forecasts = {forecast.candidate: forecast for forecast in prediction or ()}
     done = Measurements(problem.name, problem.structure, records, forecasts, refused)
-    notes = []
     if how.meter is None and (why := api.unmetered(device)):
         notes.append(f"Energy is not measured: {why}")
 

@@ -9,7 +9,7 @@ import typer
 from sparsecast.cli import options
 from sparsecast.cli.commands import Panel, command
 from sparsecast.cli.output import Output
-from sparsecast.cli.reading import profiles_for, read_matrix
+from sparsecast.cli.reading import profiles_for, read_matrix, transposed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,6 +24,8 @@ def plan(
     threads: options.AnyThreadsOption = None,
     dtype: options.DtypeOption = None,
     device: options.DevicesOption = None,
+    vectors: options.VectorsOption = 1,
+    transpose: options.TransposeOption = False,
     model: options.ModelOption = None,
     no_drift_correction: options.NoDriftOption = False,
     forecast_only: options.ForecastOnlyOption = False,
@@ -53,11 +55,13 @@ def plan(
     api.refuse_probe(probe, not no_drift_correction, device)
     if as_printed:
         api.printed_planner(model)  # a model without one is refused before a calibration
+    built: list[str] = []
     problem = read_matrix(matrix)
+    problem = transposed(problem, built) if transpose else problem
     profiles = profiles_for(problem, profile, threads, dtype, device)
     question: dict[str, Any] = {"iterations": iterations, "threads": threads, "dtype": dtype, "model": model}
     placements = None
-    if device is not None and "," in device and not as_printed and objective == "time":
+    if device is not None and "," in device and not as_printed and objective == "time" and vectors == 1:
         placements = api.place(problem, device, profiles, **question)
         chosen, machine = placements.best.plan, placements.best.profile
         notes = dict.fromkeys(note for placement in placements.placements for note in placement.plan.notes)
@@ -65,6 +69,7 @@ def plan(
         question |= {"objective": objective, "power_model": options.power_file(power_model)}
         question |= {"energy_model": energy_model, "drift_correction": not no_drift_correction}
         question |= {"probe_s": probe, "as_printed": as_printed, "measure": not forecast_only}
+        question |= {"vectors": vectors}
         chosen, machine = api.plan(problem, *profiles, **question, device=device), profiles[0].name
         notes = dict.fromkeys(chosen.notes)
     checked = api.check(problem, chosen, device=device) if check else None
@@ -83,4 +88,4 @@ def plan(
     item = {"matrix": matrix_document(problem.name, problem.sampled_structure), "plan": chosen}
     item |= {"check": checked, "placements": placements}
     columns = DOCUMENTS["plan" if placements is None else "plan --device DEVICE,DEVICE"]
-    return Output(columns, item, shown, notes, draw)
+    return Output(columns, item, shown, (*built, *notes), draw)

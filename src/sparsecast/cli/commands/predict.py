@@ -9,7 +9,7 @@ import typer
 from sparsecast.cli import options
 from sparsecast.cli.commands import Panel, command
 from sparsecast.cli.output import Output
-from sparsecast.cli.reading import profile_for, read_question, shown_parts
+from sparsecast.cli.reading import profile_for, read_question, shown_parts, transposed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,6 +22,8 @@ def predict(
     threads: options.AnyThreadsOption = None,
     dtype: options.DtypeOption = None,
     device: options.ForecastDeviceOption = None,
+    vectors: options.VectorsOption = 1,
+    transpose: options.TransposeOption = False,
     model: options.ModelOption = None,
     no_drift_correction: options.NoDriftOption = False,
     probe: Annotated[
@@ -36,6 +38,7 @@ def predict(
 ) -> Output:
     """Forecast the time of one product in every format that suits the matrix, from fastest to slowest."""
     from sparsecast import Structure, api
+    from sparsecast.errors import InputError
     from sparsecast.reports.charts import intervals
     from sparsecast.reports.charts.chart import render
     from sparsecast.results.columns import matrix_document
@@ -46,21 +49,27 @@ def predict(
     how |= {"power_model": options.power_file(power_model), "energy_model": energy_model}
     probe_s = api.PROBE_S if probe else None
     if api.is_table(matrix):
+        if vectors > 1 or transpose:
+            raise InputError(f"{matrix} with --vectors or --transpose: expected one matrix; name it")
         api.refuse_probe(probe_s, not no_drift_correction, device, has_matrix=False)
         return _table(matrix, profile, setting, how, figure)
+    notes: list[str] = []
     name, question = read_question(matrix)
+    if transpose:
+        question = transposed(question, notes)
     api.refuse_probe(probe_s, not no_drift_correction, device, has_matrix=not isinstance(question, Structure))
     chosen = profile_for(question, profile, **setting)
     with shown_parts():
-        prediction = api.predict(question, chosen, **setting, **how, probe_s=probe_s)
-    title = f"Forecast of y = A x: {name} on {prediction.profile}"
+        prediction = api.predict(question, chosen, **setting, **how, probe_s=probe_s, vectors=vectors)
+    of = "y = A x" if vectors == 1 else f"Y = A X, {vectors} vectors"
+    title = f"Forecast of {of}: {name} on {prediction.profile}"
 
     def draw(path: Path) -> None:
         chart = intervals.times({name: intervals.forecast_rows(prediction)}, "one product")
         render(chart, f"{title}, model {prediction.model}", path)
 
     item = {"matrix": matrix_document(name, prediction.structure), "prediction": prediction}
-    return Output(DOCUMENTS["predict"], item, [prediction.table(title)], prediction.notes, draw)
+    return Output(DOCUMENTS["predict"], item, [prediction.table(title)], (*notes, *prediction.notes), draw)
 
 
 def _table(

@@ -29,11 +29,12 @@ from sparsecast.devices.cpu.vector_code import (
     variable,
 )
 from sparsecast.operators.block_operator import Product
+from sparsecast.records import PANEL_VECTORS
 from sparsecast.system.jit import njit
 from sparsecast.system.numba_pool import share
 
 #: A panel has at most this many columns, one cache line of float64, ...
-_MOST_LANES = 8
+_MOST_LANES = PANEL_VECTORS
 #: ... and no more than its sums find room for: 16 registers of 32 bytes, as many as any x86 processor has.
 _REGISTER_BYTES = 512
 
