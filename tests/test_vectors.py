@@ -1,0 +1,118 @@
+"""Products with several vectors, and with the transpose: measured, forecast, planned."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import sparsecast as sc
+from sparsecast import api
+from sparsecast.api.profiles import model_records
+from sparsecast.devices import DEVICES
+from sparsecast.devices.product_timer import ProductTimer
+from sparsecast.devices.target import Target, passes
+from sparsecast.errors import InputError, WrongResultError
+from sparsecast.machines.machine import detect
+from sparsecast.matrices.problem import Problem
+from sparsecast.models.transfer import Setting
+from sparsecast.records import PANEL_VECTORS, Candidate
+
+
+@pytest.fixture(name="A", scope="module")
+def small():
+    return sc.gallery("circuit", n=400)
+
+
+def with_vectors(record, vectors, factor=1.0):
+    candidate = dataclasses.replace(record.candidate, vectors=vectors)
+    samples_s = tuple(factor * sample for sample in record.samples_s)
+    return dataclasses.replace(
+        record, candidate=candidate, time_s=factor * record.time_s, samples_s=samples_s
+    )
+
+
+@pytest.mark.parametrize("vectors", [2, PANEL_VECTORS, PANEL_VECTORS + 3])
+def test_each_format_is_measured_with_several_vectors_and_forecast_to_stream_the_same(A, recorded, vectors):
+    records = sc.measure(A, threads=1, vectors=vectors, keeps=False)
+    assert {record.candidate.format for record in records} >= {"csr", "sell", "coo"}
+    bytes_of = {f.candidate.format: f.bytes for f in sc.predict(A, recorded, threads=1, vectors=vectors)}
+    rows, cols = A.shape
+    for record in records:
+        assert record.candidate.vectors == vectors and record.gflops == pytest.approx(
+            2e-9 * vectors * A.nnz / record.time_s
+        )
+        streamed = passes(record.candidate) * record.stored_bytes + 8 * vectors * (rows + cols)
+        assert record.traffic_bytes == streamed
+        assert bytes_of.get(record.candidate.format, streamed) == pytest.approx(streamed, rel=0.02)
+        assert type(record).from_row(record.to_row()) == record
+    by_format = {record.candidate.format: passes(record.candidate) for record in records}
+    assert by_format["csr"] == -(-vectors // PANEL_VECTORS) and by_format["coo"] == vectors
+
+
+@pytest.mark.parametrize("wrong", [0, 4, 7])
+def test_a_wrong_column_is_found(A, wrong):
+    machine = detect()
+    target = dataclasses.replace(Target.of(A, machine, 1, None), vectors=8)
+    timer = ProductTimer(A, api.choice(A, threads=1, vectors=8).candidates[0], DEVICES.get(target.device))
+
+    def product(X, out):
+        out[:] = A @ X
+        out[0, wrong] += 1
+
+    with pytest.raises(WrongResultError):
+        timer.check(product, "wrong")
+
+
+def test_records_of_several_vectors_are_apart_from_those_of_one(A, recorded):
+    several = [with_vectors(record, 8, 100.0) for record in recorded.records]
+    both = dataclasses.replace(recorded, records=(*recorded.records, *several))
+    how = {"threads": 1, "drift_correction": False}
+    assert list(sc.predict(A, both, **how)) == list(sc.predict(A, recorded, **how))
+    target = Target.on(recorded.machine, "float64", 1)
+    assert {r.candidate.vectors for r in model_records(both, target)} == {1}
+    assert {r.candidate.vectors for r in model_records(both, dataclasses.replace(target, vectors=8))} == {8}
+    eight = sc.predict(A, both, vectors=8, **how)
+    assert eight.transferred_from is None and {f.candidate.vectors for f in eight} == {8}
+    assert sc.predict(A, both, vectors=7, **how).transferred_from == Setting("float64", 1, 8)
+
+
+def test_more_vectors_take_longer_in_all_and_less_time_each(recorded):
+    A = sc.structure(sc.gallery("poisson2d", n=400))
+    times = {}
+    for vectors in (1, 2, 8, 16):
+        found = sc.predict(A, recorded, threads=1, vectors=vectors)
+        assert found.transferred_from == (None if vectors == 1 else Setting("float64", 1))
+        times[vectors] = {f.candidate.format: f.time_s for f in found}
+    for one, more in ((1, 2), (2, 8), (8, 16)):
+        for name in times[one]:
+            assert times[one][name] < times[more][name] <= 1.001 * more / one * times[one][name]
+
+
+def test_a_plan_for_several_vectors_is_built_and_checked(A, recorded):
+    own = dataclasses.replace(recorded, machine=detect())
+    plan = sc.plan(A, own, threads=1, vectors=4, drift_correction=False)
+    assert {block.candidate.vectors for block in plan.blocks} == {4}
+    X = np.random.default_rng(0).random((A.shape[1], 4))
+    np.testing.assert_allclose(sc.compile(A, plan) @ X, A @ X)
+    assert api.check(A, plan).error < 1e-14
+
+
+def test_impossible_numbers_of_vectors_are_refused(A, recorded, gpu_profile):
+    for profile, vectors in ((recorded, 0), (gpu_profile, 2)):
+        with pytest.raises(InputError, match=f"vectors {vectors} on "):
+            sc.predict(A, profile, vectors=vectors)
+    with pytest.raises(InputError, match="vectors 2 on devices"):
+        sc.plan(A, recorded, vectors=2, device="cpu,cuda")
+
+
+def test_the_transpose_is_a_matrix_of_its_own_unless_it_is_the_same():
+    problem = Problem.named("gallery:rmat?scale=7")
+    transpose = problem.transposed()
+    again = Problem.rebuilt(transpose.specification)
+    assert again is not None and (again.matrix != problem.matrix.T).nnz == 0
+    assert transpose.group == problem.group == again.group and transpose.name != problem.name
+    symmetric = Problem.named("gallery:poisson2d?n=9")
+    assert symmetric.transposed() is symmetric
+    assert Candidate("csr", "k", "cpu", "float64", 32, 1).vectors == 1
