@@ -37,7 +37,8 @@ def with_vectors(record, vectors, factor=1.0):
 def test_each_format_is_measured_with_several_vectors_and_forecast_to_stream_the_same(A, recorded, vectors):
     records = sc.measure(A, threads=1, vectors=vectors, keeps=False)
     assert {record.candidate.format for record in records} >= {"csr", "sell", "coo"}
-    bytes_of = {f.candidate.format: f.bytes for f in sc.predict(A, recorded, threads=1, vectors=vectors)}
+    found = sc.predict(A, recorded, threads=1, vectors=vectors)
+    bytes_of = {(f.candidate.format, f.candidate.parameters): f.bytes for f in found}
     rows, cols = A.shape
     for record in records:
         assert record.candidate.vectors == vectors and record.gflops == pytest.approx(
@@ -45,7 +46,8 @@ def test_each_format_is_measured_with_several_vectors_and_forecast_to_stream_the
         )
         streamed = passes(record.candidate) * record.stored_bytes + 8 * vectors * (rows + cols)
         assert record.traffic_bytes == streamed
-        assert bytes_of.get(record.candidate.format, streamed) == pytest.approx(streamed, rel=0.02)
+        way = record.candidate.format, record.candidate.parameters
+        assert bytes_of.get(way, streamed) == pytest.approx(streamed, rel=0.02)
         assert type(record).from_row(record.to_row()) == record
     by_format = {record.candidate.format: passes(record.candidate) for record in records}
     assert by_format["csr"] == -(-vectors // PANEL_VECTORS) and by_format["coo"] == vectors
