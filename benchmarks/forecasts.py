@@ -10,23 +10,22 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from itertools import permutations
 from pathlib import Path
 from time import perf_counter
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import typer
 from scipy.sparse import csr_array, diags_array
 
 import sparsecast as sc
-from experiment import Matrices, ProfileName, Rows, Threads, experiment, geometric_mean, named, percent
+from experiment import Matrices, ProfileName, Rows, Threads, experiment, named, percent
 from sparsecast import api
 from sparsecast.api.profiles import model_records, training_for
-from sparsecast.benchmark.journal import USER_SUITE
 from sparsecast.benchmark.replay import FOLDS, replay
 from sparsecast.devices.naming import machine_of
 from sparsecast.devices.target import Target
@@ -34,10 +33,8 @@ from sparsecast.errors import InputError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.matrices.problem import Problem
-from sparsecast.models import DEFAULT_MODEL, MODELS
 from sparsecast.models.linear import LinearModel, WorkCosts
 from sparsecast.models.model import HELD_OUT_SUITE
-from sparsecast.models.probing import PROBED, Correction
 from sparsecast.models.sparsecast import SparsecastModel
 from sparsecast.models.training import TrainingSet
 from sparsecast.models.transfer import (
@@ -138,72 +135,6 @@ def parts(profile: ProfileName = None, threads: Threads = 1) -> Rows:
             "worst choice": score.worst_ratio,
         }
     yield from (f"{name}: {reason}" for name, reason in evaluation.refused.items())
-
-
-class Probed(NamedTuple):
-    """One matrix: its measured times, and the forecasts with and without the measured CSR."""
-
-    measured: Mapping[Candidate, float]
-    plain: list[Estimate]
-    corrected: list[Estimate]
-
-    def chosen_s(self) -> tuple[float, float, float]:
-        """Return the times of the choices: by forecasts, with CSR measured, with contenders measured."""
-        csr_s = next(time_s for candidate, time_s in self.measured.items() if candidate.format == PROBED)
-        plain = min(self.plain, key=lambda estimate: estimate.value).candidate
-        best = min(self.corrected, key=lambda estimate: estimate.value, default=None)
-        is_faster = best is not None and best.value < csr_s
-        corrected_s = self.measured[best.candidate] if best is not None and is_faster else csr_s
-        least_s = best.value if best is not None and is_faster else csr_s
-        contenders = [e.candidate for e in self.corrected if e.low is None or e.low <= least_s]
-        return self.measured[plain], corrected_s, min([csr_s, *(self.measured[c] for c in contenders)])
-
-
-def probed_matrices(training: TrainingSet, name: str) -> Iterator[Probed]:
-    """Yield matrices whose CSR was measured, forecast by a model whose fit left their groups out."""
-    of_user = training.where(lambda record: record.suite == USER_SUITE and record.regime == "warm")
-    groups = of_user.groups()
-    for first in range(FOLDS):
-        held_out = set(groups[first::FOLDS])
-        rest = training.where(lambda record, held_out=held_out: training.group(record) not in held_out)
-        model = MODELS.get(name)().fit(rest)
-        correction = Correction.learned(model, rest)
-        by_matrix: dict[str, dict[Candidate, float]] = {}
-        for record in of_user.of_groups(held_out).records:
-            by_matrix.setdefault(record.matrix, {})[record.candidate] = record.time_s
-        for matrix, measured in by_matrix.items():
-            plain = model.estimates(training.matrices[matrix].structure, measured)
-            csr_s = [time_s for candidate, time_s in measured.items() if candidate.format == PROBED]
-            if csr_s:
-                yield Probed(measured, plain, correction.estimates(plain, csr_s[0]))
-
-
-@experiment(PANEL)
-def probed(profile: ProfileName = None, threads: Threads = 1, model: str = DEFAULT_MODEL) -> Rows:
-    """Replay what a probe brings: stored Records of CSR correct the forecasts of the other formats.
-
-    Records as for `parts`. The model and the correction are learned from four of five parts of the groups of
-    matrices, and tried on the other one.
-    """
-    chosen = sc.profile(profile)
-    training = training_for(chosen, Target.on(chosen.machine, "float64", threads))
-    matrices = list(probed_matrices(training, model))
-    if not matrices:
-        raise InputError("0 matrices: expected some that were measured here; run sparsecast evaluate FILE...")
-    ratios = np.array([np.array(m.chosen_s()) / min(m.measured.values()) for m in matrices])
-    of_plain = [
-        (e, m.measured[e.candidate]) for m in matrices for e in m.plain if e.candidate.format != PROBED
-    ]
-    of_corrected = [(e, m.measured[e.candidate]) for m in matrices for e in m.corrected]
-    kinds = {"forecasts alone": of_plain, "with CSR measured": of_corrected, "with contenders measured": []}
-    for column, (name, pairs) in enumerate(kinds.items()):
-        regret = geometric_mean(ratios[:, column]) - 1
-        yield {
-            "choice by": name,
-            **errors_of(pairs),
-            "regret": regret,
-            "worst": float(ratios[:, column].max()),
-        }
 
 
 def errors_of(pairs: list[tuple[Estimate, float]]) -> dict[str, float]:

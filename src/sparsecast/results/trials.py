@@ -22,6 +22,12 @@ TRIALS: Columns = (
 )
 
 
+def way_name(candidate: Candidate) -> str:
+    """Return the format and the parameters of a Candidate, for people."""
+    said = ", ".join(f"{name} {value}" for name, value in candidate.parameters.items())
+    return candidate.format.upper() + (f" ({said})" if said else "")
+
+
 @dataclass(frozen=True, slots=True)
 class Trial:
     """What became of a Candidate that was tried.
@@ -46,17 +52,12 @@ class Trial:
     other_s: float | None = None
     is_kept: bool = False
 
-    @property
-    def name(self) -> str:
-        """Format and parameters, for people."""
-        said = ", ".join(f"{name} {value}" for name, value in self.candidate.parameters.items())
-        return self.candidate.format.upper() + (f" ({said})" if said else "")
-
     def sentence(self) -> str:
+        name = way_name(self.candidate)
         if self.time_s is None:
-            return f"{self.name} could not be built."
+            return f"{name} could not be built."
         return (
-            f"{self.name} took {time(self.time_s)} instead of {time(self.other_s)} (forecast "
+            f"{name} took {time(self.time_s)} instead of {time(self.other_s)} (forecast "
             f"{time(self.forecast_s)}), {time(self.convert_s)} to convert: "
             f"{'kept' if self.is_kept else 'dropped'}."
         )

@@ -1,0 +1,118 @@
+"""What plans choose on this machine, trials included, beside the best candidate and beside CSR alone."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import sparsecast as sc
+from experiment import Rows, Threads, experiment, geometric_mean, named, timed
+from sparsecast import api
+from sparsecast.devices import DEVICES
+from sparsecast.devices.product_timer import ProductTimer
+from sparsecast.errors import InputError
+from sparsecast.matrices.problem import Problem
+from sparsecast.matrices.reading import matrix_files
+from sparsecast.measuring.timing import Effort
+from sparsecast.planning.trials import LOADER
+from sparsecast.records import Candidate
+from sparsecast.results.plan import Plan
+from sparsecast.results.trials import way_name
+
+PANEL = "Forecasts"
+
+#: Products of the plan for few products, whose trials count in the whole.
+FEW = 1000
+
+
+@experiment(PANEL)
+def choice(
+    matrices: Annotated[list[str], typer.Argument(metavar="FOLDER|MATRIX...", help="Or specifications.")],
+    threads: Threads = 1,
+    products: Annotated[int, typer.Option(min=1, help="Of the plan beside the best candidate.")] = 10_000,
+    least_entries: Annotated[int, typer.Option(help="Leave smaller matrices out.")] = 0,
+    samples: Annotated[int, typer.Option(min=1, help="Of each product.")] = 40,
+) -> Rows:
+    """Plan for some products and for a thousand, and time both in turn with every candidate.
+
+    "over best" is the planned operator's time over that of the best candidate. "whole" is what a thousand
+    products take with their trials and conversions, over a thousand in CSR. Both plans come before any
+    candidate is built, so that conversions meet fresh memory. Kernels are loaded before, and the forecasts
+    themselves do not count: "to plan" has them.
+    """
+    ratios: dict[str, list[float]] = {}
+    for problem in named(_files(matrices)):
+        if problem.matrix.nnz < least_entries:
+            continue
+        candidates = api.choice(problem, threads=threads).candidates
+        for candidate in candidates:
+            LOADER.load(DEVICES.get(candidate.device), candidate)
+        operators: dict[str, Any] = {}
+        plans, before_s, to_plan_s = {}, {}, {}
+        for count in (FEW, products):
+            own = Problem.of(problem.matrix, problem.name)
+            plan, to_plan_s[count] = timed(
+                lambda own=own, n=count: sc.plan(own, iterations=n, threads=threads)
+            )
+            operators[f"{count}"], build_s = timed(lambda own=own, plan=plan: sc.compile(own, plan))
+            plans[count], before_s[count] = plan, build_s + (plan.trials.used_s if plan.trials else 0.0)
+        seconds, noise = _seconds(problem, candidates, operators, samples)
+        csr_s = seconds["CSR"]
+        ways = {name: value for name, value in seconds.items() if name not in operators}
+        best = min(ways, key=ways.__getitem__)
+        over = {
+            "over best": seconds[f"{products}"] / ways[best],
+            "CSR over best": csr_s / ways[best],
+            "whole": (before_s[FEW] + FEW * seconds[f"{FEW}"]) / (FEW * csr_s),
+        }
+        for name, ratio in over.items():
+            ratios.setdefault(name, []).append(ratio)
+        yield {
+            "matrix": problem.name,
+            "entries": problem.matrix.nnz,
+            "CSR_s": csr_s,
+            "best": best,
+            f"{products:,}": _chosen(plans[products]),
+            f"{FEW:,}": _chosen(plans[FEW]),
+            **over,
+            "trials_s": before_s[FEW],
+            "to plan_s": to_plan_s[FEW],
+            "noise": noise,
+        }
+    for name, values in ratios.items():
+        yield f"{name}: geometric mean {geometric_mean(values):.3f}, worst {max(values):.3f}."
+
+
+def _files(matrices: list[str]) -> list[str]:
+    found: list[str] = []
+    for name in matrices:
+        found += map(str, matrix_files(name)) if Path(name).is_dir() else [name]
+    return found
+
+
+def _seconds(
+    problem: Problem, candidates: tuple[Candidate, ...], operators: dict[str, Any], samples: int
+) -> tuple[dict[str, float], float]:
+    """Return the seconds of every candidate that can be built and of the operators, and the largest noise."""
+    timer = ProductTimer(problem.matrix, candidates[0], DEVICES.get(candidates[0].device))
+    calls: dict[str, Any] = {}
+    for candidate in candidates:
+        try:
+            calls[way_name(candidate)] = timer.call(timer.build(candidate))
+        except InputError as error:
+            print(f"left out: {error}", file=sys.stderr)
+    for name, operator in operators.items():
+        timer.check(operator.matvec, f"the plan for {name} products")
+        calls[name] = lambda operator=operator: operator.matvec(timer.x, timer.out)
+    timings = timer.time(calls, Effort(samples=samples, most_s=0.2, wait_s=0.1))
+    noise = max(timing.noise or 0.0 for timing in timings.values())
+    return {name: timing.time_s for name, timing in timings.items()}, noise
+
+
+def _chosen(plan: Plan) -> str:
+    """Return the ways of a plan's blocks, and how many were tried."""
+    ways = "+".join(dict.fromkeys(way_name(block.candidate) for block in plan.blocks))
+    return ways + (f" of {1 + len(plan.trials.tried)}" if plan.trials else "")
