@@ -73,10 +73,13 @@ def test_of_what_is_tried_the_fastest_is_kept_and_contenders_reach_below_it():
         forecast(0.9, 0.7, 1.1, name="jad"),
         forecast(2.0, 1.5, 3.0, name="ell"),
     ]
+    options[1] = forecast(0.9, 0.7, 1.1, 2.0, "jad")
+    options[0] = forecast(0.6, 0.5, 0.8, 2.5)
     asked = contest(*options)
     assert [f.candidate.format for f in asked.contenders()] == ["sell", "jad"]
     asked.add(Trial(options[0].candidate, 0.6, 10.0, 0.65, 1.0, True), 12.0, 100)
     assert asked.kept == options[0].candidate and asked.best_s == 0.65 and asked.csr_s == 1.0
     assert asked.lost_s == pytest.approx(12.0 - 35.0) and not asked.contenders()
+    assert asked.cost_s(options[1]) == pytest.approx(8.0)  # four times its forecast, like that of the other
     asked.add(Trial(options[1].candidate, 0.9), 3.0, 100)
     assert asked.kept == options[0].candidate and asked.lost_s == pytest.approx(-20.0)

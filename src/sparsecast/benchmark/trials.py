@@ -200,8 +200,9 @@ def try_contenders(asked: Question, device: Device) -> Outcome:
     gain_s = max(0.0, times_s[csr.candidate] - time_s)
     trials = Trials(took_s, csr_s / csr.time_s, gain_s, contest.tried, share)
     model = ProbedForecaster(asked.model, asked.structure, asked.correction, measured)
-    records = [record_of(asked.problem, TRIED_SUITE, device, *each) for each in bench.timings.values()]
-    return Outcome(trials, kept, measured, model, tuple(records) if spending.keeps else ())
+    to_keep = bench.timings.values() if spending.keeps else ()
+    records = tuple(record_of(asked.problem, TRIED_SUITE, device, *each) for each in to_keep)
+    return Outcome(trials, kept, measured, model, records)
 
 
 def _next(contest: Contest, spending: Spending, used_s: float) -> Forecast | None:

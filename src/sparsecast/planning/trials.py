@@ -67,6 +67,8 @@ class Contest:
     lost_s : float
         Seconds that trials took and did not gain so far.
     tried : tuple of Trial
+    slower : float
+        How many times its forecast the last conversion took, at least 1: fresh memory slows all of them.
     """
 
     kept: Candidate
@@ -75,6 +77,7 @@ class Contest:
     extra_s: Callable[[Forecast], float]
     lost_s: float = 0.0
     tried: tuple[Trial, ...] = ()
+    slower: float = 1.0
     csr_s: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -85,7 +88,7 @@ class Contest:
         return [f for f in self.options if (f.time_s if f.low_s is None else f.low_s) < self.best_s]
 
     def cost_s(self, option: Forecast) -> float:
-        return (option.convert_s or 0.0) + self.extra_s(option)
+        return self.slower * (option.convert_s or 0.0) + self.extra_s(option)
 
     def net_gain_s(self, option: Forecast, products: float) -> float:
         """Return what a trial is expected to gain over so many products, its cost paid."""
@@ -101,14 +104,17 @@ class Contest:
         if gain_s <= 0:
             return math.inf
         sure_s = 0.0 if option.high_s is None else max(0.0, self.best_s - option.high_s)
-        most_s = self.lost_s + FRESH * (option.convert_s or 0.0) + self.extra_s(option)
+        most_s = self.lost_s + max(FRESH, self.slower) * (option.convert_s or 0.0) + self.extra_s(option)
         unrisky = most_s / (LOST_SHARE * self.csr_s + sure_s)
         return cost_s / gain_s if unrisky <= least else max(cost_s / gain_s, unrisky)
 
     def add(self, trial: Trial, cost_s: float, products: float) -> None:
         """Take in what was tried, at so many seconds, before so many products."""
-        self.options = [option for option in self.options if option.candidate != trial.candidate]
+        option = next(option for option in self.options if option.candidate == trial.candidate)
+        self.options.remove(option)
         self.tried += (trial,)
+        if trial.convert_s and option.convert_s:
+            self.slower = max(1.0, trial.convert_s / option.convert_s)
         self.lost_s += cost_s
         if trial.is_kept and trial.time_s is not None and trial.other_s is not None:
             self.lost_s -= (trial.other_s - trial.time_s) * products
