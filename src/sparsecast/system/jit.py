@@ -23,6 +23,10 @@ from numba.core.registry import CPUDispatcher
 #: than in the process that compiled it, and the loop of COO took 1.2 times as long there.
 ALIGNED, USUAL = "--align-all-functions=6", "--align-all-functions=0"
 
+#: How kernels call the pool of threads. Numba keeps a kernel until its own file changes: this number rises when
+#: `numba_pool.each_part` does, or kept kernels would jump to a wrong address.
+CALL_OF_POOL = 2
+
 #: How many compilations of kernels are going on, one within the other.
 _depth = [0]
 
@@ -64,7 +68,7 @@ class KernelCache(FunctionCache):
         self._cache_file = KernelFile(self._cache_path, base, stamp)  # type: ignore[no-untyped-call]
 
     def _index_key(self, sig: Any, codegen: Any) -> Any:
-        return (*super()._index_key(sig, codegen), ALIGNED)  # type: ignore[no-untyped-call]
+        return (*super()._index_key(sig, codegen), ALIGNED, CALL_OF_POOL)  # type: ignore[no-untyped-call]
 
 
 class Kernel(CPUDispatcher):

@@ -6,8 +6,6 @@ So one such loop is compiled for all kernels. It calls the part of a kernel thro
 
 from __future__ import annotations
 
-import functools
-import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -19,51 +17,9 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from sparsecast.errors import InputError
-from sparsecast.system.jit import lost_kernels, njit
+from sparsecast.system.thread_pool import PART, POOL, WORD, thread_pool
 
 T = TypeVar("T")
-
-_WORD, _INDEX = ir.IntType(64), ir.IntType(32)
-_NOTHING = ir.VoidType()
-
-#: What the pool calls: a pointer to a kernel's arguments, and the number of the part.
-_PART = ir.FunctionType(_NOTHING, [_WORD, _WORD])
-
-#: The pool itself: a pointer to a function of the type above, to its arguments, and the number of parts.
-_POOL = ir.FunctionType(_NOTHING, [_WORD, _WORD, _WORD])
-
-# One caller at a time may use Numba's pool: its fallback threading layer aborts the process on concurrent
-# use, and two products that share the cores would only slow each other down. A second caller does all parts
-# itself, in the same order of additions, so the bits of the result are the same.
-_pool_is_taken = threading.Lock()
-
-
-@intrinsic
-def _call_part(typingctx, function, arguments, part):  # type: ignore[no-untyped-def]
-    def generate(context, builder, signature, given):  # type: ignore[no-untyped-def]
-        builder.call(builder.inttoptr(given[0], _PART.as_pointer()), given[1:])
-        return context.get_dummy_value()
-
-    return types.void(types.int64, types.int64, types.int64), generate
-
-
-@njit(nogil=True, cache=True, parallel=True)
-def _call_parts(function, arguments, parts):  # type: ignore[no-untyped-def]
-    for part in numba.prange(parts):
-        _call_part(function, arguments, np.int64(part))  # type: ignore[call-arg]
-
-
-@functools.cache
-def _pool() -> Any:
-    """Return the loop over parts as a C function, which compiled code can call."""
-    # This loads Numba's pool. A C function that is read from the cache does not: the process would end.
-    _call_parts(0, 0, 0)
-
-    def pool(function, arguments, parts):  # type: ignore[no-untyped-def]
-        _call_parts(function, arguments, parts)
-
-    return numba.cfunc("void(int64, int64, int64)", cache=not lost_kernels())(pool)
-
 
 @intrinsic
 def _each_part(typingctx, part, arguments, pool):  # type: ignore[no-untyped-def]
@@ -84,16 +40,17 @@ def _each_part(typingctx, part, arguments, pool):  # type: ignore[no-untyped-def
         call = _CallOfPart(context, signature.args[0], kinds)
         arguments, address = cgutils.unpack_tuple(builder, given[1]), given[2]  # type: ignore[no-untyped-call]
         starts = context.make_array(kinds[-1])(context, builder, arguments[-1])
-        parts = builder.sub(builder.extract_value(starts.shape, 0), _WORD(1))
+        parts = builder.sub(builder.extract_value(starts.shape, 0), WORD(1))
         with builder.if_else(cgutils.is_null(builder, address)) as (alone, together):  # type: ignore[no-untyped-call]
-            with alone, cgutils.for_range(builder, parts, intp=_WORD) as loop:
+            with alone, cgutils.for_range(builder, parts, intp=WORD) as loop:
                 call.emit(builder, [loop.index, *arguments])
             with together:
                 packed = cgutils.pack_struct(builder, arguments)  # type: ignore[no-untyped-call]
                 memory = cgutils.alloca_once_value(builder, packed)  # type: ignore[no-untyped-call]
                 pointers = (call.by_pointer(builder.module, packed.type), memory)
-                words = (builder.ptrtoint(each, _WORD) for each in pointers)
-                builder.call(builder.inttoptr(address, _POOL.as_pointer()), [*words, parts])
+                words = (builder.ptrtoint(each, WORD) for each in pointers)
+                pool = builder.load(builder.inttoptr(address, WORD.as_pointer()))
+                builder.call(builder.inttoptr(pool, POOL.as_pointer()), [address, *words, parts])
         return context.get_dummy_value()
 
     return types.void(part, arguments, pool), generate
@@ -124,7 +81,7 @@ class _CallOfPart:
 
     def by_pointer(self, module: Any, packed: Any) -> Any:
         """Return a function that the pool can call: it unpacks the arguments and calls this one."""
-        function = ir.Function(module, _PART, module.get_unique_name("part_by_pointer"))
+        function = ir.Function(module, PART, module.get_unique_name("part_by_pointer"))
         function.linkage = "internal"
         builder = ir.IRBuilder(function.append_basic_block("entry"))
         address, number = function.args
@@ -168,16 +125,13 @@ def share(
         return kernel(*arrays, *map(np.empty_like, shared), *called, starts, 0)
 
     def together(*called: Any) -> T:
-        before = numba.get_num_threads()
-        if not _pool_is_taken.acquire(blocking=False):
+        pool = thread_pool()
+        if not pool.taken.acquire(blocking=False):
             return alone(*called)
         try:
-            if threads != before:  # to say what is so already takes a third of the launch
-                numba.set_num_threads(threads)
-            return kernel(*arrays, *shared, *called, starts, _pool().address)
+            pool.start(threads)
+            return kernel(*arrays, *shared, *called, starts, pool.address)
         finally:
-            if threads != before:
-                numba.set_num_threads(before)
-            _pool_is_taken.release()
+            pool.taken.release()
 
     return alone if threads == 1 else together
