@@ -7,15 +7,16 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from typing import Annotated, Any
 
 import numba
 import numpy as np
 import typer
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from experiment import Matrices, Rows, checked_product, experiment, most_threads, named, uniform_vector
+from sparsecast.measuring.timing import Call
 from sparsecast.system.numba_pool import each_part, share
 
 PANEL = "Threads"
@@ -24,8 +25,6 @@ PANEL = "Threads"
 _clock: Any = ctypes.CDLL(None).clock_gettime
 _clock.argtypes = (ctypes.c_int, ctypes.c_void_p)
 _MONOTONIC = int(getattr(time, "CLOCK_MONOTONIC", 0))
-
-Pause = Callable[[], object]
 
 
 def busy(seconds: float) -> None:
@@ -36,7 +35,7 @@ def busy(seconds: float) -> None:
 
 
 #: What the caller does between two calls: its name, and what does it.
-PAUSES: dict[str, Pause] = {
+PAUSES: dict[str, Call] = {
     "none": lambda: None,
     **{f"busy {us} us": lambda us=us: busy(us * 1e-6) for us in (20, 50, 100, 200, 1000)},
     **{f"asleep {ms} ms": lambda ms=ms: time.sleep(ms * 1e-3) for ms in (1, 10)},
@@ -73,8 +72,8 @@ def hand_off(
     """Time what passes between a call and the entry of each part, and between the last exit and the return.
 
     Each part reads the clock until its time is over. "over" is what the call takes beyond that time, in the
-    median and at the ninth decile; "one after another" is the share of calls in which one thread did two parts.
-    The caller pauses between calls, awake or asleep, as long as the first column says.
+    median and at the ninth decile; "one after another" is the share of calls whose parts did not all overlap.
+    The caller pauses between calls, busy or asleep, as long as the first column says.
     """
     for count in dict.fromkeys((1, most_threads() if threads is None else threads)):
         # A row is two lines of cache, so that no two parts write to one of them.
@@ -83,7 +82,7 @@ def hand_off(
         work()
         for name, pause in PAUSES.items():
             taken = np.array([_one_hand_off(work, stamps, pause) for _ in range(calls)])
-            first, last, back, over, shared = np.median(taken, axis=0)
+            first, last, back, over, _ = np.median(taken, axis=0)
             yield {
                 "pause": name,
                 "threads": count,
@@ -96,7 +95,7 @@ def hand_off(
             }
 
 
-def _one_hand_off(work: Callable[[], object], stamps: NDArray[np.int64], pause: Pause) -> list[float]:
+def _one_hand_off(work: Call, stamps: NDArray[np.int64], pause: Call) -> list[float]:
     pause()
     start_ns = time.perf_counter_ns()
     work()
@@ -108,25 +107,41 @@ def _one_hand_off(work: Callable[[], object], stamps: NDArray[np.int64], pause: 
 
 @experiment(PANEL)
 def vectors_between(matrices: Matrices = None, rounds: int = 400) -> Rows:
-    """Time NumPy's operations on vectors right after a product, and a millisecond later, when the pool sleeps.
+    """Time NumPy's operations on vectors at once after a product, and a millisecond later: the pool sleeps.
 
     "iteration" is a product, two dot products and three updates, as in conjugate gradients.
     """
     for problem in named(matrices, ("gallery:poisson2d?n=100", "gallery:poisson3d?n=32")):
-        A = problem.matrix
-        x, y = uniform_vector(A), np.empty(A.shape[0])
         for threads in dict.fromkeys((1, most_threads())):
-            product = checked_product(A, "csr", threads=threads)
-            operations = {"dot": lambda x=x: x @ x, "update": lambda x=x, y=y: np.multiply(x, 0.5, out=y)}
-            row: dict[str, Any] = {"matrix": problem.name, "threads": threads}
-            for name, operation in operations.items():
-                for when, pause in {"at once": PAUSES["none"], "later": PAUSES["busy 1000 us"]}.items():
-                    row[f"{name} {when}_s"] = _median_s(operation, rounds, lambda p=pause: (product(), p()))
-            whole = lambda: (product(), [operations[name]() for name in ("dot", "dot", *["update"] * 3)])  # noqa: E731
-            yield row | {"product_s": _median_s(product, rounds), "iteration_s": _median_s(whole, rounds)}
+            yield {
+                "matrix": problem.name,
+                "threads": threads,
+                **_vectors_between(problem.matrix, threads, rounds),
+            }
 
 
-def _median_s(call: Callable[[], object], rounds: int, before: Callable[[], object] = lambda: None) -> float:
+def _vectors_between(A: csr_array[Any], threads: int, rounds: int) -> dict[str, float]:
+    x, y = uniform_vector(A), np.empty(A.shape[0])
+    product = checked_product(A, "csr", threads=threads)
+    operations: dict[str, Call] = {"dot": lambda: x @ x, "update": lambda: np.multiply(x, 0.5, out=y)}
+
+    def iteration() -> None:
+        product()
+        for name in ("dot", "dot", "update", "update", "update"):
+            operations[name]()
+
+    def product_and_pause() -> None:
+        product()
+        busy(1e-3)
+
+    seconds = {}
+    for name, operation in operations.items():
+        seconds[f"{name} at once_s"] = _median_s(operation, rounds, product)
+        seconds[f"{name} later_s"] = _median_s(operation, rounds, product_and_pause)
+    return seconds | {"product_s": _median_s(product, rounds), "iteration_s": _median_s(iteration, rounds)}
+
+
+def _median_s(call: Call, rounds: int, before: Call = lambda: None) -> float:
     seconds = []
     for _ in range(rounds):
         before()
@@ -152,39 +167,41 @@ while True:
 def neighbour(matrices: Matrices = None, seconds: float = 1.5) -> Rows:
     """Time products beside a program with one thread, and that program beside products.
 
-    "speed" is the neighbour's, over its speed with one product a second. One product a millisecond leaves the
-    threads idle most of the time.
+    "speed" is the neighbour's, over its speed with five products a second. With one product a millisecond the
+    threads have nothing to do most of the time.
     """
     for problem in named(matrices, ("gallery:poisson3d?n=32",)):
         for threads in dict.fromkeys((1, most_threads())):
             product = checked_product(problem.matrix, "csr", threads=threads)
             alone_s = _median_s(product, 1000)
-            program = subprocess.Popen(
-                [sys.executable, "-c", _NEIGHBOUR], stdout=subprocess.PIPE, text=True, bufsize=1
-            )
-            assert program.stdout is not None
-            speeds, times = {}, {}
-            try:
-                program.stdout.readline()
-                for pause_s in (1.0, 1e-3, 0.0):
-                    found, times[pause_s] = [], []
-                    for _ in range(max(2, round(seconds / 0.2))):
-                        end = time.perf_counter() + 0.2
-                        while time.perf_counter() < end:
-                            times[pause_s].append(_median_s(product, 1))
-                            time.sleep(min(pause_s, max(0.0, end - time.perf_counter())))
-                        found.append(float(program.stdout.readline()))
-                    speeds[pause_s] = statistics.median(found)
-            finally:
+            command = [sys.executable, "-c", _NEIGHBOUR]
+            with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as program:
+                lines: Any = program.stdout
+                lines.readline()
+                beside = {pause_s: _beside(product, pause_s, lines, seconds) for pause_s in (0.2, 1e-3, 0.0)}
                 program.kill()
-                program.wait()
+            speeds = {pause_s: speed for pause_s, (_, speed) in beside.items()}
+            times_s = beside[0.0][0]
             yield {
                 "matrix": problem.name,
                 "threads": threads,
                 "product_s": alone_s,
-                "beside the neighbour_s": statistics.median(times[0.0]),
-                "ninth decile_s": float(np.quantile(times[0.0], 0.9)),
-                "mean_s": statistics.fmean(times[0.0]),
-                "speed, a product a ms": speeds[1e-3] / speeds[1.0],
-                "speed, back to back": speeds[0.0] / speeds[1.0],
+                "beside the neighbour_s": statistics.median(times_s),
+                "mean_s": statistics.fmean(times_s),
+                "ninth decile_s": float(np.quantile(times_s, 0.9)),
+                "speed, a product a ms": speeds[1e-3] / speeds[0.2],
+                "speed, back to back": speeds[0.0] / speeds[0.2],
             }
+
+
+def _beside(product: Call, pause_s: float, lines: Any, seconds: float) -> tuple[list[float], float]:
+    """Return the times of products with a pause after each, and the neighbour's median speed meanwhile."""
+    times_s, speeds = [], []
+    for _ in range(max(2, round(seconds / 0.2))):
+        end = time.perf_counter() + 0.2
+        while time.perf_counter() < end:
+            times_s.append(_median_s(product, 1))
+            if pause_s:
+                time.sleep(pause_s)
+        speeds.append(float(lines.readline()))
+    return times_s, statistics.median(speeds)

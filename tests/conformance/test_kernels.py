@@ -202,20 +202,6 @@ def test_products_called_from_several_python_threads_at_once(build, kernel, thre
 
 
 @every_kernel
-@pytest.mark.skipif(LIMIT < 2, reason="one thread starts no pool")
-@pytest.mark.parametrize("own", (1, LIMIT))
-def test_the_number_of_threads_of_numba_is_left_as_it_was(build, kernel, own):
-    A, before = some_matrix_of(build, kernel), numba.get_num_threads()
-    numba.set_num_threads(own)
-    try:
-        for threads in range(1, LIMIT + 1):
-            product_of(bound(build, kernel, A, threads), 400, uniform(400, "float64"))
-            assert numba.get_num_threads() == own
-    finally:
-        numba.set_num_threads(before)
-
-
-@every_kernel
 def test_more_threads_than_numba_has_are_refused(build, kernel):
     with pytest.raises(InputError):
         bound(build, kernel, gallery("poisson2d", n=40), LIMIT + 1)

@@ -15,9 +15,3 @@ LIMIT = int(numba.config.NUMBA_NUM_THREADS)
 def test_every_word_is_read_once(size, words):
     for threads in range(1, LIMIT + 1):
         assert np.sum(memory_read(size, threads)()) == words
-
-
-def test_the_number_of_threads_of_numba_is_left_as_it_was():
-    before = numba.get_num_threads()
-    memory_read(1_000, LIMIT)()
-    assert numba.get_num_threads() == before

@@ -1,4 +1,4 @@
-"""Parts of a compiled kernel: one after another, or at once in Numba's pool of threads."""
+"""Parts of a compiled kernel: one after another, or at once on the threads of the pool."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ import numpy as np
 import pytest
 
 from sparsecast.errors import InputError
+from sparsecast.system import numba_pool, thread_pool
 from sparsecast.system.numba_pool import each_part, share
 from sparsecast.system.parallel import equal_parts
+from sparsecast.system.thread_pool import AWAKE_S
 
 LIMIT = int(numba.config.NUMBA_NUM_THREADS)
 
@@ -60,7 +62,7 @@ def test_the_pool_has_one_caller_at_a_time_and_the_others_get_the_same():
 
     def kernel(array, starts, pool):
         if pool:
-            assert inside.acquire(blocking=False), "two callers in Numba's pool"
+            assert inside.acquire(blocking=False), "two callers in the pool"
             time.sleep(0.002)
             inside.release()
         running.append("pool" if pool else "alone")
@@ -73,9 +75,75 @@ def test_the_pool_has_one_caller_at_a_time_and_the_others_get_the_same():
     assert set(running) == {"pool", "alone"}
 
 
+@numba.njit
+def _count(part, rounds, sums, starts):
+    total = np.uint64(1)
+    for i in range(rounds[part]):
+        total = total * np.uint64(3) + np.uint64(i)
+    sums[part] += total
+
+
+@numba.njit(nogil=True)
+def _counts(rounds, sums, starts, pool):
+    each_part(_count, (rounds, sums, starts), pool)
+
+
+def _counting(rounds):
+    """Return a call of parts that take about a nanosecond a round, and what they have added up."""
+    sums = np.zeros(len(rounds), dtype=np.uint64)
+    call = share(_counts, (np.array(rounds), sums), np.arange(len(rounds) + 1))
+    call()
+    return call, sums
+
+
 @several_threads
-def test_a_measurement_and_a_product_use_numbas_pool_at_once():
-    """Without the lock, Numba's fallback layer ends the process: tried in a process of its own."""
+@pytest.mark.parametrize("pause_s", (0.0, AWAKE_S / 2, AWAKE_S, 20 * AWAKE_S))
+@pytest.mark.parametrize("rounds", ([0] * LIMIT, range(100, 100 * LIMIT + 1, 100), [30_000] * LIMIT))
+def test_threads_do_each_part_once_awake_and_asleep(pause_s, rounds):
+    call, once = _counting(rounds)
+    once, times = once.copy(), 300
+    call, sums = _counting(rounds)
+    for _ in range(times):
+        call()
+        time.sleep(pause_s)
+    assert (sums == once * np.uint64(times + 1)).all()
+
+
+@several_threads
+def test_nobody_computes_while_he_waits_for_long():
+    call, _ = _counting([20_000_000 if part else 200_000 for part in range(2)])
+    call()  # the thread is awake, and takes the long part before the caller is free
+    start, start_cpu = time.perf_counter(), time.process_time()
+    call()
+    assert time.process_time() - start_cpu < 1.5 * (time.perf_counter() - start) + 0.01
+    start_cpu = time.process_time()
+    time.sleep(0.1)
+    assert time.process_time() - start_cpu < 0.05
+
+
+@several_threads
+def test_parts_of_threads_that_never_come_are_done_by_the_caller(monkeypatch):
+    monkeypatch.setattr(thread_pool.ThreadPool, "start", lambda self, threads: None)
+    monkeypatch.setattr(numba_pool, "thread_pool", thread_pool.ThreadPool)
+    test_each_part_is_done_once_with_its_number(LIMIT, "int64")
+
+
+@several_threads
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_process_has_a_pool_of_its_own():
+    call, sums = _counting([1000, 1000])
+    child = os.fork()
+    if child == 0:
+        before = sums.copy()
+        for _ in range(100):
+            call()
+        os._exit(int(threading.active_count() == 2 and (sums == before * np.uint64(101)).all()))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
+
+
+@several_threads
+def test_measurements_and_products_of_several_callers_until_the_process_ends():
     script = """
 import threading
 import numpy as np, numba
@@ -97,6 +165,5 @@ threads = [threading.Thread(target=repeat, args=(each,)) for each in calls]
 [each.start() for each in threads]
 [each.join() for each in threads]
 """
-    environment = {**os.environ, "NUMBA_THREADING_LAYER": "workqueue"}
-    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, timeout=300)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=300)
     assert done.returncode == 0, done.stderr[-500:]

@@ -1,4 +1,4 @@
-"""How work is cut into parts, and run on threads and in Numba's pool."""
+"""How work is cut into parts, and run on threads."""
 
 from __future__ import annotations
 

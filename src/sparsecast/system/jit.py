@@ -23,8 +23,8 @@ from numba.core.registry import CPUDispatcher
 #: than in the process that compiled it, and the loop of COO took 1.2 times as long there.
 ALIGNED, USUAL = "--align-all-functions=6", "--align-all-functions=0"
 
-#: How kernels call the pool of threads. Numba keeps a kernel until its own file changes: this number rises when
-#: `numba_pool.each_part` does, or kept kernels would jump to a wrong address.
+#: How kernels call the pool of threads. Numba keeps a kernel until its own file changes, so this number
+#: rises when `numba_pool.each_part` calls in another way, or kept kernels would jump to a wrong address.
 CALL_OF_POOL = 2
 
 #: How many compilations of kernels are going on, one within the other.

@@ -1,7 +1,7 @@
-"""Runs the parts of a kernel: one after another, or at once in Numba's pool of threads.
+"""Runs the parts of a kernel that Numba compiles: one after another, or at once on the threads of the pool.
 
 Numba compiles a function with `prange` anew for every type, and takes longer for it than for the loop inside.
-So one such loop is compiled for all kernels. It calls the part of a kernel through a pointer.
+The pool is compiled once for all kernels. It calls the part of a kernel through a pointer.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from sparsecast.errors import InputError
 from sparsecast.system.thread_pool import PART, POOL, WORD, thread_pool
 
 T = TypeVar("T")
+
 
 @intrinsic
 def _each_part(typingctx, part, arguments, pool):  # type: ignore[no-untyped-def]
@@ -98,7 +99,7 @@ def share(
     starts: NDArray[Any],
     scratch: NDArray[Any] | None = None,
 ) -> Callable[..., T]:
-    """Return a callable that runs a kernel over its parts: several in Numba's pool, one without it.
+    """Return a callable that runs a kernel over its parts: several in the pool of threads, one without it.
 
     Parameters
     ----------

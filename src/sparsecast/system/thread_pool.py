@@ -1,18 +1,20 @@
-"""Threads that wait for the parts of a kernel: awake for a short time, then asleep.
+"""Threads that wait for parts of a kernel: awake for a short time, then asleep.
 
-Each thread has a mailbox, one word. The caller offers part k of its kernel to thread k, does part 0, and then every
-part that no thread has taken yet: a thread that wakes too late, or that has no core, delays nobody. The
-threads run compiled code alone, without the interpreter lock, for as long as the process.
+Each thread has a mailbox. The caller offers part k to thread k, does part 0, and then every part that no
+thread has taken yet: a thread that wakes too late, or has no core, delays nobody. The threads run compiled
+code alone, without the interpreter lock, as long as the process.
 """
 
 from __future__ import annotations
 
 import ctypes
 import functools
+import inspect
 import os
 import platform
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numba
@@ -27,207 +29,189 @@ from sparsecast.system.memory import aligned_empty
 #: How long a thread waits awake for its next part, and a caller for the last part that a thread has taken.
 AWAKE_S = float(os.environ.get("SPIN_US", "50")) * 1e-6
 
-WORD, _INT64 = ir.IntType(64), types.int64
-_NOTHING = ir.VoidType()
+WORD, _NOTHING = ir.IntType(64), ir.VoidType()
 
 #: What threads call: a pointer to a kernel's arguments, and the number of the part.
 PART = ir.FunctionType(_NOTHING, [WORD, WORD])
 
-#: The pool as compiled code calls it: the address of its memory, a function of the type above, its arguments, and the
+#: What kernels call: the pool's address, a pointer to a function of the type above, to its arguments, and the
 #: number of parts.
 POOL = ir.FunctionType(_NOTHING, [WORD, WORD, WORD, WORD])
 
-# The pool's memory is lines of 128 bytes, no two of which are written by different threads at once. The first has what
-# stays the same: the address of the function of type POOL, which compiled code reads there, the pauses of
-# a short wait, and how to acquire and release a lock. The second has what the caller offers, the third how many offered
-# parts are not done, and the caller's lock. Then each thread has a line, for its mailbox and its lock.
-_LINE, _WORDS_OF_LINE = 128, 16
+# The pool is lines of 128 bytes, none of which two threads write all the time. The first one stays as it is:
+# the address of a function of type POOL, the pauses of a short wait, and Python's functions for locks, which
+# need no interpreter lock. The second is what the caller offers. The third says how many of the offered parts
+# are not done, and has the caller's lock. Line 2 + k is the mailbox of thread k, and its lock.
+_WORDS_OF_LINE = 16
+_LINE = 8 * _WORDS_OF_LINE
 _PAUSES, _ACQUIRE, _RELEASE = 8, 16, 24
 _FUNCTION, _ARGUMENTS = _LINE, _LINE + 8
-_PENDING, _CALLERS_LOCK = 2 * _LINE, 2 * _LINE + 8
-_FIRST_MAILBOX, _LOCK = 2 * _LINE, 8  # of thread 0, which is the caller and has none
+_PENDING = _MAILBOXES = 2 * _LINE
+_LOCK = 8
 
 #: What a mailbox says: nothing, a part is offered, or its thread sleeps until its lock is released.
 _EMPTY, _OFFERED, _ASLEEP = 0, 1, 2
 
-#: What the caller adds to the parts that are not done before it sleeps: the last thread must wake it.
-_CALLER_SLEEPS = 1 << 32
+#: What a caller that sleeps adds to the number of parts that are not done: the last thread wakes it.
+_CALLER_ASLEEP = 1 << 32
+
+
+def _instruction(result: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Return a decorator: compiled code calls with words what a function of a builder and words emits."""
+
+    def decorate(emit: Callable[..., Any]) -> Any:
+        def implement(typingctx: Any, *words: Any) -> Any:
+            def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+                value = emit(builder, *given)
+                return context.get_dummy_value() if result is types.void else value
+
+            return result(*[types.int64] * len(words)), generate
+
+        implement.__signature__ = inspect.signature(emit)  # type: ignore[attr-defined]
+        return intrinsic(implement)
+
+    return decorate
 
 
 def _at(builder: Any, address: Any) -> Any:
     return builder.inttoptr(address, WORD.as_pointer())
 
 
-@intrinsic
-def _load(typingctx, address):  # type: ignore[no-untyped-def]
-    def generate(context, builder, signature, given):  # type: ignore[no-untyped-def]
-        return builder.load_atomic(_at(builder, given[0]), "acquire", 8)
-
-    return _INT64(_INT64), generate
+@_instruction(types.int64)
+def _load(builder: Any, address: Any) -> Any:
+    return builder.load_atomic(_at(builder, address), "acquire", 8)
 
 
-@intrinsic
-def _exchange(typingctx, address, word):  # type: ignore[no-untyped-def]
+@_instruction(types.int64)
+def _exchange(builder: Any, address: Any, word: Any) -> Any:
     """Write a word and return the one before."""
-
-    def generate(context, builder, signature, given):  # type: ignore[no-untyped-def]
-        return builder.atomic_rmw("xchg", _at(builder, given[0]), given[1], "seq_cst")
-
-    return _INT64(_INT64, _INT64), generate
+    return builder.atomic_rmw("xchg", _at(builder, address), word, "seq_cst")
 
 
-@intrinsic
-def _add(typingctx, address, word):  # type: ignore[no-untyped-def]
+@_instruction(types.int64)
+def _add(builder: Any, address: Any, word: Any) -> Any:
     """Add to a word and return the one before."""
-
-    def generate(context, builder, signature, given):  # type: ignore[no-untyped-def]
-        return builder.atomic_rmw("add", _at(builder, given[0]), given[1], "seq_cst")
-
-    return _INT64(_INT64, _INT64), generate
+    return builder.atomic_rmw("add", _at(builder, address), word, "seq_cst")
 
 
-@intrinsic
-def _replace(typingctx, address, expected, word):  # type: ignore[no-untyped-def]
+@_instruction(types.boolean)
+def _replace(builder: Any, address: Any, expected: Any, word: Any) -> Any:
     """Write a word if the one before is as expected; return whether it was."""
-
-    def generate(context, builder, signature, given):  # type: ignore[no-untyped-def]
-        done = builder.cmpxchg(_at(builder, given[0]), *given[1:], "seq_cst", "seq_cst")
-        return builder.extract_value(done, 1)
-
-    return types.boolean(_INT64, _INT64, _INT64), generate
+    return builder.extract_value(
+        builder.cmpxchg(_at(builder, address), expected, word, "seq_cst", "seq_cst"), 1
+    )
 
 
-@intrinsic
-def _call(typingctx, function, first, second):  # type: ignore[no-untyped-def]
-    """Call the C function at an address with two words, of which it may take fewer."""
-
-    def generate(context, builder, signature, given):  # type: ignore[no-untyped-def]
-        builder.call(builder.inttoptr(given[0], PART.as_pointer()), given[1:])
-        return context.get_dummy_value()
-
-    return types.void(_INT64, _INT64, _INT64), generate
+@_instruction(types.void)
+def _call(builder: Any, function: Any, first: Any, second: Any) -> None:
+    """Call a C function at an address with two words, of which it may take the first one alone."""
+    builder.call(builder.inttoptr(function, PART.as_pointer()), [first, second])
 
 
-@intrinsic
-def _pause(typingctx):  # type: ignore[no-untyped-def]
-    """Let the core rest for a moment, as it should in a loop that waits for another one."""
-    name = {"x86_64": "x86.sse2.pause", "AMD64": "x86.sse2.pause"}.get(platform.machine())
-
-    def generate(context, builder, signature, given):  # type: ignore[no-untyped-def]
-        if name:
-            instruction = cgutils.get_or_insert_function(builder.module, ir.FunctionType(_NOTHING, []), f"llvm.{name}")
-            builder.call(instruction, [])
-        else:  # takes time, and the compiler keeps it
-            builder.fence("seq_cst")
-        return context.get_dummy_value()
-
-    return types.void(), generate
+@_instruction(types.void)
+def _pause(builder: Any) -> None:
+    """Let the core rest for a moment, as it should while it waits for another one."""
+    if platform.machine() in ("x86_64", "AMD64"):
+        nothing = ir.FunctionType(_NOTHING, [])
+        builder.call(cgutils.get_or_insert_function(builder.module, nothing, "llvm.x86.sse2.pause"), [])
+    else:
+        builder.fence("seq_cst")  # takes time, too, and no compiler drops it
 
 
 @njit(nogil=True, cache=True)
-def _wait_for_parts(pool, mailbox):  # type: ignore[no-untyped-def]
-    """Do what is offered, for ever."""
-    left = pauses = _load(pool + _PAUSES)  # type: ignore[call-arg]
-    number = (mailbox - pool - _FIRST_MAILBOX) // _LINE
-    while pauses >= 0:
-        if _load(mailbox) == _OFFERED:  # type: ignore[call-arg]
-            # The caller returns when all parts are done: what it offers is there as long as this thread has one.
-            if _replace(mailbox, _OFFERED, _EMPTY):  # type: ignore[call-arg]
-                _call(_load(pool + _FUNCTION), _load(pool + _ARGUMENTS), number)  # type: ignore[call-arg]
-                if _add(pool + _PENDING, -1) == _CALLER_SLEEPS + 1:  # type: ignore[call-arg]
-                    _call(_load(pool + _RELEASE), _load(pool + _CALLERS_LOCK), 0)  # type: ignore[call-arg]
+def _pauses(count):  # type: ignore[no-untyped-def]
+    for _ in range(count):
+        _pause()
+
+
+@njit(nogil=True, cache=True)
+def _do_what_is_offered(pool, thread):  # type: ignore[no-untyped-def]
+    mailbox = pool + _MAILBOXES + thread * _LINE
+    left = pauses = _load(pool + _PAUSES)
+    while pauses >= 0:  # for ever
+        if _load(mailbox) == _OFFERED:
+            # The caller stays until all parts are done: whoever has taken one finds what belongs to it.
+            if _replace(mailbox, _OFFERED, _EMPTY):
+                _call(_load(pool + _FUNCTION), _load(pool + _ARGUMENTS), thread)
+                if _add(pool + _PENDING, -1) == _CALLER_ASLEEP + 1:
+                    _call(_load(pool + _RELEASE), _load(pool + _PENDING + _LOCK), 0)
             left = pauses
         elif left > 0:
             left -= 1
-            _pause()  # type: ignore[call-arg]
-        elif _replace(mailbox, _EMPTY, _ASLEEP):  # type: ignore[call-arg]
-            _call(_load(pool + _ACQUIRE), _load(mailbox + _LOCK), 1)  # type: ignore[call-arg]
+            _pause()
+        elif _replace(mailbox, _EMPTY, _ASLEEP):
+            _call(_load(pool + _ACQUIRE), _load(mailbox + _LOCK), 1)
             left = pauses
 
 
-@njit(nogil=True, cache=True)
 def _do_parts(pool, function, arguments, parts):  # type: ignore[no-untyped-def]
-    """Offer the parts to the threads, and do those that none of them has taken when the caller is free."""
-    _exchange(pool + _FUNCTION, function)  # type: ignore[call-arg]
-    _exchange(pool + _ARGUMENTS, arguments)  # type: ignore[call-arg]
-    _exchange(pool + _PENDING, parts - 1)  # type: ignore[call-arg]
+    _exchange(pool + _FUNCTION, function)
+    _exchange(pool + _ARGUMENTS, arguments)
+    _exchange(pool + _PENDING, parts - 1)
     for part in range(1, parts):
-        mailbox = pool + _FIRST_MAILBOX + part * _LINE
-        if _exchange(mailbox, _OFFERED) == _ASLEEP:  # type: ignore[call-arg]
-            _call(_load(pool + _RELEASE), _load(mailbox + _LOCK), 0)  # type: ignore[call-arg]
-    _call(function, arguments, 0)  # type: ignore[call-arg]
+        mailbox = pool + _MAILBOXES + part * _LINE
+        if _exchange(mailbox, _OFFERED) == _ASLEEP:
+            _call(_load(pool + _RELEASE), _load(mailbox + _LOCK), 0)
+    _call(function, arguments, 0)
     for part in range(1, parts):
-        mailbox = pool + _FIRST_MAILBOX + part * _LINE
-        if _replace(mailbox, _OFFERED, _EMPTY):  # type: ignore[call-arg]
-            _call(function, arguments, part)  # type: ignore[call-arg]
-            _add(pool + _PENDING, -1)  # type: ignore[call-arg]
-    left = _load(pool + _PAUSES)  # type: ignore[call-arg]
-    while left > 0 and _load(pool + _PENDING) > 0:  # type: ignore[call-arg]
+        if _replace(pool + _MAILBOXES + part * _LINE, _OFFERED, _EMPTY):
+            _call(function, arguments, part)
+            _add(pool + _PENDING, -1)
+    left = _load(pool + _PAUSES)
+    while left > 0 and _load(pool + _PENDING) > 0:
         left -= 1
-        _pause()  # type: ignore[call-arg]
-    if _load(pool + _PENDING) > 0 and _add(pool + _PENDING, _CALLER_SLEEPS) > 0:  # type: ignore[call-arg]
-        _call(_load(pool + _ACQUIRE), _load(pool + _CALLERS_LOCK), 1)  # type: ignore[call-arg]
-
-
-@njit(nogil=True, cache=True)
-def _do_pauses(count):  # type: ignore[no-untyped-def]
-    for _ in range(count):
-        _pause()  # type: ignore[call-arg]
+        _pause()
+    if left == 0 and _add(pool + _PENDING, _CALLER_ASLEEP) > 0:
+        _call(_load(pool + _ACQUIRE), _load(pool + _PENDING + _LOCK), 1)
 
 
 class ThreadPool:
-    """The threads of this process that do parts of kernels.
+    """The threads of this process for parts of kernels, and what they and compiled code share.
 
     Attributes
     ----------
     address : int
-        Of the pool's memory: what compiled code is given.
+        Where the pool is: what kernels are given.
     taken : lock
-        Held by the one caller that may use the pool. Two products that share the cores would only slow each other
-        down.
+        Of the one caller that may use the pool: two products on the same cores would slow each other down. A
+        second caller does all parts itself, in the same order of additions: the bits are the same.
     """
 
     def __init__(self) -> None:
-        self.taken = threading.Lock()
-        self._threads = 1  # the caller is the first
         limit = int(numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
-        words = aligned_empty((3 + limit) * _WORDS_OF_LINE, np.int64)
-        self.address = int(words.ctypes.data)
-        python = ctypes.pythonapi
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(words))  # threads outlive the interpreter
-        python.PyThread_allocate_lock.restype = ctypes.c_void_p
+        words, python = aligned_empty((2 + limit) * _WORDS_OF_LINE, np.int64), ctypes.pythonapi
+        python.Py_IncRef(ctypes.py_object(words))  # for ever: the threads may outlive this object
+        self.address, self.taken, self._threads = int(words.ctypes.data), threading.Lock(), 1
         words[:] = 0
-        words[_PAUSES // 8] = _pauses_of(AWAKE_S)
-        for place, function in ((_ACQUIRE, python.PyThread_acquire_lock), (_RELEASE, python.PyThread_release_lock)):
-            words[place // 8] = ctypes.cast(function, ctypes.c_void_p).value
-        for place in range(_CALLERS_LOCK // 8, len(words), _WORDS_OF_LINE):
+        c_address = "void(int64, int64, int64, int64)"
+        self._do_parts = numba.cfunc(c_address, cache=not lost_kernels())(_do_parts)
+        functions = (python.PyThread_acquire_lock, python.PyThread_release_lock)
+        addresses = (ctypes.cast(function, ctypes.c_void_p).value for function in functions)
+        words[:4] = self._do_parts.address, _pauses_of(AWAKE_S), *addresses
+        python.PyThread_allocate_lock.restype = ctypes.c_void_p
+        for place in range(_PENDING // 8 + 1, len(words), _WORDS_OF_LINE):
             words[place] = lock = python.PyThread_allocate_lock()
-            python.PyThread_acquire_lock(ctypes.c_void_p(lock), 1)  # who acquires it again sleeps
-        do_parts = numba.cfunc("void(int64, int64, int64, int64)", cache=not lost_kernels())(
-            lambda pool, function, arguments, parts: _do_parts(pool, function, arguments, parts)
-        )
-        words[0] = do_parts.address
-        self._kept = do_parts
-        _wait_for_parts.compile((_INT64, _INT64))
+            python.PyThread_acquire_lock(ctypes.c_void_p(lock), 1)  # whoever acquires it again sleeps
+        _do_what_is_offered.compile((types.int64, types.int64))
 
     def start(self, threads: int) -> None:
-        """Start the threads that are missing up to a number, of which the caller is one."""
-        for number in range(self._threads, threads):
-            mailbox = self.address + _FIRST_MAILBOX + number * _LINE
+        """Start the threads that are missing to a number of them, of which the caller is one."""
+        for thread in range(self._threads, threads):
+            arguments = self.address, thread
             threading.Thread(
-                target=_wait_for_parts, args=(self.address, mailbox), name=f"sparsecast-{number}", daemon=True
+                target=_do_what_is_offered, args=arguments, name="sparsecast", daemon=True
             ).start()
-            self._threads = number + 1
+            self._threads = thread + 1
 
 
 def _pauses_of(seconds: float) -> int:
-    _do_pauses(1)
-    best_s = np.inf
+    _pauses(1)
+    spans_s = []
     for _ in range(5):
         start = time.perf_counter()
-        _do_pauses(1000)
-        best_s = min(best_s, time.perf_counter() - start)
-    return int(1000 * seconds / best_s)
+        _pauses(1000)
+        spans_s.append(time.perf_counter() - start)
+    return int(1000 * seconds / min(spans_s))
 
 
 @functools.cache
