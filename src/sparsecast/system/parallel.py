@@ -74,8 +74,8 @@ if hasattr(os, "register_at_fork"):
 def on_threads(function: Callable[[int, int], T], bounds: NDArray[np.int64]) -> list[T]:
     """Return function(first, last) of each part: the first in the caller's thread, the others in a pool.
 
-    These are Python functions of any number of callers; kernels have a pool for one. The function must not call `on_threads`: the threads could all
-    wait for each other.
+    Any number of callers share it; the pool for parts of kernels has one at a time. The function must not call
+    `on_threads`: the threads could all wait for each other.
     """
     starts = bounds.tolist()
     if len(starts) == 2:
