@@ -74,7 +74,7 @@ if hasattr(os, "register_at_fork"):
 def on_threads(function: Callable[[int, int], T], bounds: NDArray[np.int64]) -> list[T]:
     """Return function(first, last) of each part: the first in the caller's thread, the others in a pool.
 
-    Any number of callers share it; the pool for parts of kernels has one at a time. The function must not call
+    Any number of callers share it; the pool for parts of kernels has one. The function must not call
     `on_threads`: the threads could all wait for each other.
     """
     starts = bounds.tolist()
