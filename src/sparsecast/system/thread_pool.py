@@ -26,8 +26,9 @@ from numba.extending import intrinsic
 from sparsecast.system.jit import lost_kernels, njit
 from sparsecast.system.memory import aligned_empty
 
-#: How long a thread waits awake for its next part, and a caller for the last part that a thread has taken.
-AWAKE_S = float(os.environ.get("SPIN_US", "50")) * 1e-6
+#: How long a thread waits awake for its next part, and a caller for the last part that a thread has taken. After
+#: 50 microseconds, a dot product of NumPy on two threads waited that long for the core (run.py vectors-between).
+AWAKE_S = 20e-6
 
 WORD, _NOTHING = ir.IntType(64), ir.VoidType()
 
@@ -44,8 +45,8 @@ POOL = ir.FunctionType(_NOTHING, [WORD, WORD, WORD, WORD])
 # are not done, and has the caller's lock. Line 2 + k is the mailbox of thread k, and its lock.
 _WORDS_OF_LINE = 16
 _LINE = 8 * _WORDS_OF_LINE
-_PAUSES, _ACQUIRE, _RELEASE = 8, 16, 24
-_FUNCTION, _ARGUMENTS = _LINE, _LINE + 8
+_PAUSES, _ACQUIRE, _RELEASE, _CORE = 8, 16, 24, 32
+_FUNCTION, _ARGUMENTS, _CALLERS_CORE, _CROWDED = _LINE, _LINE + 8, _LINE + 16, _LINE + 24
 _PENDING = _MAILBOXES = 2 * _LINE
 _LOCK = 8
 
@@ -108,6 +109,12 @@ def _call(builder: Any, function: Any, first: Any, second: Any) -> None:
     builder.call(builder.inttoptr(function, PART.as_pointer()), [first, second])
 
 
+@_instruction(types.int32)
+def _ask(builder: Any, function: Any) -> Any:
+    """Return what a C function at an address does."""
+    return builder.call(builder.inttoptr(function, ir.FunctionType(ir.IntType(32), []).as_pointer()), [])
+
+
 @_instruction(types.void)
 def _pause(builder: Any) -> None:
     """Let the core rest for a moment, as it should while it waits for another one."""
@@ -125,26 +132,39 @@ def _pauses(count):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
+def _pauses_awake(pool, thread):  # type: ignore[no-untyped-def]
+    """Return how long a thread waits awake: not at all on its caller's core, for which the caller waits."""
+    core = _load(pool + _CORE)
+    if core != 0 and _ask(core) == _load(pool + _CALLERS_CORE):
+        _exchange(pool + _CROWDED, thread)
+        return 0
+    return _load(pool + _PAUSES)
+
+
+@njit(nogil=True, cache=True)
 def _do_what_is_offered(pool, thread):  # type: ignore[no-untyped-def]
     mailbox = pool + _MAILBOXES + thread * _LINE
-    left = pauses = _load(pool + _PAUSES)
-    while pauses >= 0:  # for ever
+    left = _load(pool + _PAUSES)
+    while left >= 0:  # for ever
         if _load(mailbox) == _OFFERED:
             # The caller stays until all parts are done: whoever has taken one finds what belongs to it.
             if _replace(mailbox, _OFFERED, _EMPTY):
                 _call(_load(pool + _FUNCTION), _load(pool + _ARGUMENTS), thread)
                 if _add(pool + _PENDING, -1) == _CALLER_ASLEEP + 1:
                     _call(_load(pool + _RELEASE), _load(pool + _PENDING + _LOCK), 0)
-            left = pauses
+            left = _pauses_awake(pool, thread)
         elif left > 0:
             left -= 1
             _pause()
         elif _replace(mailbox, _EMPTY, _ASLEEP):
             _call(_load(pool + _ACQUIRE), _load(mailbox + _LOCK), 1)
-            left = pauses
+            left = _pauses_awake(pool, thread)
 
 
 def _do_parts(pool, function, arguments, parts):  # type: ignore[no-untyped-def]
+    core = _load(pool + _CORE)
+    if core != 0:
+        _exchange(pool + _CALLERS_CORE, _ask(core))
     _exchange(pool + _FUNCTION, function)
     _exchange(pool + _ARGUMENTS, arguments)
     _exchange(pool + _PENDING, parts - 1)
@@ -155,6 +175,8 @@ def _do_parts(pool, function, arguments, parts):  # type: ignore[no-untyped-def]
     _call(function, arguments, 0)
     for part in range(1, parts):
         if _replace(pool + _MAILBOXES + part * _LINE, _OFFERED, _EMPTY):
+            if core != 0:
+                _exchange(pool + _CROWDED, part)
             _call(function, arguments, part)
             _add(pool + _PENDING, -1)
     left = _load(pool + _PAUSES)
@@ -181,13 +203,17 @@ class ThreadPool:
         limit = int(numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
         words, python = aligned_empty((2 + limit) * _WORDS_OF_LINE, np.int64), ctypes.pythonapi
         python.Py_IncRef(ctypes.py_object(words))  # for ever: the threads may outlive this object
-        self.address, self.taken, self._threads = int(words.ctypes.data), threading.Lock(), 1
         words[:] = 0
-        c_address = "void(int64, int64, int64, int64)"
-        self._do_parts = numba.cfunc(c_address, cache=not lost_kernels())(_do_parts)
-        functions = (python.PyThread_acquire_lock, python.PyThread_release_lock)
-        addresses = (ctypes.cast(function, ctypes.c_void_p).value for function in functions)
-        words[:4] = self._do_parts.address, _pauses_of(AWAKE_S), *addresses
+        self.address, self.taken = int(words.ctypes.data), threading.Lock()
+        self._words, self._threads = memoryview(words), [threading.current_thread()]
+        self._cores_left: dict[int, int] = {}
+        signature = "void(int64, int64, int64, int64)"
+        self._do_parts = numba.cfunc(signature, cache=not lost_kernels())(_do_parts)
+        locks = (python.PyThread_acquire_lock, python.PyThread_release_lock)
+        core = getattr(python, "sched_getcpu", None) if hasattr(os, "sched_setaffinity") else None
+        functions = (*locks, core)
+        addresses = (ctypes.cast(function, ctypes.c_void_p).value or 0 for function in functions)
+        words[:5] = self._do_parts.address, _pauses_of(AWAKE_S), *addresses
         python.PyThread_allocate_lock.restype = ctypes.c_void_p
         for place in range(_PENDING // 8 + 1, len(words), _WORDS_OF_LINE):
             words[place] = lock = python.PyThread_allocate_lock()
@@ -196,12 +222,24 @@ class ThreadPool:
 
     def start(self, threads: int) -> None:
         """Start the threads that are missing to a number of them, of which the caller is one."""
-        for thread in range(self._threads, threads):
-            arguments = self.address, thread
-            threading.Thread(
-                target=_do_what_is_offered, args=arguments, name="sparsecast", daemon=True
-            ).start()
-            self._threads = thread + 1
+        for number in range(len(self._threads), threads):
+            arguments = self.address, number
+            thread = threading.Thread(None, _do_what_is_offered, "sparsecast", arguments, daemon=True)
+            thread.start()
+            self._threads.append(thread)
+        if number := self._words[_CROWDED // 8]:
+            self._words[_CROWDED // 8] = 0
+            self._part(number, self._words[_CALLERS_CORE // 8])
+
+    def _part(self, number: int, core: int) -> None:
+        """Keep a thread off the caller's core: the system leaves it there while all cores are busy.
+
+        They often are, as threads of NumPy's library compute while they wait for work.
+        """
+        others = os.sched_getaffinity(0) - {core}
+        if others and self._cores_left.get(number) != core:
+            self._cores_left[number] = core
+            os.sched_setaffinity(self._threads[number].native_id or 0, others)
 
 
 def _pauses_of(seconds: float) -> int:
