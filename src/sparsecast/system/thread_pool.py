@@ -26,8 +26,8 @@ from numba.extending import intrinsic
 from sparsecast.system.jit import lost_kernels, njit
 from sparsecast.system.memory import aligned_empty
 
-#: How long a thread waits awake for its next part, and a caller for the last part that a thread has taken. After
-#: 50 microseconds, a dot product of NumPy on two threads waited that long for the core (run.py vectors-between).
+#: How long a thread waits awake for its next part, and a caller for the last part that a thread has taken. A
+#: dot product of NumPy on two threads waits as long for its core (benchmarks/run.py vectors-between).
 AWAKE_S = 20e-6
 
 WORD, _NOTHING = ir.IntType(64), ir.VoidType()
