@@ -13,14 +13,14 @@ import inspect
 import os
 import platform
 import threading
-import time
+import timeit
 from collections.abc import Callable
 from typing import Any
 
 import numba
 import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
-from numba.core import cgutils, types
+from numba.core import types
 from numba.extending import intrinsic
 
 from sparsecast.system.jit import lost_kernels, njit
@@ -35,9 +35,11 @@ WORD, _NOTHING = ir.IntType(64), ir.VoidType()
 #: What threads call: a pointer to a kernel's arguments, and the number of the part.
 PART = ir.FunctionType(_NOTHING, [WORD, WORD])
 
-#: What kernels call: the pool's address, a pointer to a function of the type above, to its arguments, and the
-#: number of parts.
+#: What kernels call: the pool's address, a pointer to a function of type PART, to its arguments, and the number
+#: of parts.
 POOL = ir.FunctionType(_NOTHING, [WORD, WORD, WORD, WORD])
+
+_ANY, _PLAIN = ir.FunctionType(ir.IntType(32), [WORD, WORD]), ir.FunctionType(_NOTHING, [])
 
 # The pool is lines of 128 bytes, none of which two threads write all the time. The first one stays as it is:
 # the address of a function of type POOL, the pauses of a short wait, and Python's functions for locks, which
@@ -98,29 +100,21 @@ def _add(builder: Any, address: Any, word: Any) -> Any:
 @_instruction(types.boolean)
 def _replace(builder: Any, address: Any, expected: Any, word: Any) -> Any:
     """Write a word if the one before is as expected; return whether it was."""
-    return builder.extract_value(
-        builder.cmpxchg(_at(builder, address), expected, word, "seq_cst", "seq_cst"), 1
-    )
-
-
-@_instruction(types.void)
-def _call(builder: Any, function: Any, first: Any, second: Any) -> None:
-    """Call a C function at an address with two words, of which it may take the first one alone."""
-    builder.call(builder.inttoptr(function, PART.as_pointer()), [first, second])
+    done = builder.cmpxchg(_at(builder, address), expected, word, "seq_cst", "seq_cst")
+    return builder.extract_value(done, 1)
 
 
 @_instruction(types.int32)
-def _ask(builder: Any, function: Any) -> Any:
-    """Return what a C function at an address does."""
-    return builder.call(builder.inttoptr(function, ir.FunctionType(ir.IntType(32), []).as_pointer()), [])
+def _call(builder: Any, function: Any, first: Any, second: Any) -> Any:
+    """Call a C function at an address with two words, of which it may take fewer; it may return nothing."""
+    return builder.call(builder.inttoptr(function, _ANY.as_pointer()), [first, second])
 
 
 @_instruction(types.void)
 def _pause(builder: Any) -> None:
     """Let the core rest for a moment, as it should while it waits for another one."""
     if platform.machine() in ("x86_64", "AMD64"):
-        nothing = ir.FunctionType(_NOTHING, [])
-        builder.call(cgutils.get_or_insert_function(builder.module, nothing, "llvm.x86.sse2.pause"), [])
+        builder.call(builder.module.declare_intrinsic("llvm.x86.sse2.pause", (), _PLAIN), ())
     else:
         builder.fence("seq_cst")  # takes time, too, and no compiler drops it
 
@@ -135,7 +129,7 @@ def _pauses(count):  # type: ignore[no-untyped-def]
 def _pauses_awake(pool, thread):  # type: ignore[no-untyped-def]
     """Return how long a thread waits awake: not at all on its caller's core, for which the caller waits."""
     core = _load(pool + _CORE)
-    if core != 0 and _ask(core) == _load(pool + _CALLERS_CORE):
+    if core != 0 and _call(core, 0, 0) == _load(pool + _CALLERS_CORE):
         _exchange(pool + _CROWDED, thread)
         return 0
     return _load(pool + _PAUSES)
@@ -164,7 +158,7 @@ def _do_what_is_offered(pool, thread):  # type: ignore[no-untyped-def]
 def _do_parts(pool, function, arguments, parts):  # type: ignore[no-untyped-def]
     core = _load(pool + _CORE)
     if core != 0:
-        _exchange(pool + _CALLERS_CORE, _ask(core))
+        _exchange(pool + _CALLERS_CORE, _call(core, 0, 0))
     _exchange(pool + _FUNCTION, function)
     _exchange(pool + _ARGUMENTS, arguments)
     _exchange(pool + _PENDING, parts - 1)
@@ -205,15 +199,15 @@ class ThreadPool:
         python.Py_IncRef(ctypes.py_object(words))  # for ever: the threads may outlive this object
         words[:] = 0
         self.address, self.taken = int(words.ctypes.data), threading.Lock()
-        self._words, self._threads = memoryview(words), [threading.current_thread()]
-        self._cores_left: dict[int, int] = {}
+        self._words, self._threads = words.data, [threading.current_thread()]
         signature = "void(int64, int64, int64, int64)"
         self._do_parts = numba.cfunc(signature, cache=not lost_kernels())(_do_parts)
-        locks = (python.PyThread_acquire_lock, python.PyThread_release_lock)
-        core = getattr(python, "sched_getcpu", None) if hasattr(os, "sched_setaffinity") else None
-        functions = (*locks, core)
-        addresses = (ctypes.cast(function, ctypes.c_void_p).value or 0 for function in functions)
-        words[:5] = self._do_parts.address, _pauses_of(AWAKE_S), *addresses
+        functions: list[Any] = [python.PyThread_acquire_lock, python.PyThread_release_lock]
+        if hasattr(os, "sched_setaffinity") and hasattr(python, "sched_getcpu"):
+            functions.append(python.sched_getcpu)  # without it, threads stay on the core where they wake
+        words[:2] = self._do_parts.address, _pauses_of(AWAKE_S)
+        for place, function in enumerate(functions, 2):
+            words[place] = ctypes.cast(function, ctypes.c_void_p).value
         python.PyThread_allocate_lock.restype = ctypes.c_void_p
         for place in range(_PENDING // 8 + 1, len(words), _WORDS_OF_LINE):
             words[place] = lock = python.PyThread_allocate_lock()
@@ -227,29 +221,17 @@ class ThreadPool:
             thread = threading.Thread(None, _do_what_is_offered, "sparsecast", arguments, daemon=True)
             thread.start()
             self._threads.append(thread)
-        if number := self._words[_CROWDED // 8]:
+        if crowded := self._words[_CROWDED // 8]:
+            # The system leaves a thread on its caller's core while all are busy, as they are for milliseconds
+            # after an operation of a library whose threads wait awake.
             self._words[_CROWDED // 8] = 0
-            self._part(number, self._words[_CALLERS_CORE // 8])
-
-    def _part(self, number: int, core: int) -> None:
-        """Keep a thread off the caller's core: the system leaves it there while all cores are busy.
-
-        They often are, as threads of NumPy's library compute while they wait for work.
-        """
-        others = os.sched_getaffinity(0) - {core}
-        if others and self._cores_left.get(number) != core:
-            self._cores_left[number] = core
-            os.sched_setaffinity(self._threads[number].native_id or 0, others)
+            if others := os.sched_getaffinity(0) - {self._words[_CALLERS_CORE // 8]}:
+                os.sched_setaffinity(self._threads[crowded].native_id or 0, others)
 
 
 def _pauses_of(seconds: float) -> int:
     _pauses(1)
-    spans_s = []
-    for _ in range(5):
-        start = time.perf_counter()
-        _pauses(1000)
-        spans_s.append(time.perf_counter() - start)
-    return int(1000 * seconds / min(spans_s))
+    return int(1000 * seconds / min(timeit.repeat(lambda: _pauses(1000), number=1)))
 
 
 @functools.cache
