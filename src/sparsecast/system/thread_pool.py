@@ -35,8 +35,7 @@ WORD, _NOTHING = ir.IntType(64), ir.VoidType()
 #: What threads call: a pointer to a kernel's arguments, and the number of the part.
 PART = ir.FunctionType(_NOTHING, [WORD, WORD])
 
-#: What kernels call: the pool's address, a pointer to a function of type PART, to its arguments, and the number
-#: of parts.
+#: What kernels call: the pool's address, a pointer to a function of type PART, to its arguments, the parts.
 POOL = ir.FunctionType(_NOTHING, [WORD, WORD, WORD, WORD])
 
 _ANY, _PLAIN = ir.FunctionType(ir.IntType(32), [WORD, WORD]), ir.FunctionType(_NOTHING, [])
