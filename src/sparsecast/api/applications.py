@@ -207,8 +207,8 @@ def application_cost(
     csr = plan.baseline.candidate
     vector_bytes = problem.matrix.shape[0] * VALUE_BYTES[csr.dtype]
     # The bytes of a product have those of x and y, which are two of the vectors.
-    planned = {block.candidate.format for block in plan.blocks}
-    product_bytes = max(forecast.bytes for forecast in prediction if forecast.candidate.format in planned)
+    stored = {(block.candidate.format, block.candidate.parameters) for block in plan.blocks}
+    product_bytes = max(f.bytes for f in prediction if (f.candidate.format, f.candidate.parameters) in stored)
     vectors_bytes = application.vectors * vector_bytes
     working = WorkingSet(vectors_bytes, product_bytes + vectors_bytes - 2 * vector_bytes)
     target = Target(csr.device, csr.dtype, csr.index_bits, csr.threads)
