@@ -105,6 +105,15 @@ def test_matrices_are_measured_in_order_and_kept(run, measured, path):
     assert [p.name for p in path.parent.iterdir() if p.suffix == ".journal"] == []
 
 
+def test_products_of_several_vectors_are_measured_beside_those_of_one_where_they_have_a_kernel(run, measured):
+    first = run().run()
+    both = run(targets=(dataclasses.replace(SETTING, vectors=3),)).run()
+    added = [record for record in both.records if record.candidate.vectors == 3]
+    assert set(first.records) < set(both.records) and len(both.records) == len(first.records) + len(added)
+    assert {record.candidate.format for record in added} == {"csr"}
+    assert {record.matrix for record in added} == set(NAMES)
+
+
 def test_all_settings_get_their_indispensable_matrices_first(run, measured):
     single = Target("cpu", "float32", 32, 1)
     run(targets=(SETTING, single)).run()

@@ -91,6 +91,7 @@ def calibrate(
     threads: int | None = None,
     dtype: str | None = None,
     device: str = "cpu",
+    vectors: int = 1,
     suites: Sequence[str] = (),
     on_progress: Progress = no_progress,
 ) -> Profile:
@@ -104,6 +105,9 @@ def calibrate(
         and float32, the most usual first. Complex types are measured when they are asked for.
     device : str
         ``"cpu"``, ``"cuda"`` or ``"cuda:N"``.
+    vectors : int
+        Columns of X in Y = A X. Records of several are added to the profile, of formats with a kernel for
+        them.
     suites : sequence of str
         Names of the benchmark matrices of papers, which are measured instead of the usual ones and added to
         the profile: those of SUITES.
@@ -119,7 +123,8 @@ def calibrate(
     BusyError, StorageError
         If another calibration runs, or the profile cannot be kept.
     """
-    run = calibration(budget_s, threads=threads, dtype=dtype, device=device, suites=suites)
+    setting: dict[str, Any] = {"threads": threads, "dtype": dtype, "device": device, "vectors": vectors}
+    run = calibration(budget_s, **setting, suites=suites)
     run.on_progress = on_progress
     return run.run()
 
@@ -130,17 +135,19 @@ def calibration(
     threads: int | None = None,
     dtype: str | None = None,
     device: str = "cpu",
+    vectors: int = 1,
     rating: RatingSuite | None = None,
     suites: Sequence[str] = (),
 ) -> Calibration:
     """Return the calibration that `calibrate` runs; the figures of `rating` come first where there is one."""
     machine = machine_of(device)
     targets = [
-        Target(machine.device, values, 32, count)
+        Target(machine.device, values, 32, count, vectors=vectors)
         for values in (("float64", "float32") if dtype is None else (dtype,))
         for count in thread_counts(machine, threads)
     ]
-    return Calibration(machine, targets, budget_s, rating=rating, last=rating_suites(), suites=suites)
+    last = rating_suites() if vectors == 1 else []  # their figures are of one
+    return Calibration(machine, targets, budget_s, rating=rating, last=last, suites=suites)
 
 
 def thread_counts(machine: Machine, threads: int | None) -> list[int]:

@@ -22,7 +22,7 @@ from sparsecast.benchmark.measurement import Instruments, measure_candidates
 from sparsecast.devices import DEVICES
 from sparsecast.devices.compiling import compiled_in_turn
 from sparsecast.devices.device import Device
-from sparsecast.devices.target import Target, whole_matrix
+from sparsecast.devices.target import Target, passes, whole_matrix
 from sparsecast.errors import DeviceError, InputError, MatrixSizeError
 from sparsecast.features.analysis import structure
 from sparsecast.formats import FORMATS
@@ -321,7 +321,8 @@ class Calibration:
         """Take what these Records hold for measured, but those of kernels that have changed since."""
         for record in filter(self._device.is_current, records):
             each = record.candidate
-            self._done.add((record.matrix, record.suite, each.dtype, each.threads, record.regime))
+            setting = each.dtype, each.threads, each.vectors
+            self._done.add((record.matrix, record.suite, *setting, record.regime))
 
     def _measure_all(self) -> Iterator[Measured]:
         yield from self._measure_papers() if self.suites else self._measure_usual()
@@ -429,7 +430,8 @@ class Calibration:
         return fits and self._key(target, matrix) not in self._done
 
     def _key(self, target: Target, matrix: SuiteMatrix) -> tuple[Any, ...]:
-        return matrix.problem.specification, matrix.suite, target.dtype, target.threads, self._device.regime
+        setting = target.dtype, target.threads, target.vectors
+        return matrix.problem.specification, matrix.suite, *setting, self._device.regime
 
     @contextmanager
     def _phase(self, name: str) -> Iterator[None]:
@@ -500,7 +502,9 @@ def is_measured(matrix: SuiteMatrix, format_name: str) -> bool:
 
 def _is_measured_with(matrix: SuiteMatrix, candidate: Candidate) -> bool:
     is_full = set(FORMATS.get(candidate.format).narrow_parameters).isdisjoint(candidate.parameters)
-    return is_measured(matrix, candidate.format) and (is_full or matrix.in_narrow_storage)
+    # Where a format takes several vectors one after another, the time is known.
+    is_apart = candidate.vectors == 1 or passes(candidate) < candidate.vectors
+    return is_apart and is_measured(matrix, candidate.format) and (is_full or matrix.in_narrow_storage)
 
 
 def most_entries_here(target: Target) -> float:

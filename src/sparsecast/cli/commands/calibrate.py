@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -18,6 +18,7 @@ def calibrate(
     threads: options.ThreadsOption = None,
     dtype: options.DtypeOption = None,
     device: options.DeviceOption = "cpu",
+    vectors: options.VectorsOption = 1,
     suites: Annotated[
         str | None,
         typer.Option(
@@ -37,7 +38,7 @@ def calibrate(
     if ranks:
         options.refuse_beside_ranks({"--threads": threads, "--dtype": dtype}, device)
         return _of_ranks(budget, options.names(suites) or [])
-    return _of_matrices(budget, threads, dtype, device, suites)
+    return _of_matrices(budget, threads, dtype, device, vectors, suites)
 
 
 def _of_ranks(budget_s: float, suites: list[str]) -> Output | None:
@@ -80,14 +81,15 @@ def _of_ranks(budget_s: float, suites: list[str]) -> Output | None:
 
 
 def _of_matrices(
-    budget: float, threads: int | None, dtype: str | None, device: str, suites: str | None
+    budget: float, threads: int | None, dtype: str | None, device: str, vectors: int, suites: str | None
 ) -> Output:
     from sparsecast import api
     from sparsecast.reports.progress import timed_bar
     from sparsecast.results.machines import DOCUMENTS
 
     named = options.names(suites) or []
-    run = api.calibration(budget, threads=threads, dtype=dtype, device=device, suites=named)
+    setting: dict[str, Any] = {"threads": threads, "dtype": dtype, "device": device, "vectors": vectors}
+    run = api.calibration(budget, **setting, suites=named)
     with timed_bar(options.screen(), "calibrating") as run.on_progress:
         profile = run.run()
     path = str(api.user_path(profile.name))
