@@ -28,8 +28,9 @@ class SymmetricCSR(MirroredFormat):
     ----------
     starts : integer array of shape (rows + 1,)
         The first entry of each row below the diagonal, and their number.
-    indices, data, bases
-        As in CSR, of the entries below the diagonal. Only these are stored narrower.
+    indices : integer array of shape (entries below the diagonal,)
+    data : array of shape (entries below the diagonal,), or (1,) where these are alike
+        Narrow values are as in Narrow; narrow columns won nothing here.
     diagonal : array of shape (rows,)
         0 where the matrix has no entry. Such a row reads an x that is not in the matrix: where that is not
         finite, the row is NaN.
@@ -37,21 +38,19 @@ class SymmetricCSR(MirroredFormat):
 
     name: ClassVar[str] = "symmetric_csr"
     benchmark_kinds: ClassVar[tuple[str, ...]] = ("symmetric", "mirrored")
-    narrow_parameters: ClassVar[tuple[str, ...]] = ("values", "columns")
+    narrow_parameters: ClassVar[tuple[str, ...]] = ("values",)
 
     starts: NDArray[Any]
     indices: NDArray[Any]
     data: NDArray[Any]
-    bases: NDArray[Any]
     diagonal: NDArray[Any]
 
     @classmethod
-    def from_csr(cls, A: csr_array[Any], values: str | None = None, columns: int | None = None) -> Self:
+    def from_csr(cls, A: csr_array[Any], values: str | None = None) -> Self:
         """Return the lower triangle of `A`, after every entry above the diagonal was compared with it.
 
-        `values` and `columns` are as in Narrow.
+        `values` is as in Narrow, for the entries below the diagonal.
         """
-        narrow = Narrow(values, columns)
         starts = np.zeros(A.shape[0] + 1, dtype=A.indptr.dtype)
         kind = cls.kind_of(A, starts[1:])
         nnz, rows = int(A.indptr[-1]), A.shape[0]
@@ -64,34 +63,26 @@ class SymmetricCSR(MirroredFormat):
         cls.refuse_excess(nnz, below + rows, below * entry_bytes)
         triangle = cls.empty(below, A)
         in_parts(_copy_below, (*matrix, starts, *triangle), bounds)
-        indices, bases = narrow.stored_columns(starts, triangle[0], A.shape[1])
-        data = narrow.stored_values(triangle[1])
-        return cls(A.shape, nnz, kind, starts, indices, data, bases, diagonal, values=values)
+        indices, data = triangle
+        return cls(
+            A.shape, nnz, kind, starts, indices, Narrow(values).stored_values(data), diagonal, values=values
+        )
 
     @classmethod
-    def stored_entries(
-        cls, blocks: RowBlocks, values: str | None = None, columns: int | None = None
-    ) -> NDArray[np.int64]:
+    def stored_entries(cls, blocks: RowBlocks, values: str | None = None) -> NDArray[np.int64]:
         return cls._below(blocks) + blocks.rows
 
     @classmethod
     def predicted_bytes(
-        cls,
-        blocks: RowBlocks,
-        value_bytes: int,
-        index_bytes: int,
-        values: str | None = None,
-        columns: int | None = None,
+        cls, blocks: RowBlocks, value_bytes: int, index_bytes: int, values: str | None = None
     ) -> NDArray[np.int64]:
-        narrow = Narrow(values, columns)
+        narrow = Narrow(values)
         by_rows = (blocks.rows + 1) * index_bytes + blocks.rows * value_bytes
         below = cls._below(blocks) * sum(narrow.streamed_bytes(value_bytes, index_bytes))
         return np.asarray(below + by_rows + narrow.other_bytes(blocks.rows, value_bytes, index_bytes))
 
     @classmethod
-    def row_end_work(
-        cls, blocks: RowBlocks, values: str | None = None, columns: int | None = None
-    ) -> dict[str, NDArray[Any]]:
+    def row_end_work(cls, blocks: RowBlocks, values: str | None = None) -> dict[str, NDArray[Any]]:
         return super().row_end_work(blocks)
 
     @staticmethod

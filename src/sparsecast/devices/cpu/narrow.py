@@ -22,11 +22,16 @@ from sparsecast.system.integers import unsigned
 _ONE = np.uint32(1)
 
 
+def data_argument(data: NDArray[Any], values: str | None) -> Any:
+    """Return the stored values of a format, whose `values` are as in Narrow, as kernels take them."""
+    return data[0] if values == "one" else data
+
+
 def narrow_arguments(
     data: NDArray[Any], values: str | None, bases: NDArray[Any]
 ) -> tuple[Any, NDArray[Any] | tuple[()]]:
     """Return the values and the bases of a format as kernels take them."""
-    return data[0] if values == "one" else data, unsigned(bases) if len(bases) else ()
+    return data_argument(data, values), unsigned(bases) if len(bases) else ()
 
 
 def value_at(data: Any, k: Any) -> Any:
@@ -52,18 +57,6 @@ def _end_of_group(bases, first, last, units):  # type: ignore[no-untyped-def]
     if isinstance(bases, types.Array):
         return lambda bases, first, last, units: min(last, (first | (units - _ONE)) + _ONE)
     return lambda bases, first, last, units: last
-
-
-def base_of(bases: Any, first: Any, units: Any) -> Any:
-    """Return the base of a row, or chunk of rows: 0 where columns are stored in full."""
-    return bases[first // units] if len(bases) else 0
-
-
-@overload(base_of)
-def _base_of(bases, first, units):  # type: ignore[no-untyped-def]
-    if isinstance(bases, types.Array):
-        return lambda bases, first, units: np.uint64(bases[first // units])
-    return lambda bases, first, units: np.uint64(0)
 
 
 def from_base(x: Any, bases: Any, first: Any, units: Any) -> Any:

@@ -5,17 +5,14 @@ Mirrored products with rows of other parts are collected in buffers, as `devices
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from sparsecast.devices.cpu.kernels import KERNELS
 from sparsecast.devices.cpu.mirrored import Buffers, collect, kind_of, mirrored
-from sparsecast.devices.cpu.narrow import base_of, end_of_group, from_base, narrow_arguments, value_at
+from sparsecast.devices.cpu.narrow import data_argument, value_at
 from sparsecast.devices.format_kernels import FormatKernels
 from sparsecast.features.row_blocks import RowBlocks
-from sparsecast.formats.narrowing import GROUP_ROWS
 from sparsecast.formats.symmetric_csr import SymmetricCSR
 from sparsecast.machines.machine import Machine
 from sparsecast.operators.block_operator import Product
@@ -28,8 +25,7 @@ from sparsecast.system.parallel import balanced_parts
 #: as they do where rows are mispredicted (benchmarks/run.py symmetric-loops).
 SHORT_ROW = 12.0
 
-_, ONE, TWO, THREE, FOUR = (np.uint64(number) for number in range(5))
-ROWS = np.uint64(GROUP_ROWS)
+ZERO, ONE, TWO, THREE, FOUR = (np.uint64(number) for number in range(5))
 NO_LIMIT = np.uint64(2**64 - 1)
 
 
@@ -83,33 +79,30 @@ def _entries(  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _part(  # type: ignore[no-untyped-def]
-    part, starts, indices, data, bases, diagonal, step, kind, lowest, shifts, scratch, x, y, parts
+    part, starts, indices, data, diagonal, step, kind, lowest, shifts, scratch, x, y, parts
 ):
     first, last = parts[part], parts[part + 1]
+    buffer, shift = scratch, shifts[part]
     for j in range(lowest[part], first):
-        scratch[j + shifts[part]] = 0
-    k, begin = np.uint64(starts[first]), first
-    while begin < last:
-        # Columns count from the base of their group: so do x, the places in a target, and the limit.
-        group_end, base = end_of_group(bases, begin, last, ROWS), base_of(bases, begin, ROWS)
-        moved, shift, limit = from_base(x, bases, begin, ROWS), shifts[part] + base, max(first, base) - base
-        for i in range(begin, group_end):
-            end = np.uint64(starts[i + ONE])
-            xi = x[i]
-            total = diagonal[i] * xi
-            total, k = _entries(indices, data, step, kind, moved, xi, total, scratch, shift, k, end, limit)
-            total, k = _entries(indices, data, step, kind, moved, xi, total, y, base, k, end, NO_LIMIT)
-            # No row before this one has added to y[i], which is therefore set.
-            y[i] = total
-        begin = group_end
+        buffer[j + shift] = 0
+    k = np.uint64(starts[first])
+    for i in range(first, last):
+        end = np.uint64(starts[i + ONE])
+        xi = x[i]
+        total = diagonal[i] * xi
+        total, k = _entries(indices, data, step, kind, x, xi, total, buffer, shift, k, end, first)
+        total, k = _entries(indices, data, step, kind, x, xi, total, y, ZERO, k, end, NO_LIMIT)
+        # No row before this one has added to y[i], which is therefore set.
+        y[i] = total
 
 
 @njit(nogil=True, cache=True)
 def _product(  # type: ignore[no-untyped-def]
-    starts, indices, data, bases, diagonal, step, kind, lowest, shifts, scratch, x, y, parts, pool
+    starts, indices, data, diagonal, step, kind, lowest, shifts, scratch, x, y, parts, pool
 ):
-    arrays = (starts, indices, data, bases, diagonal, step, kind, lowest, shifts)
-    each_part(_part, (*arrays, scratch, x, y, parts), pool)
+    each_part(
+        _part, (starts, indices, data, diagonal, step, kind, lowest, shifts, scratch, x, y, parts), pool
+    )
     each_part(collect, (lowest, shifts, scratch, y, parts), pool)
 
 
@@ -126,23 +119,13 @@ def _bind(matrix: SymmetricCSR, variant: str, threads: int) -> Product:
         return lambda x, out: out.fill(0)
     # A row costs about as much as an entry: many have none below the diagonal.
     parts = balanced_parts(matrix.starts + np.arange(len(matrix.starts)), threads).astype(np.uint64)
-    buffers = Buffers.of(*_first_entries(matrix), parts, parts)
-    stored = narrow_arguments(matrix.data, matrix.values, matrix.bases)
-    arrays = (unsigned(matrix.starts), unsigned(matrix.indices), *stored, matrix.diagonal)
+    buffers = Buffers.of(matrix.starts, matrix.indices, parts, parts)
+    data = data_argument(matrix.data, matrix.values)
+    arrays = (unsigned(matrix.starts), unsigned(matrix.indices), data, matrix.diagonal)
     variants = (0,) * _STEPS[variant], kind_of(matrix)
     return share(
         _product, (*arrays, *variants, buffers.lowest, buffers.shifts), parts, buffers.memory(matrix)
     )
-
-
-def _first_entries(matrix: SymmetricCSR) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return row pointers and columns of the first entry of each row below the diagonal."""
-    lengths = np.diff(matrix.starts)
-    rows = np.flatnonzero(lengths)
-    columns = matrix.indices[matrix.starts[rows]].astype(np.int64)
-    if len(matrix.bases):
-        columns += matrix.bases[rows // GROUP_ROWS]
-    return np.append(0, np.cumsum(lengths > 0)), columns
 
 
 KERNELS.register("symmetric_csr")(FormatKernels(tuple(_STEPS), _choose, _bind, reads_narrow=True))
