@@ -16,7 +16,10 @@ COLUMNS = (Column("paper_s", "paper"), Column("ours_s", "ours"))
 class Doe(Experiment):
     """Table 1."""
 
-    paper = Paper("doe", "J. Doe", "Rows", "products of any matrix", "a row takes 2 ns", "nothing")
+    paper = Paper(
+        *("doe", "J. Doe", "Rows", "products of any matrix", "a row takes 2 ns", "nothing"),
+        items=(PaperItem("Table 1", "done"),),
+    )
 
     def run(self, setting: Setting) -> PaperReport:
         """Use what was measured."""
@@ -27,5 +30,4 @@ class Doe(Experiment):
     def from_records(self, profile: Profile, setting: Setting) -> PaperReport:
         """Return Table 1."""
         row = {"paper_s": 2e-9, "ours_s": row_cost(profile)}
-        items = (PaperItem("Table 1", "done"),)
-        return PaperReport(self.paper, profile.name, (Table("Table 1", COLUMNS, [row]),), items)
+        return PaperReport(self.paper, profile.name, (Table("Table 1", COLUMNS, [row]),))
