@@ -9,6 +9,8 @@ from sparsecast.machines.profile import Profile
 from sparsecast.results.paper import Paper, PaperItem, PaperReport
 from sparsecast.system.tabular import Column, Table
 
+ITEMS = (PaperItem("Table 1", "done"),)
+
 COLUMNS = (Column("paper_s", "paper"), Column("ours_s", "ours"))
 
 
@@ -16,10 +18,7 @@ COLUMNS = (Column("paper_s", "paper"), Column("ours_s", "ours"))
 class Doe(Experiment):
     """Table 1."""
 
-    paper = Paper(
-        *("doe", "J. Doe", "Rows", "products of any matrix", "a row takes 2 ns", "nothing"),
-        items=(PaperItem("Table 1", "done"),),
-    )
+    paper = Paper("doe", "J. Doe", "Rows", "products of any matrix", "a row takes 2 ns", "nothing", ITEMS)
 
     def run(self, setting: Setting) -> PaperReport:
         """Use what was measured."""
