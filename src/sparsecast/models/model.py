@@ -25,6 +25,15 @@ HELD_OUT_SUITE = "gallery"
 SCORED_SUITES = (HELD_OUT_SUITE, "user")
 
 
+class AsPrinted:
+    """A model with a second way: as its paper prints it, where ours differs; a replay scores both."""
+
+    compared: ClassVar[tuple[Mapping[str, Any], ...]] = ({}, {"as_printed": True})
+
+    def __init__(self, as_printed: bool = False) -> None:
+        self.as_printed = as_printed
+
+
 class Model(Forecaster):
     """A Forecaster that learns from Records, in the steps of scikit-learn, and is kept.
 

@@ -87,7 +87,6 @@ class PaperReport:
         Where our numbers come from.
     tables : tuple of Table
         Each title names the table or figure of the paper. What was not measured is None.
-    items : tuple of PaperItem
     charts : mapping of str to chart
         By the name of the file.
     notes : tuple of str
@@ -98,7 +97,6 @@ class PaperReport:
     paper: Paper
     machine: str
     tables: tuple[Table, ...]
-    items: tuple[PaperItem, ...] = ()
     charts: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     ours: str = ""
@@ -106,7 +104,7 @@ class PaperReport:
     @property
     def item_table(self) -> Table:
         """What is done, differs, or cannot be had."""
-        return Table("Items of the paper", ITEM, self.items)
+        return Table("Items of the paper", ITEM, self.paper.items)
 
     def to_markdown(self, command: str) -> str:
         """Return the page of the paper, which says by which command it was made."""
@@ -148,13 +146,15 @@ _TABLE: Columns = (
     Column("rows", value=lambda table: table.records(), about="keys are those of the table in CSV"),
 )
 
+_STATES = "state is done, differs, not built, or cannot be had here"
+
 DOCUMENTS: dict[str, Columns] = {
     "paper": (Column("papers", columns=LISTED),),
     "paper NAME": (
         Column("paper", columns=PAPER),
         Column("machine", about="where our numbers come from"),
         Column("tables", columns=_TABLE),
-        Column("items", columns=ITEM, about="state is done, differs, not built, or cannot be had here"),
+        Column("items", "", "paper.items", columns=ITEM, about=_STATES),
         *keys("ours", "notes"),
     ),
 }

@@ -24,19 +24,8 @@ from sparsecast.system.registry import Registry
 class Setting:
     """How an experiment is run.
 
-    Attributes
-    ----------
-    device : str
-    dtype : str or None
-        None is what the paper computes with.
-    profile : Profile or None
-        In place of this machine's.
-    budget_s : float
-        Seconds that it may measure.
-    matrices : sequence of str or Path
-        Files, gallery matrices or names of SuiteSparse; empty is what the experiment takes by default.
-    on_progress : callable
-        Called with the seconds done, the seconds expected in all, and what is done.
+    The fields are the parameters of `sparsecast.api.papers.paper`: no dtype is that of the paper, no profile
+    that of this machine, no matrices those that the experiment takes by default.
     """
 
     device: str = "cpu"

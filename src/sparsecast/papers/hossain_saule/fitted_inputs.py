@@ -95,12 +95,8 @@ def fitted_inputs(profile: Profile, question_of: QuestionOf) -> FittedInputs:
     (inverse,), _ = nnls(columns[:, :1] / predicted_s[:, None], left_s / predicted_s)
     bandwidths["coo"] = 1 / float(inverse)
     computing = replace(units, bandwidth_bytes_per_s=bandwidths, call_s=float(call_s))
-    collectives = [
-        point
-        for algorithm in ("2d", "global-1d")
-        for point in _collectives(computing, of_table(FITTED_TABLES[algorithm]), question_of)
-    ]
-    return replace(computing, collectives=tuple(collectives))
+    times = [time for algorithm in ("2d", "global-1d") for time in of_table(FITTED_TABLES[algorithm])]
+    return replace(computing, collectives=tuple(_collectives(computing, times, question_of)))
 
 
 def _local_1d(

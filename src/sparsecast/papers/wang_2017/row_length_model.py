@@ -24,8 +24,7 @@ What the paper leaves open, and what is done here:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -34,7 +33,7 @@ from sparsecast.machines.strips import strip_rows, wang_strip
 from sparsecast.matrices.families import parse_specification
 from sparsecast.models import MODELS
 from sparsecast.models.fitting import Floats, above_zero
-from sparsecast.models.model import Model
+from sparsecast.models.model import AsPrinted, Model
 from sparsecast.models.strip_lines import Grid, RatioLines, SlopeLines
 from sparsecast.models.training import TrainingSet
 from sparsecast.papers.wang_2017.grids import THREAD_GRID, VECTOR_GRID
@@ -49,7 +48,7 @@ FIXED_STRIPS, FIXED_LENGTHS, THRESHOLD = 40, (64, 2048), 1024
 P1 = 32
 
 
-class WangModel(Model):
+class WangModel(AsPrinted, Model):
     """The model of one distribution of row lengths: CSR-vector, CSR-scalar, ELL and JAD.
 
     Parameters
@@ -68,14 +67,10 @@ class WangModel(Model):
     version: ClassVar[int] = 1
     covers: ClassVar[tuple[str, ...] | None] = ("csr", "ell", "jad")
     suite: ClassVar[str | None] = "wang"
-    compared: ClassVar[tuple[Mapping[str, Any], ...]] = ({}, {"as_printed": True})
     lengths: ClassVar[str]
     strips_: dict[str, int]
     grids_: dict[str, Grid]
     measured_: int
-
-    def __init__(self, as_printed: bool = False) -> None:
-        self.as_printed = as_printed
 
     @classmethod
     def learns_from(cls, suite: str) -> bool:

@@ -215,9 +215,7 @@ class Barreda2020(Experiment):
         if networks:
             charts["barreda-2020-figure-5"] = matrices_off(networks)
         told = (*notes, *sentences(networks))
-        return PaperReport(
-            self.paper, machine, tuple(tables), self.paper.items, charts, told, _result(networks)
-        )
+        return PaperReport(self.paper, machine, tuple(tables), charts, told, _result(networks))
 
 
 def _train(end_s: float, on_progress: OnPart) -> None:

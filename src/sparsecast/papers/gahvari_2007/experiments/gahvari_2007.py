@@ -98,7 +98,6 @@ class Gahvari2007(Experiment):
             self.paper,
             bench_charts.speed_title(figures),
             tuple(tables),
-            self.paper.items,
             {f"{self.paper.name}-{name}": chart for name, chart in charts.items()},
             tuple(remarks),
             _result(measured),

@@ -125,7 +125,7 @@ class Guo2014(StripExperiment):
             }
             charts["guo-2014"] = forecasts("forecasts", points)
         ours = f"mean errors of {', '.join(errors)}" if errors else ""
-        return PaperReport(self.paper, trials.profile.name, tables, self.paper.items, charts, notes, ours)
+        return PaperReport(self.paper, trials.profile.name, tables, charts, notes, ours)
 
 
 def _fits(model: Model) -> Chart:

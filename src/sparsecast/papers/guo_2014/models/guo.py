@@ -31,8 +31,7 @@ one line is fitted as it is.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,7 +41,7 @@ from sparsecast.formats.hyb import HYB
 from sparsecast.machines.strips import strip_rows
 from sparsecast.models import MODELS
 from sparsecast.models.fitting import Floats, above_zero
-from sparsecast.models.model import Model
+from sparsecast.models.model import AsPrinted, Model
 from sparsecast.models.strip_lines import LEAST_SCATTERED, Grid, RatioLines, SlopeLines
 from sparsecast.models.training import TrainingSet
 from sparsecast.records import Candidate
@@ -52,7 +51,7 @@ GPU_CSR_KERNEL = "vector32"
 
 
 @MODELS.register("guo")
-class GuoModel(Model):
+class GuoModel(AsPrinted, Model):
     """Guo's four models, each fitted where the Profile has the benchmark matrices it needs.
 
     Parameters
@@ -65,14 +64,10 @@ class GuoModel(Model):
     name: ClassVar[str] = "guo"
     version: ClassVar[int] = 2
     covers: ClassVar[tuple[str, ...] | None] = ("csr", "ell", "coo", "hyb")
-    compared: ClassVar[tuple[Mapping[str, Any], ...]] = ({}, {"as_printed": True})
     strips_: dict[str, int]
     grids_: dict[str, Grid]
     csr_kernels_: tuple[str, ...]
     is_on_grid_: bool
-
-    def __init__(self, as_printed: bool = False) -> None:
-        self.as_printed = as_printed
 
     @classmethod
     def learns_from(cls, suite: str) -> bool:

@@ -12,9 +12,8 @@ least squares. Outside the lines it extrapolates, and the term `extrapolated` sa
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from math import isqrt
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -28,6 +27,7 @@ from sparsecast.models.clusters.cluster_model import (
     memory_bytes,
 )
 from sparsecast.models.fitting import Line
+from sparsecast.models.model import AsPrinted
 from sparsecast.papers.hossain_saule.row_lines import RowLines
 from sparsecast.papers.hossain_saule.table_one import FORMATS_OF_THE_PAPER
 from sparsecast.records import Configuration
@@ -40,7 +40,7 @@ MEASURE = "`mpirun -n N sparsecast calibrate --ranks --suites hossain`"
 
 
 @CLUSTER_MODELS.register("hossain-linear")
-class HossainLinearCluster(ClusterModel):
+class HossainLinearCluster(AsPrinted, ClusterModel):
     """Lines of time over non-zeros a row, between which forecasts are linear in the rows.
 
     Parameters
@@ -57,10 +57,6 @@ class HossainLinearCluster(ClusterModel):
     name: ClassVar[str] = "hossain-linear"
     algorithms: ClassVar[tuple[str, ...] | None] = ("2d",)
     covers: ClassVar[tuple[str, ...] | None] = FORMATS_OF_THE_PAPER
-    compared: ClassVar[tuple[Mapping[str, Any], ...]] = ({}, {"as_printed": True})
-
-    def __init__(self, as_printed: bool = False) -> None:
-        self.as_printed = as_printed
 
     def fit(self, training: ClusterTraining) -> Self:
         """Learn from DistributedRecords of 2D on random matrices alone."""

@@ -20,10 +20,10 @@ What the paper leaves open, and what is done here:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import combinations_with_replacement
 from math import isqrt
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -45,6 +45,7 @@ from sparsecast.models.clusters.local_work import (
 )
 from sparsecast.models.clusters.network import Placement
 from sparsecast.models.clusters.speeds import Memory
+from sparsecast.models.model import AsPrinted
 from sparsecast.papers.hossain_saule.lru import lru_misses
 from sparsecast.papers.hossain_saule.table_one import (
     ALGORITHMS_OF_THE_PAPER,
@@ -90,7 +91,7 @@ class Polynomial:
 
 
 @CLUSTER_MODELS.register("hossain-micro")
-class HossainMicroCluster(ClusterModel):
+class HossainMicroCluster(AsPrinted, ClusterModel):
     """Operations, bytes, misses and messages at measured speeds; fitted to no product of a matrix.
 
     Parameters
@@ -109,10 +110,6 @@ class HossainMicroCluster(ClusterModel):
     name: ClassVar[str] = "hossain-micro"
     algorithms: ClassVar[tuple[str, ...] | None] = ALGORITHMS_OF_THE_PAPER
     covers: ClassVar[tuple[str, ...] | None] = FORMATS_OF_THE_PAPER
-    compared: ClassVar[tuple[Mapping[str, Any], ...]] = ({}, {"as_printed": True})
-
-    def __init__(self, as_printed: bool = False) -> None:
-        self.as_printed = as_printed
 
     def fit(self, training: ClusterTraining) -> Self:
         """Learn the speeds."""

@@ -11,8 +11,7 @@ feature, is not learned from.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -25,6 +24,7 @@ from sparsecast.models.clusters.cluster_model import (
     Question,
     memory_bytes,
 )
+from sparsecast.models.model import AsPrinted
 from sparsecast.papers.hossain_saule.regression import LEAST_RECORDS, Regression
 from sparsecast.papers.hossain_saule.table_one import ALGORITHMS_OF_THE_PAPER, FORMATS_OF_THE_PAPER
 from sparsecast.records import VALUE_BYTES, Configuration
@@ -33,7 +33,7 @@ _Key = tuple[int, str, str]
 
 
 @CLUSTER_MODELS.register("hossain-svr")
-class HossainSVRCluster(ClusterModel):
+class HossainSVRCluster(AsPrinted, ClusterModel):
     """A support vector regression for each number of ranks, algorithm and format.
 
     Parameters
@@ -49,10 +49,6 @@ class HossainSVRCluster(ClusterModel):
     name: ClassVar[str] = "hossain-svr"
     algorithms: ClassVar[tuple[str, ...] | None] = ALGORITHMS_OF_THE_PAPER
     covers: ClassVar[tuple[str, ...] | None] = FORMATS_OF_THE_PAPER
-    compared: ClassVar[tuple[Mapping[str, Any], ...]] = ({}, {"as_printed": True})
-
-    def __init__(self, as_printed: bool = False) -> None:
-        self.as_printed = as_printed
 
     def fit(self, training: ClusterTraining) -> Self:
         """Learn from DistributedRecords alone."""

@@ -104,7 +104,6 @@ class HossainSaule(Experiment):
             self.paper,
             f"{CLUSTER}, published figures",
             tables(rows),
-            self.paper.items,
             {"hossain-saule": chart(rows)},
             tuple(notes),
             f"mean errors of {min(errors):.1%} to {max(errors):.1%} by sparsecast on tables II to VII",

@@ -16,8 +16,7 @@ What the paper leaves open, and what is done here:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -25,7 +24,7 @@ from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.machines.machine import PROCESSOR
 from sparsecast.models import MODELS
 from sparsecast.models.fitting import Floats, Line
-from sparsecast.models.model import Model
+from sparsecast.models.model import AsPrinted, Model
 from sparsecast.models.training import TrainingSet
 from sparsecast.papers.hossain_saule.row_lines import RowLines
 from sparsecast.papers.hossain_saule.table_one import FORMATS_OF_THE_PAPER
@@ -33,7 +32,7 @@ from sparsecast.records import Candidate
 
 
 @MODELS.register("hossain-linear")
-class HossainLinear(Model):
+class HossainLinear(AsPrinted, Model):
     """Lines of time over non-zeros a row, between which forecasts are linear in the rows.
 
     Parameters
@@ -54,12 +53,8 @@ class HossainLinear(Model):
     devices: ClassVar[tuple[str, ...] | None] = (PROCESSOR,)
     covers: ClassVar[tuple[str, ...] | None] = FORMATS_OF_THE_PAPER
     suite: ClassVar[str | None] = "hossain"
-    compared: ClassVar[tuple[Mapping[str, Any], ...]] = ({}, {"as_printed": True})
     lines_: dict[str, RowLines]
     most_: int
-
-    def __init__(self, as_printed: bool = False) -> None:
-        self.as_printed = as_printed
 
     @classmethod
     def learns_from(cls, suite: str) -> bool:

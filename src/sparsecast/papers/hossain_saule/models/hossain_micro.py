@@ -21,8 +21,7 @@ What the paper leaves open, and what is done here:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -30,7 +29,7 @@ from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.machines.machine import PROCESSOR
 from sparsecast.models import MODELS
 from sparsecast.models.fitting import Floats, between_points
-from sparsecast.models.model import Model
+from sparsecast.models.model import AsPrinted, Model
 from sparsecast.models.training import TrainingSet
 from sparsecast.papers.hossain_saule.table_one import FORMATS_OF_THE_PAPER, accessed_bytes
 from sparsecast.records import Candidate
@@ -41,7 +40,7 @@ WORD_BYTES = 8
 
 
 @MODELS.register("hossain-micro")
-class HossainMicro(Model):
+class HossainMicro(AsPrinted, Model):
     """Operations, bytes and misses at the speeds of this machine; fitted to no product of a matrix.
 
     Parameters
@@ -62,12 +61,8 @@ class HossainMicro(Model):
     devices: ClassVar[tuple[str, ...] | None] = (PROCESSOR,)
     covers: ClassVar[tuple[str, ...] | None] = FORMATS_OF_THE_PAPER
     groups: ClassVar[tuple[str, ...]] = ("row_lengths", "locality")
-    compared: ClassVar[tuple[Mapping[str, Any], ...]] = ({}, {"as_printed": True})
     fma_s_: float | None
     bandwidths_: list[tuple[int, float]]
-
-    def __init__(self, as_printed: bool = False) -> None:
-        self.as_printed = as_printed
 
     def _fit(self, training: TrainingSet) -> None:
         threads = training.records[0].candidate.threads if training.records else 1

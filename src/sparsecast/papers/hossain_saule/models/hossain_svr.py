@@ -12,8 +12,7 @@ epsilon; `as_printed` takes them as they are.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -21,7 +20,7 @@ from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.machines.machine import PROCESSOR
 from sparsecast.models import MODELS
 from sparsecast.models.fitting import Floats
-from sparsecast.models.model import Model
+from sparsecast.models.model import AsPrinted, Model
 from sparsecast.models.training import TrainingSet
 from sparsecast.papers.hossain_saule.regression import LEAST_RECORDS, Regression
 from sparsecast.papers.hossain_saule.table_one import FORMATS_OF_THE_PAPER
@@ -33,7 +32,7 @@ MOST_RECORDS = 200
 
 
 @MODELS.register("hossain-svr")
-class HossainSVR(Model):
+class HossainSVR(AsPrinted, Model):
     """A support vector regression for each format.
 
     Parameters
@@ -53,12 +52,8 @@ class HossainSVR(Model):
     version: ClassVar[int] = 2
     devices: ClassVar[tuple[str, ...] | None] = (PROCESSOR,)
     covers: ClassVar[tuple[str, ...] | None] = FORMATS_OF_THE_PAPER
-    compared: ClassVar[tuple[Mapping[str, Any], ...]] = ({}, {"as_printed": True})
     fits_: dict[str, Regression]
     most_: int
-
-    def __init__(self, as_printed: bool = False) -> None:
-        self.as_printed = as_printed
 
     def _fit(self, training: TrainingSet) -> None:
         self.fits_ = {}

@@ -140,7 +140,6 @@ class Wang2017(StripExperiment):
             self.paper,
             trials.profile.name,
             tuple(tables),
-            self.paper.items,
             charts,
             (*self.paper.notes, *trials.notes, *lacking),
             f"mean errors of {', '.join(normal)}, normal row lengths" if normal else "",
