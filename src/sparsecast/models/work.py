@@ -148,10 +148,10 @@ class ProductWork:
             ends = {} if is_divided else storage.longest_row_work(blocks, **parameters)
         else:
             wait = once if storage.divides_rows else self._wait(candidate, blocks)
+            # By the values where these are narrow: their columns mostly are, too.
             narrow = (
                 f" {name}={parameters[name]}" for name in storage.narrow_parameters if name in parameters
             )
-            # By the values where these are narrow: their columns mostly are, too.
             sums = max(1.0, panel * candidate.value_bytes / _REGISTER_BYTES)
             entries = {ENTRIES + next(narrow, ""): stored * wait * sums}
             ends = storage.row_end_work(blocks, **parameters)
