@@ -16,6 +16,7 @@ from sparsecast.devices.cpu.processor import Processor
 from sparsecast.errors import InputError
 from sparsecast.matrices.gallery import gallery
 from sparsecast.models.product_files import PRODUCT_FILES, ProductForecast
+from sparsecast.operators.applications.application import scipy_operator
 from sparsecast.records import Bandwidth
 
 GRAPH, GRID = "gallery:rmat?scale=10", "gallery:poisson2d?n=30"
@@ -109,6 +110,17 @@ def test_products_of_a_run_take_the_mean_of_the_samples_not_their_low_quantile(s
     assert alone_s == same_s  # a plan is of products at full speed
     assert usual["SpMV"] - calm["SpMV"] == pytest.approx(0.25 * alone_s)
     assert usual["L0"] == calm["L0"]
+
+
+@pytest.mark.parametrize("weight", [1.0, 0.3])
+def test_products_of_a_graph_whose_weights_are_alike_stream_no_values(streaming, weight):
+    A = gallery("rmat", scale=15, degree=12)
+    A.data[:] = weight
+    question = sc.api.application_question("pagerank", A)
+    found = sc.api.application_cost(question, streaming, iterations=10_000, threads=1, measure=False)
+    assert {block.candidate.parameters.get("values") for block in found.plan.blocks} == {"one"}
+    ranked = question.application.ranked(scipy_operator(question.problem.matrix), 5)
+    np.testing.assert_allclose(sc.pagerank(A, plan=found.plan, most=5).ranks, ranked.ranks, rtol=1e-12)
 
 
 def test_people_get_the_loops_that_take_longest_first(process, streaming):

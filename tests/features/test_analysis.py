@@ -220,6 +220,7 @@ VALUES = [
     ([float(np.float32(1e-45)), -np.inf, float(np.float32(0.1))], (False, True, 3)),
     ([1e39], (True, False, 1)),
     ([1.0] * 70_000 + [1 + 2**-24], (False, False, 2)),
+    ([1.0] * 2**18 + [2.0], (False, True, 1)),
     ([np.nan, np.nan], (True, False, 1)),
     (np.arange(256.0).tolist() * 3, (False, True, 256)),
     (np.arange(257.0).tolist(), (False, True, 257)),

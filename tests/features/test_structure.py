@@ -106,7 +106,6 @@ CONTRADICTIONS = [
     ("entry_blocks", {"count": 10**6}),
     ("entry_blocks", {"shares": (0.5,)}),
     ("narrow_storage", {"distinct": 258}),
-    ("narrow_storage", {"distinct": 1}),
     ("narrow_storage", {"all_alike": True}),
     ("narrow_storage", {"row_group_reach": 144}),
     ("neighbourhood", {"row_bandwidth": 1e9}),

@@ -19,7 +19,7 @@ from sparsecast.matrices.synthesis import block_matrix, diagonal_matrix, varied_
 from sparsecast.models import MODELS
 from sparsecast.models.linear import LEAST_RECORDS, LinearModel, WorkCosts
 from sparsecast.models.training import TrainingSet
-from sparsecast.models.work import CountedWork, ProductWork
+from sparsecast.models.work import LEAST_OF_KIND, CountedWork, ProductWork
 from sparsecast.records import NO_PARAMETERS, Parameters
 
 CACHES = (Cache(1, 1 << 15, 1), Cache(2, 1 << 18, 1), Cache(3, 1 << 22, 1))
@@ -102,7 +102,7 @@ def test_narrow_storage_has_entries_of_its_own_and_all_else_in_common(made_up, t
 
 
 def test_narrow_storage_of_too_few_records_costs_its_bytes_and_entries_in_full(made_up, train, known, way):
-    few = narrow_records(made_up, known, (ONE,))[: len(made_up) + LEAST_RECORDS - 1]
+    few = narrow_records(made_up, known, (ONE,))[: len(made_up) + LEAST_OF_KIND - 1]
     whole = RowBlocks.of(known[made_up[-1].matrix])
     for records in (made_up, few):
         model = LinearModel().fit(train(records, MACHINE))

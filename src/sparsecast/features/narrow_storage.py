@@ -35,7 +35,7 @@ class NarrowStorage(FeatureGroup):
     float32_exact : bool
         Whether every value is real and, as float64, a value of float32 other than NaN.
     distinct : int
-        Stored values that differ in their bits, counted up to MOST_DISTINCT.
+        Values that differ in their bits among the first MOST_COUNTED, counted up to MOST_DISTINCT.
     row_group_reach : int
         Greatest distance of a column from the base of its row, counted up to NARROW_COLUMNS. The base is the
         least column of each GROUP_ROWS rows; it is 0 where no more than NARROW_COLUMNS columns are, and the
@@ -43,6 +43,7 @@ class NarrowStorage(FeatureGroup):
     """
 
     name: ClassVar[str] = "narrow_storage"
+    version: ClassVar[int] = 2
 
     all_alike: bool
     float32_exact: bool
@@ -56,14 +57,13 @@ class NarrowStorage(FeatureGroup):
         data, workers = source.data, source.workers
         if source.all_alike:
             return cls(True, are_float32(data[:1], 1), 1, reach)
-        distinct = len(distinct_values(data, workers))
-        return cls(False, are_float32(data, workers), distinct, reach)
+        return cls(False, are_float32(data, workers), distinct_values(data), reach)
 
     def contradiction(self, rows: int, cols: int, nnz: int) -> str | None:
         if not (nnz > 0) <= self.distinct <= min(nnz, MOST_DISTINCT):
             return f"the values are {self.distinct:,} different ones"
-        if self.all_alike != (self.distinct == 1):
-            return f"of its values {'all' if self.all_alike else 'not all'} are alike"
+        if self.all_alike and self.distinct != 1:
+            return f"all values are alike, and {self.distinct:,} of them differ"
         if not 0 <= self.row_group_reach <= min(max(cols - 1, 0), NARROW_COLUMNS):
             return f"a column is {self.row_group_reach:,} from its base"
         return None
@@ -71,12 +71,11 @@ class NarrowStorage(FeatureGroup):
     def summary(self) -> list[tuple[str, str]]:
         """Return what values and columns need, and what that saves of float64 with 32-bit columns."""
         spared = "of 12 bytes an entry need not be streamed"
-        several = "257 or more" if self.distinct == MOST_DISTINCT else f"{self.distinct}"
         exact = f"; exact in float32: 4 {spared}" if self.float32_exact and self.distinct else ""
         alike = f"all alike: 8 {spared}"
         fits = self.row_group_reach < NARROW_COLUMNS
         return [
-            ("values", alike if self.all_alike else f"{several} different ones{exact}"),
+            ("values", alike if self.all_alike else f"{self.distinct} different ones or more{exact}"),
             ("columns", f"16 bits suffice: 2 {spared}" if fits else "16 bits do not suffice"),
         ]
 

@@ -14,6 +14,9 @@ from sparsecast.system.parallel import equal_parts, on_threads
 #: Distinct values are counted up to one more than a byte can tell apart.
 MOST_DISTINCT = 257
 
+#: Values among which they are counted: all values of a matrix that has few would take longer than a product.
+MOST_COUNTED = 2**18
+
 #: Values of a chunk.
 _CHUNK = 2**16
 
@@ -44,20 +47,11 @@ def are_alike(data: NDArray[Any], workers: int) -> bool:
     return len(data) > 0 and all(on_threads(alike, equal_parts(len(data), workers)))
 
 
-def distinct_values(data: NDArray[Any], workers: int) -> list[tuple[int, ...]]:
-    """Return the words of each distinct value, in any order; of MOST_DISTINCT values where there are more."""
-
-    def distinct(first: int, last: int) -> set[tuple[int, ...]]:
-        count, width = 0, len(words(data[:1]))
-        slots, taken = np.zeros((2**_SLOT_BITS, width), dtype=np.uint64), np.zeros(2**_SLOT_BITS, np.uint8)
-        for start, stop in _chunks(first, last):
-            count += _add_distinct(words(data[start:stop]), slots, taken, MOST_DISTINCT - count)
-            if count == MOST_DISTINCT:
-                break
-        return {tuple(value) for value in slots[taken == 1].tolist()}
-
-    parts = on_threads(distinct, equal_parts(len(data), workers))
-    return list(set[tuple[int, ...]]().union(*parts))[:MOST_DISTINCT]
+def distinct_values(data: NDArray[Any]) -> int:
+    """Return how many of the first MOST_COUNTED values differ in their bits, up to MOST_DISTINCT."""
+    bits, slots = words(data[:MOST_COUNTED]), 2**_SLOT_BITS
+    table, is_taken = np.zeros((slots, len(bits)), dtype=np.uint64), np.zeros(slots, dtype=np.bool_)
+    return int(_count_distinct(bits, table, is_taken))
 
 
 def are_float32(data: NDArray[Any], workers: int) -> bool:
@@ -93,24 +87,23 @@ def _is_float32(values):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _add_distinct(words, slots, taken, most):  # type: ignore[no-untyped-def]
-    """Enter values in a table until `most` were new; return how many were."""
-    added = 0
+def _count_distinct(words, slots, is_taken):  # type: ignore[no-untyped-def]
+    count = 0
     for entry in range(np.uint64(len(words[0]))):
         slot = np.uint64(0)
         for word in words:
             slot = (slot ^ np.uint64(word[entry])) * GOLDEN
         slot >>= _SHIFT
-        while taken[slot] and not _holds(slots, slot, words, entry):
+        while is_taken[slot] and not _holds(slots, slot, words, entry):
             slot = (slot + _ONE) & _LOW_BITS
-        if not taken[slot]:
+        if not is_taken[slot]:
             for place, word in enumerate(words):
                 slots[slot, place] = word[entry]
-            taken[slot] = 1
-            added += 1
-            if added == most:
+            is_taken[slot] = True
+            count += 1
+            if count == MOST_DISTINCT:
                 break
-    return added
+    return count
 
 
 @njit(cache=True, nogil=True)

@@ -21,7 +21,7 @@ from sparsecast.models import MODELS
 from sparsecast.models.fitting import Floats, fitted_costs
 from sparsecast.models.model import SCORED_SUITES, Model
 from sparsecast.models.training import TrainingSet
-from sparsecast.models.work import CountedWork, ProductWork, unit_cost
+from sparsecast.models.work import LEAST_OF_KIND, CountedWork, ProductWork, unit_cost
 from sparsecast.records import Candidate
 
 #: Fewest Records a format is fitted to: as many as it has costs.
@@ -54,7 +54,7 @@ class WorkCosts:
     def fitted(cls, machine: Machine, counted: Sequence[CountedWork]) -> Self:
         """Return the costs that explain work best, of each fit with enough of it."""
         fit = cls(machine)
-        counted = [work.in_full(LEAST_RECORDS) for work in counted]
+        counted = [work.in_full(LEAST_OF_KIND) for work in counted]
         for work in counted:
             if len(work.places) >= LEAST_RECORDS:
                 kernels = fit.kernels.get(work.format, ())

@@ -44,8 +44,8 @@ from sparsecast.models.training import TrainingSet
 from sparsecast.records import Candidate
 from sparsecast.system.memory import CACHE_LINE_BYTES
 
-#: Fewest Records with some work beyond a cache that tell what it costs a format.
-_LEAST_BEYOND = 3
+#: Fewest Records with work beyond a cache, or in narrow storage, that tell what it costs a format.
+LEAST_OF_KIND = 3
 
 #: Work that every format has, of entries in full. In narrow storage, a parameter of it follows the name.
 ENTRIES = "entries"
@@ -85,7 +85,7 @@ class CountedWork:
 
     def knows(self, kind: str) -> bool:
         """Tell whether enough Records have work of a kind."""
-        return bool(np.count_nonzero(self.counts[:, self.kinds.index(kind)]) >= _LEAST_BEYOND)
+        return bool(np.count_nonzero(self.counts[:, self.kinds.index(kind)]) >= LEAST_OF_KIND)
 
     def in_full(self, least_records: float = inf) -> CountedWork:
         """Return the work with entries in narrow storage as ENTRIES, of kinds that fewer Records have."""
@@ -148,10 +148,10 @@ class ProductWork:
             ends = {} if is_divided else storage.longest_row_work(blocks, **parameters)
         else:
             wait = once if storage.divides_rows else self._wait(candidate, blocks)
+            # By the values where these are narrow: their columns mostly are, too.
             narrow = (
                 f" {name}={parameters[name]}" for name in storage.narrow_parameters if name in parameters
             )
-            # By the values where these are narrow: their columns mostly are, too.
             sums = max(1.0, panel * candidate.value_bytes / _REGISTER_BYTES)
             entries = {ENTRIES + next(narrow, ""): stored * wait * sums}
             ends = storage.row_end_work(blocks, **parameters)

@@ -6,15 +6,26 @@ from dataclasses import replace
 from typing import Any
 
 from sparsecast.features.structure import Structure
+from sparsecast.formats import FORMATS
+from sparsecast.records import Candidate
 from sparsecast.system.tabular import Column, Columns, Document, keys
 from sparsecast.system.texts import energy_interval, interval
 
 #: What identifies a matrix, as `matrix_document` gives it.
 MATRIX = keys("name", "rows", "cols", "nnz")
 
+
+def stored_as(candidate: Candidate) -> str:
+    """Return the format of a Candidate, and what it stores in fewer bytes, for people."""
+    names, chosen = FORMATS.get(candidate.format).narrow_parameters, candidate.parameters
+    narrow = ", ".join(f"{name} {chosen[name]}" for name in names if name in chosen)
+    return candidate.format.upper() + (f" ({narrow})" if narrow else "")
+
+
 #: Of a Candidate.
 CANDIDATE: Columns = (
-    Column("format", "format", text=str.upper),
+    *keys("format"),
+    Column("", "format", stored_as),
     Column("kernel", "kernel"),
     *keys("device", "dtype", "threads", "vectors", "parameters"),
 )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from sparsecast.devices import DEVICES
 from sparsecast.models.transfer import Setting
 from sparsecast.records import Candidate
-from sparsecast.results.columns import ENERGY, MATRIX, TRANSFERRED_FROM, within
+from sparsecast.results.columns import ENERGY, MATRIX, TRANSFERRED_FROM, stored_as, within
 from sparsecast.results.prediction import threads_sentence
 from sparsecast.results.trials import TRIALS, Trials
 from sparsecast.system.tabular import Column, Columns, Table, Tabular, keys, lines_of
@@ -21,8 +21,10 @@ PLANNED_BLOCK: Columns = (
     Column("", "rows", lambda block: f"{block.first_row:,} to {block.last_row:,}"),
     Column("first_row"),
     Column("last_row", about="belongs to the block"),
-    Column("format", "format", "candidate.format", str.upper),
+    Column("format", value="candidate.format"),
+    Column("", "format", lambda block: stored_as(block.candidate)),
     Column("kernel", "kernel", "candidate.kernel"),
+    Column("parameters", value="candidate.parameters"),
     Column("time_s", "time"),
     Column("convert_s", "to convert", text=conversion),
 )

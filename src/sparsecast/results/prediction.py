@@ -9,7 +9,16 @@ from typing import overload
 from sparsecast.features.structure import Structure
 from sparsecast.models.transfer import Setting
 from sparsecast.records import Forecast
-from sparsecast.results.columns import CANDIDATE, ENERGY, INTERVAL, MATRIX, THREADS, TRANSFERRED_FROM, within
+from sparsecast.results.columns import (
+    CANDIDATE,
+    ENERGY,
+    INTERVAL,
+    MATRIX,
+    THREADS,
+    TRANSFERRED_FROM,
+    stored_as,
+    within,
+)
 from sparsecast.results.trials import TRIALS, Trials
 from sparsecast.system.tabular import Column, Columns, Table, Tabular, keys, lines_of
 from sparsecast.system.texts import conversion, counted, interval, time
@@ -138,7 +147,8 @@ class TableForecasts:
 #: Of a Forecast in a table of matrices.
 TABLE_ROW: Columns = (
     Column("matrix", "matrix", lambda row: row[0], about="GROUP/MATRIX, in the order of the table"),
-    Column("format", "format", lambda row: row[1].candidate.format, str.upper),
+    Column("format", value=lambda row: row[1].candidate.format),
+    Column("", "format", lambda row: stored_as(row[1].candidate)),
     Column("kernel", "kernel", lambda row: row[1].candidate.kernel),
     Column("time_s", "time", lambda row: row[1].time_s),
     Column("low_s", value=lambda row: row[1].low_s),
