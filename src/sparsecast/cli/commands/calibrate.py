@@ -36,7 +36,8 @@ def calibrate(
 ) -> Output | None:
     """Measure the benchmark matrices on this machine and keep the profile."""
     if ranks:
-        options.refuse_beside_ranks({"--threads": threads, "--dtype": dtype}, device)
+        given = {"--threads": threads, "--dtype": dtype, "--vectors": None if vectors == 1 else vectors}
+        options.refuse_beside_ranks(given, device)
         return _of_ranks(budget, options.names(suites) or [])
     return _of_matrices(budget, threads, dtype, device, vectors, suites)
 
