@@ -11,7 +11,7 @@ import sparsecast as sc
 from sparsecast.benchmark import trials
 from sparsecast.benchmark.journal import TRIED_SUITE, kept
 from sparsecast.devices.product_timer import ProductTimer
-from sparsecast.errors import InputError, MatrixSizeError, ProfileError
+from sparsecast.errors import InputError, MatrixSizeError, ProfileError, StorageError
 from sparsecast.machines.machine import detect
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.problem import Problem
@@ -142,10 +142,16 @@ def test_what_a_plan_tried_is_kept_and_no_model_learns_from_it(takes):
     assert [f.time_s for f in again] == [f.time_s for f in before]
 
 
-def test_a_plan_that_cannot_learn_to_correct_says_that_nothing_was_tried(own, monkeypatch):
+def test_a_plan_that_cannot_keep_what_it_tried_or_not_learn_to_correct_says_so(own, monkeypatch):
     def refuse(model, training):
         raise ProfileError("too few")
 
+    def refuse_to_keep(machine, problem, records):
+        raise StorageError("no room")
+
+    monkeypatch.setattr("sparsecast.api.session.keep", refuse_to_keep)
+    kept_not = sc.plan(sc.gallery("circuit", n=3000), own, threads=1, iterations=10**7)
+    assert kept_not.trials is not None and "What was tried is not kept: no room." in kept_not.notes
     monkeypatch.setattr("sparsecast.api.session.probe_correction", refuse)
     plan = sc.plan(sc.gallery("circuit", n=3000), own, threads=1, iterations=10**7)
     assert plan.trials is None and "Nothing was tried: too few." in plan.notes

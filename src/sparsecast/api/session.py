@@ -23,7 +23,7 @@ from sparsecast.benchmark.trials import Outcome, Question, Spending, try_contend
 from sparsecast.devices import DEVICES
 from sparsecast.devices.naming import Threads, machine_of, number_of
 from sparsecast.devices.target import Choice, Target, published_choice, whole_matrix
-from sparsecast.errors import DeviceError, InputError, ProfileError
+from sparsecast.errors import DeviceError, InputError, ProfileError, StorageError
 from sparsecast.features.analysis import structure as structure_of
 from sparsecast.features.structure import Structure
 from sparsecast.machines.machine import PROCESSOR, detect
@@ -250,10 +250,14 @@ class Session:
             return replace(self, notes=(*self.notes, f"Nothing was tried: {error}.")), None
         asked = Question(problem, structure, forecasts, self.model, correction, spending)
         outcome = try_contenders(asked, DEVICES.get(self.target.device))
-        if outcome.records:
-            keep(self.profile.machine, problem, outcome.records)
         problem.built[outcome.kept.candidate] = outcome.kept.bound
-        return replace(self, model=outcome.model), outcome
+        notes = self.notes
+        try:
+            if outcome.records:
+                keep(self.profile.machine, problem, outcome.records)
+        except StorageError as error:  # a plan does not need a folder that can be written
+            notes = (*notes, f"What was tried is not kept: {error}.")
+        return replace(self, model=outcome.model, notes=notes), outcome
 
     def trust(self, drift_correction: bool) -> tuple[Drift, tuple[str, ...]]:
         """Return how the machine has drifted, and what to say of that and of the calibration."""
