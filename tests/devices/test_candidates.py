@@ -35,7 +35,12 @@ def test_an_even_matrix_has_a_candidate_in_every_format():
 def test_one_dense_row_refuses_ell_and_says_how_large_it_would_be():
     A = gallery("arrow", n=4000, dense_rows=1)
     choice = whole_matrix(structure(A), SETTING, detect())
-    assert {c.format for c in choice.candidates} == set(FORMATS.names()) - {"bcsr", "dia", "ell"}
+    assert {c.format for c in choice.candidates} == set(FORMATS.names()) - {
+        "bcsr",
+        "dia",
+        "ell",
+        "symmetric_bcsr",
+    }
     assert "bytes a non-zero" in choice.refused["bcsr"]  # no blocks to be had: dearer than CSR
     reason = choice.refused["ell"]
     padded = 4000 * int((A.indptr[1:] - A.indptr[:-1]).max())

@@ -172,5 +172,6 @@ KERNELS.register("symmetric_bcsr")(
         only_variant,
         _bind,
         sizes=tuple({"block": (side, side)} for side in BLOCK_SIZES),
+        reads_narrow=True,
     )
 )
