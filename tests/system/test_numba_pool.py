@@ -167,3 +167,10 @@ threads = [threading.Thread(target=repeat, args=(each,)) for each in calls]
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=300)
     assert done.returncode == 0, done.stderr[-500:]
+
+
+def test_callers_that_come_at_once_get_one_pool(monkeypatch):
+    monkeypatch.setattr(thread_pool, "_of_process", thread_pool._OfProcess())
+    with ThreadPoolExecutor(8) as callers:
+        pools = set(callers.map(lambda _: thread_pool.thread_pool(), range(64)))
+    assert len(pools) == 1

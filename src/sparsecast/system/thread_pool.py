@@ -8,7 +8,6 @@ code alone, without the interpreter lock, as long as the process.
 from __future__ import annotations
 
 import ctypes
-import functools
 import inspect
 import os
 import platform
@@ -233,11 +232,27 @@ def _pauses_of(seconds: float) -> int:
     return int(1000 * seconds / min(timeit.repeat(lambda: _pauses(1000), number=1)))
 
 
-@functools.cache
+class _OfProcess:
+    """The pool of this process, and the lock of the one caller that makes it."""
+
+    def __init__(self) -> None:
+        self.pool: ThreadPool | None = None
+        self.making = threading.Lock()
+
+
+_of_process = _OfProcess()
+
+
 def thread_pool() -> ThreadPool:
     """Return the pool of this process."""
-    return ThreadPool()
+    if _of_process.pool is None:
+        with _of_process.making:
+            if _of_process.pool is None:
+                _of_process.pool = ThreadPool()
+    return _of_process.pool
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=thread_pool.cache_clear)  # a forked process has none of the threads
+    os.register_at_fork(
+        after_in_child=lambda: _OfProcess.__init__(_of_process)
+    )  # a forked process has none of the threads
