@@ -234,6 +234,8 @@ def test_conversion_cost_reproduces_a_fixed_cost_and_one_an_entry(
     padded = RowBlocks.of(of_lengths([4] * 99 + [8]))  # 100 rows as long as the longest
     assert float(cost.seconds(way("ell"), padded)[0]) == pytest.approx(1e-5 + 2e-9 * 800)
     assert float(cost.seconds(way("csr"), padded)[0]) == 0.0
+    narrow = way("csr", parameters=Parameters({"values": "one"}))  # never built: as the quickest that was
+    assert float(cost.seconds(narrow, padded)[0]) == pytest.approx(1e-5 + 2e-9 * padded.nnz[0])
 
 
 def test_a_layout_is_in_the_forecast_and_what_cannot_be_predicted_is_not_served(

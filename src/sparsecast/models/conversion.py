@@ -58,6 +58,8 @@ class ConversionCost:
     def seconds(self, candidate: Candidate, blocks: RowBlocks) -> NDArray[np.float64]:
         """Return the forecast seconds to build each block.
 
+        Where CSR in narrow storage was never built, its conversion takes as long as the quickest one that was.
+
         Raises
         ------
         ProfileError
@@ -70,9 +72,11 @@ class ConversionCost:
             )
         costs = self.costs[candidate.format]
         is_built = FORMATS.get(candidate.format).is_converted or candidate.parameters
-        if not (is_built and costs.any()):
+        known = [costs] if costs.any() else [other for other in self.costs.values() if other.any()]
+        if not (is_built and known):
             return np.zeros(len(blocks.rows))
-        return np.asarray(self._terms(candidate, blocks) @ costs)
+        terms = self._terms(candidate, blocks)
+        return np.asarray(np.min([terms @ each for each in known], axis=0))
 
     def _terms(self, candidate: Candidate, blocks: RowBlocks) -> NDArray[np.float64]:
         storage: Any = FORMATS.get(candidate.format)
