@@ -58,7 +58,7 @@ class ConversionCost:
     def seconds(self, candidate: Candidate, blocks: RowBlocks) -> NDArray[np.float64]:
         """Return the forecast seconds to build each block.
 
-        Where CSR in narrow storage was never built, its conversion takes as long as the quickest one that was.
+        Narrow CSR that was never built takes as long as the quickest conversion that was timed.
 
         Raises
         ------
