@@ -40,6 +40,6 @@ class JoulesModel(Model):
     def terms(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, np.ndarray]:
         start, a_byte = self.costs_[candidate.format]
         widths = candidate.value_bytes, candidate.index_bytes
-        stored = FORMATS.get(candidate.format).predicted_bytes(blocks, *widths)
+        stored = FORMATS.get(candidate.format).predicted_bytes(blocks, *widths, **candidate.parameters)
         streamed = stored + (blocks.rows + blocks.matrix.cols) * candidate.value_bytes
         return {"energy_j": np.maximum(start + a_byte * streamed, 1e-12)}
