@@ -158,22 +158,29 @@ def test_another_type_is_forecast_from_what_was_measured_and_said(process, run, 
     asked = (SMALL, "--profile", double.name, "--dtype", "complex128", "--json")
     for outcome in (process("predict", *asked), run("plan", *asked)):
         document = json.loads(outcome.out)
-        assert outcome.status == 0 and document["transferred_from"] == {"dtype": "float64", "threads": 1}
+        assert outcome.status == 0
+        assert document["transferred_from"] == {"dtype": "float64", "threads": 1, "vectors": 1}
         assert "has no records of cpu complex128 1 thread; calibrate for it" in outcome.err
     own = document_of(run("predict", SMALL, "--profile", double.name, "--json"))
     assert own["transferred_from"] is None
     assert document_of(run("plan", SMALL, "--profile", double.name, "--json"))["transferred_from"] is None
 
 
+def _way(item):
+    """A format and its parameters: one format can be there in full and in narrow storage."""
+    return item["format"], tuple(sorted(item["parameters"].items()))
+
+
 def test_predict_and_plan_with_a_probe(run, calibrated):
     outcome = run("predict", SMALL, "--threads", "1", "--probe", "--json")
     found = json.loads(outcome.out)
     assert outcome.status == 0 and outcome.err == f"Note: {found['notes'][-1]}\n"
-    bases = {each["format"]: each["basis"] for each in found["forecasts"]}
-    assert bases["csr"] == "measured" and set(bases.values()) <= {"measured", "corrected"}
-    assert {name for name, basis in bases.items() if basis == "measured"} == {
-        "csr",
-        *(trial["format"] for trial in found["trials"]["tried"] if trial["time_s"] is not None),
+    bases = {_way(each): each["basis"] for each in found["forecasts"]}
+    assert len(bases) == len(found["forecasts"])
+    assert bases["csr", ()] == "measured" and set(bases.values()) <= {"measured", "corrected"}
+    assert {way for way, basis in bases.items() if basis == "measured"} == {
+        ("csr", ()),
+        *(_way(trial) for trial in found["trials"]["tried"] if trial["time_s"] is not None),
     }
     outcome = run("plan", SMALL, "--threads", "1", "--probe", "0.01", "--json")
     plan = json.loads(outcome.out)["plan"]
@@ -353,7 +360,8 @@ def _no_room_but_for(monkeypatch, *formats):
 def test_measure_says_what_did_not_fit(run, monkeypatch):
     _no_room_but_for(monkeypatch, "csr")
     document = document_of(run("measure", SMALL, "--threads", "1", "--json"))
-    assert [measurement["format"] for measurement in document["measurements"]] == ["csr"]
+    assert {_way(measurement)[0] for measurement in document["measurements"]} == {"csr"}
+    assert [each["parameters"] for each in document["measurements"]].count({}) == 1
     assert document["refused"].keys() == set(FORMATS.names()) - {"csr"}
     assert document["refused"]["ell"] == "ell would take 9 GB: expected less; take another"
 
