@@ -45,7 +45,7 @@ def test_a_model_forecasts_by_features_that_did_not_exist(install, document, bef
     assert {"csr", "ell", "sell"} <= {item["format"] for item in found["forecasts"]}
     for item in found["forecasts"]:
         assert item["time_s"] == pytest.approx(sum(item["why"].values()))
-    [csr] = [item for item in found["forecasts"] if item["format"] == "csr"]
+    [csr] = [item for item in found["forecasts"] if item["format"] == "csr" and not item["parameters"]]
     assert 0 < csr["low_s"] < csr["high_s"]  # two of the three held-out matrices can be made again
 
     [kept] = data_folder.glob("models/*/columns-*.json")
@@ -76,4 +76,5 @@ def test_its_own_benchmark_matrices_are_measured_on_request(install, document, d
         install(toy)
     asked = ("--device", "few", "--threads", "1", "--dtype", "float64", "--budget", "60")
     measured = document("calibrate", "--suites", "columns", *asked)
-    assert measured["records"] == 10  # two held out and three of the suite, in both formats
+    # Two held out and three of the suite, in both formats; the two in narrow CSR, too.
+    assert measured["records"] == 12
