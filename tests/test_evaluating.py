@@ -35,11 +35,11 @@ def found_names(found):
 
 @pytest.fixture
 def measurements(monkeypatch):
-    """What an evaluation measured: the name of the matrix and the formats, for each measurement."""
+    """What an evaluation measured: the name of the matrix and the Candidates, for each measurement."""
     taken, measure_here = [], evaluating.measure_here
 
     def spied(problem, candidates, *rest, **options):
-        taken.append((problem.name, {candidate.format for candidate in candidates}))
+        taken.append((problem.name, set(candidates)))
         return measure_here(problem, candidates, *rest, **options)
 
     monkeypatch.setattr(evaluating, "measure_here", spied)

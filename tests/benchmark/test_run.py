@@ -21,8 +21,9 @@ from sparsecast.machines.profile import Profile, user_path
 from sparsecast.matrices.problem import Problem
 from sparsecast.matrices.suites import SUITES, SuiteMatrix
 from sparsecast.models import DEFAULT_MODEL, MODELS
-from sparsecast.models.linear import LEAST_RECORDS, LinearModel
+from sparsecast.models.linear import LinearModel
 from sparsecast.models.training import TrainingSet
+from sparsecast.models.work import LEAST_OF_KIND
 from sparsecast.papers.gahvari_2007.search_space import UNBLOCKED, Point
 from sparsecast.papers.gahvari_2007.suites import gahvari
 from sparsecast.papers.gahvari_2007.suites.gahvari import Gahvari
@@ -342,7 +343,7 @@ def test_the_suite_has_matrices_for_each_narrow_storage(part):
     chosen = [each.problem.specification for each in matrices if each.in_narrow_storage]
     kinds = {kind: [name for name in chosen if name.endswith(kind)] for kind in ("=one", "=float32")}
     columns = set(chosen) - {*kinds["=one"], *kinds["=float32"]}
-    assert all(len(kind) >= LEAST_RECORDS for kind in (*kinds.values(), columns))
+    assert all(len(kind) >= 2 * LEAST_OF_KIND for kind in (*kinds.values(), columns))
     assert len(chosen) < 0.8 * len(matrices)
     assert {name.partition("?")[0] for name in chosen} == {
         m.problem.specification.partition("?")[0] for m in matrices if not m.formats

@@ -122,7 +122,7 @@ def test_it_forecasts_matrices_it_has_not_seen(made_up, train, way, seconds):
 
 def test_no_cost_is_negative_and_every_term_is_named(recorded):
     model = LinearModel().fit(TrainingSet.of(recorded, recorded.select(dtype="float64")))
-    assert set(model.formats()) == set(FORMATS.names())
+    assert set(model.formats()) == set(FORMATS.names()) - {"symmetric_bcsr"}  # recorded before it was there
     for costs in model.costs_.costs.values():
         assert min(costs.values()) >= 0 and max(costs.values()) > 0
         assert {"start", "rows", "entries"} <= set(costs)

@@ -14,7 +14,7 @@ from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.models.fitting import fitted_costs
 from sparsecast.models.training import TrainingSet
-from sparsecast.records import Candidate
+from sparsecast.records import Candidate, Record
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class ConversionCost:
     ----------
     last_cache_bytes : int
     costs : dict of str to float array of shape (3,)
-        All at least 0, of each format whose conversion was timed.
+        All at least 0, of each format whose conversion was timed; narrow CSR is one of its own.
     """
 
     last_cache_bytes: int
@@ -41,9 +41,12 @@ class ConversionCost:
     def fitted(cls, training: TrainingSet) -> Self:
         """Learn from the conversions whose times the Records hold."""
         fit = cls(max((cache.bytes for cache in training.machine.caches), default=0))
-        timed = [record for record in training.records if record.convert_s is not None]
-        for name in sorted({record.candidate.format for record in timed}):
-            records = [record for record in timed if record.candidate.format == name and record.convert_s]
+        timed: dict[str, list[Record]] = {}
+        for record in training.records:
+            if record.convert_s is not None:
+                timed.setdefault(what_is_built(record.candidate), []).append(record)
+        for name, records in sorted(timed.items()):
+            records = [record for record in records if record.convert_s]
             if not records:
                 fit.costs[name] = np.zeros(3)  # CSR: there is nothing to build
                 continue
@@ -70,10 +73,11 @@ class ConversionCost:
                 f"the profile has no time of a conversion to {candidate.format}: expected those of a "
                 f"calibration, which plans need; calibrate the machine, or ask for a forecast"
             )
-        costs = self.costs[candidate.format]
-        is_built = FORMATS.get(candidate.format).is_converted or candidate.parameters
-        known = [costs] if costs.any() else [other for other in self.costs.values() if other.any()]
-        if not (is_built and known):
+        name = what_is_built(candidate)
+        known = (
+            [self.costs[name]] if name in self.costs else [each for each in self.costs.values() if each.any()]
+        )
+        if not known:
             return np.zeros(len(blocks.rows))
         terms = self._terms(candidate, blocks)
         return np.asarray(np.min([terms @ each for each in known], axis=0))
@@ -85,3 +89,9 @@ class ConversionCost:
         size = storage.predicted_bytes(blocks, *widths, **parameters)
         beyond = np.maximum(size - self.last_cache_bytes, 0)
         return np.column_stack([np.ones(len(stored)), stored, beyond]).astype(np.float64)
+
+
+def what_is_built(candidate: Candidate) -> str:
+    """Return what is built: CSR in narrow storage is converted, unlike CSR itself."""
+    is_narrow = candidate.parameters and not FORMATS.get(candidate.format).is_converted
+    return f"narrow {candidate.format}" if is_narrow else candidate.format

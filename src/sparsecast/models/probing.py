@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from sparsecast.errors import ProfileError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
+from sparsecast.models.conversion import what_is_built
 from sparsecast.models.forecaster import AdjustedForecaster, Forecaster
 from sparsecast.models.intervals import (
     INTERVAL_FOLDS,
@@ -169,7 +170,7 @@ class ProbedForecaster(AdjustedForecaster):
         csr = next(each.candidate for each in measured if is_plain_csr(each.candidate))
         self.csr_factor = self._factors[_storage(csr)]
         self.conversion_ = model.conversion_.scaled(
-            {each.candidate.format: self._conversion_factor(each) for each in measured}
+            {what_is_built(each.candidate): self._conversion_factor(each) for each in measured}
         )
 
     def _measured_factor(self, measured: Measured) -> float:

@@ -13,7 +13,7 @@ from sparsecast.system.tabular import document
 
 #: Columns of texts and of whole numbers; the others are numbers that may be missing.
 _TEXTS = ("matrix", "group", "format", "kernel", "device", "dtype", "parameters", "model", "measured_at")
-_COUNTS = ("nnz", "threads")
+_COUNTS = ("nnz", "threads", "vectors")
 
 
 def refuse_other_kind(path: Path) -> None:
@@ -27,7 +27,7 @@ def write_rows(rows: Sequence[EvaluationRow], path: Path) -> None:
     import pyarrow
     import pyarrow.parquet
 
-    kinds: dict[str, Any] = {column.key: pyarrow.float64() for column in EVALUATION_ROW}
+    kinds: dict[str, Any] = {column.key: pyarrow.float64() for column in EVALUATION_ROW if column.key}
     kinds |= dict.fromkeys(_TEXTS, pyarrow.string()) | dict.fromkeys(_COUNTS, pyarrow.int64())
     lines = [document(EVALUATION_ROW, row) for row in rows]
     lines = [{**line, "parameters": json.dumps(line["parameters"])} for line in lines]

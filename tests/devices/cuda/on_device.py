@@ -96,7 +96,9 @@ def exact_product(A, x):
     """A x by plain sums, exact for whole numbers."""
     rows = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
     nnz = A.indptr[-1]
-    return np.bincount(rows, A.data[:nnz] * x[A.indices[:nnz]], A.shape[0]).astype(x.dtype)
+    y = np.zeros(A.shape[0], np.result_type(A.dtype, x.dtype))
+    np.add.at(y, rows, A.data[:nnz] * x[A.indices[:nnz]])
+    return y.astype(x.dtype)
 
 
 def check(kernel, what, A, x=None):
