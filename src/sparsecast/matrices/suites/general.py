@@ -163,7 +163,9 @@ class General(Suite):
         optional = [gallery_benchmark(specification) for specification in GALLERY[_REQUIRED_GALLERY:]]
         optional += with_narrow_storage(varied_benchmark(*shape) for shape in VARIED[half:])
         if machine.gpu is None:
-            symmetric_blocks = [suite_matrix("symmetric blocks", *shape) for shape in BLOCKS]
+            symmetric_blocks = with_narrow_storage(
+                suite_matrix("symmetric blocks", *shape) for shape in BLOCKS
+            )
             twins = Part(OPTIONAL, atlas_benchmarks())
             return [Part(1, in_turn([*required, symmetric_blocks])), twins, Part(OPTIONAL + 2, optional)]
         # A GPU is measured in every format that it has a kernel for.
