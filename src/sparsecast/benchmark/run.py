@@ -240,6 +240,7 @@ class Calibration:
         self._device = self.device or DEVICES.get(self.machine.device)
         self._suites: Mapping[str, Suite] = self._named_suites()
         self._ready: set[Target] = set()
+        self._compiled: set[Candidate] = set()
         self._done: set[tuple[Any, ...]] = set()
         self._monitors: dict[int, ConditionMonitor] = {}
 
@@ -416,12 +417,12 @@ class Calibration:
             if not self._is_due(target, matrix, estimate):
                 expected -= estimate
                 continue
-            begin = self.used_s
+            begin, compiling_s = self.used_s, self.phases["compiling"]
             with self._phase("the models' matrices"), suppress(OutOfTime):
                 problem = matrix.problem.released()  # made here, and gone when it was measured
                 yield problem, self._measure(target, problem, matrix)
                 self._done.add(self._key(target, matrix))
-            took = self.used_s - begin
+            took = self.used_s - begin - (self.phases["compiling"] - compiling_s)
             expected += took - estimate
             self._budget.learn(estimate, took)
 
@@ -435,12 +436,15 @@ class Calibration:
 
     @contextmanager
     def _phase(self, name: str) -> Iterator[None]:
-        begin = self.used_s
-        yield
-        self.phases[name] += self.used_s - begin
+        """Add the seconds of the body to a phase, but for those of phases within it."""
+        begin = self.used_s - sum(self.phases.values())
+        try:
+            yield
+        finally:
+            self.phases[name] += self.used_s - sum(self.phases.values()) - begin
 
     def _compile(self, target: Target) -> None:
-        """Have every kernel compiled, so that its compilation does not pass for its matrix' time."""
+        """Have the kernels of full storage compiled; those of narrow storage are when a matrix has it."""
         if target in self._ready:
             return
         self._ready.add(target)
@@ -453,18 +457,25 @@ class Calibration:
             Candidate(name, variant, device, dtype, bits, threads, Parameters(size))
             for name, kernels in known.items()
             for variant in kernels.variants_of(dtype)
-            for size in kernels.sizes_of(FORMATS.get(name), dtype)
+            for size in kernels.sizes
         ]
-        wanted = list(dict.fromkeys(self._device.calibrated(every)))
-        for _ in compiled_in_turn(wanted, self.machine.threads):
+        self._compile_in_turn(list(dict.fromkeys(self._device.calibrated(every))))
+        structure(varied_matrix(1000, 4, "uniform", 1.0, seed=0))
+
+    def _compile_in_turn(self, candidates: Sequence[Candidate]) -> None:
+        """Compile kernels, so that this does not pass for their matrix' time, while there is any left."""
+        new = [candidate for candidate in candidates if candidate not in self._compiled]
+        for candidate in compiled_in_turn(new, self.machine.threads):
+            self._compiled.add(candidate)
             if not self._budget.suffices(0.0):
                 return  # nothing will be measured with it
-        structure(varied_matrix(1000, 4, "uniform", 1.0, seed=0))
 
     def _measure(self, target: Target, problem: Problem, matrix: SuiteMatrix) -> list[Record]:
         chosen = whole_matrix(problem.structure, target, self.machine).candidates
         offered = self._device.calibrated(chosen)
         wanted = [candidate for candidate in offered if _is_measured_with(matrix, candidate)]
+        with self._phase("compiling"):
+            self._compile_in_turn(wanted)
         try:
             # Energy takes longer than time: of matrices as users have them alone.
             meter, idle_w = self._metered if matrix.suite == HELD_OUT_SUITE else (None, None)

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from sparsecast.errors import InputError
 from sparsecast.features.row_blocks import RowBlocks
-from sparsecast.formats.storage_format import StorageFormat
 from sparsecast.machines.machine import Machine
 from sparsecast.operators.block_operator import Product
 from sparsecast.records import PANEL_VECTORS
@@ -64,11 +63,6 @@ class FormatKernels:
     def variants_of(self, dtype: str) -> tuple[str, ...]:
         is_complex = np.dtype(dtype).kind == "c"
         return tuple(variant for variant in self.variants if not (is_complex and variant in self.real_only))
-
-    def sizes_of(self, storage: type[StorageFormat], dtype: str) -> list[dict[str, Any]]:
-        """Return `sizes`, and each with the usual narrow storages of the format that the kernels read."""
-        narrow = storage.narrow_storages(dtype) if self.reads_narrow else []
-        return [{**size, **each} for size in self.sizes for each in ({}, *narrow)]
 
 
 def only_variant(blocks: RowBlocks, machine: Machine, dtype: str) -> NDArray[np.int64]:
