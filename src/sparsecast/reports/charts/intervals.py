@@ -12,6 +12,7 @@ from sparsecast.models.clusters.cluster_model import ClusterForecast
 from sparsecast.records import Candidate, Configuration, DistributedRecord, Forecast, Record
 from sparsecast.reports.charts.chart import LINE, WIDTH, Chart, Spec, axis, format_look, look, panels, tooltip
 from sparsecast.results.cluster import MeasuredProduct
+from sparsecast.results.columns import stored_as
 from sparsecast.results.comparison import ComparedMachine
 from sparsecast.system.texts import counted
 
@@ -114,18 +115,19 @@ def _pair(
 
 def _labels(candidates: Sequence[Candidate]) -> list[str]:
     """Return format and kernel of each, with parameters if only these distinguish it from another."""
-    counts = Counter((candidate.format, candidate.kernel) for candidate in candidates)
+    counts = Counter((stored_as(candidate), candidate.kernel) for candidate in candidates)
     differ = len({candidate.threads for candidate in candidates}) > 1
     return [
         ", ".join(
             (
-                candidate.format.upper(),
+                stored_as(candidate),
                 candidate.kernel,
                 *([counted(candidate.threads, "thread")] if differ else []),
                 *(
                     f"{name} {'x'.join(map(str, value)) if isinstance(value, tuple) else value}"
                     for name, value in candidate.parameters.items()
-                    if counts[candidate.format, candidate.kernel] > 1
+                    if counts[stored_as(candidate), candidate.kernel] > 1
+                    and name not in FORMATS.get(candidate.format).narrow_parameters
                 ),
             )
         )
