@@ -9,7 +9,7 @@ from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, zip_longest
 from math import inf
@@ -41,6 +41,10 @@ from sparsecast.system.memory import free_bytes
 
 #: Seconds below which not even the required matrices get measured on a cold compilation cache.
 LEAST_BUDGET_S = 10.0
+
+#: With a smaller budget for each target, no narrow storage is measured: to compile its kernels takes a third of a
+#: minute, and the formats come first. An entry then costs as much as in full storage.
+_LEAST_NARROW_S = 120.0
 
 #: Share of the free memory that a benchmark matrix may take in all its formats together.
 MEMORY_SHARE = 0.25
@@ -473,6 +477,8 @@ class Calibration:
     def _measure(self, target: Target, problem: Problem, matrix: SuiteMatrix) -> list[Record]:
         chosen = whole_matrix(problem.structure, target, self.machine).candidates
         offered = self._device.calibrated(chosen)
+        if self.budget_s < _LEAST_NARROW_S * len(self.targets):
+            matrix = replace(matrix, in_narrow_storage=False)
         wanted = [candidate for candidate in offered if _is_measured_with(matrix, candidate)]
         with self._phase("compiling"):
             self._compile_in_turn(wanted)
