@@ -42,8 +42,8 @@ from sparsecast.system.memory import free_bytes
 #: Seconds below which not even the required matrices get measured on a cold compilation cache.
 LEAST_BUDGET_S = 10.0
 
-#: With a smaller budget for each target, no narrow storage is measured: to compile its kernels takes a third of a
-#: minute, and the formats come first. An entry then costs as much as in full storage.
+#: With a smaller budget for each target, no narrow storage is measured: to compile its kernels takes a third
+#: of a minute, and the formats come first. An entry then costs as much as in full storage.
 _LEAST_NARROW_S = 120.0
 
 #: Share of the free memory that a benchmark matrix may take in all its formats together.
