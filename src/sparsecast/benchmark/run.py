@@ -408,6 +408,8 @@ class Calibration:
         self, rounds: Sequence[tuple[Target, SuiteMatrix]], end_s: float = inf
     ) -> Iterator[Measured]:
         """Measure the models' matrices in this order until `end_s`, as far as time and memory suffice."""
+        if self.budget_s < _LEAST_NARROW_S * len(self.targets):
+            rounds = [(target, replace(matrix, in_narrow_storage=False)) for target, matrix in rounds]
         expected = self.used_s + sum(self._budget.estimate_s(matrix) for _, matrix in rounds)
         for target, matrix in rounds:
             if self.used_s > end_s:
@@ -477,8 +479,6 @@ class Calibration:
     def _measure(self, target: Target, problem: Problem, matrix: SuiteMatrix) -> list[Record]:
         chosen = whole_matrix(problem.structure, target, self.machine).candidates
         offered = self._device.calibrated(chosen)
-        if self.budget_s < _LEAST_NARROW_S * len(self.targets):
-            matrix = replace(matrix, in_narrow_storage=False)
         wanted = [candidate for candidate in offered if _is_measured_with(matrix, candidate)]
         with self._phase("compiling"):
             self._compile_in_turn(wanted)

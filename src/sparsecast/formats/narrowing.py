@@ -10,15 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecast.errors import FormatError, InputError
+from sparsecast.features.narrow_storage import GROUP_ROWS, NARROW_COLUMNS
 from sparsecast.system.jit import njit
 from sparsecast.system.memory import aligned_empty
 from sparsecast.system.parallel import balanced_parts, equal_parts, in_parts, threads_for
-
-#: Rows whose columns count from one base: aligned groups of them, the last one shorter.
-GROUP_ROWS = 256
-
-#: Columns that 16 bits tell apart.
-MOST_COLUMNS = 1 << 16
 
 NO_BASES: NDArray[Any] = np.empty(0, dtype=np.int32)
 
@@ -33,7 +28,7 @@ USUAL_NARROW: tuple[dict[str, Any], ...] = (
 )
 
 _ZERO, _ONE, _GROUP = np.uint64(0), np.uint64(1), np.uint64(GROUP_ROWS)
-_MOST_OFFSET = np.uint64(MOST_COLUMNS - 1)
+_MOST_OFFSET = np.uint64(NARROW_COLUMNS - 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +42,7 @@ class Narrow:
         float64 matrix is a float32, bit for bit, and is stored as such.
     columns : int or None
         16: as unsigned integers of 16 bits that count from the base of their group of GROUP_ROWS rows, its
-        least column. The bases are 0 in a matrix of at most MOST_COLUMNS columns.
+        least column. The bases are 0 in a matrix of at most NARROW_COLUMNS columns.
     """
 
     values: str | None = None
@@ -116,12 +111,12 @@ class Narrow:
         bases = np.zeros(len(starts) - 1, dtype=indices.dtype)
         offsets = aligned_empty(len(indices), np.uint16)
         is_far = np.zeros(len(bases), dtype=np.bool_)
-        arrays = (indptr, indices, cols > MOST_COLUMNS, bases, offsets, is_far)
+        arrays = (indptr, indices, cols > NARROW_COLUMNS, bases, offsets, is_far)
         in_parts(_count_from_bases, arrays, balanced_parts(indptr[starts]))
         if is_far.any():
             row = int(is_far.argmax()) * GROUP_ROWS
             what = f"columns in 16 bits, but the {GROUP_ROWS} rows from row {row} on reach further"
-            refuse(what, f"a reach below {MOST_COLUMNS:,} columns")
+            refuse(what, f"a reach below {NARROW_COLUMNS:,} columns")
         return offsets, bases
 
 

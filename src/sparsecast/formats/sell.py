@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from sparsecast.errors import InputError
+from sparsecast.features.narrow_storage import GROUP_ROWS, NARROW_COLUMNS
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.row_lengths import ROW_LENGTH_LEVELS
 from sparsecast.formats import FORMATS
-from sparsecast.formats.narrowing import GROUP_ROWS, MOST_COLUMNS, Narrow, refuse
+from sparsecast.formats.narrowing import Narrow, refuse
 from sparsecast.formats.storage_format import StorageFormat
 from sparsecast.system.jit import njit
 from sparsecast.system.memory import aligned_empty
@@ -106,7 +107,7 @@ class SELL(StorageFormat):
         """
         row_lengths, narrow = np.diff(A.indptr), Narrow(values, columns)
         rows, nnz = A.shape[0], int(A.indptr[-1])
-        most = GROUP_ROWS if columns and A.shape[1] > MOST_COLUMNS else None
+        most = GROUP_ROWS if columns and A.shape[1] > NARROW_COLUMNS else None
         sigma = best_window(row_lengths, most) if sigma is None else _checked_window(sigma, most)
         if values == "one" and row_lengths.max(initial=0) > MOST_LENGTH:
             refuse(
@@ -183,7 +184,7 @@ class SELL(StorageFormat):
         taken = super().narrowed(holds, whole)
         if whole.row_length_max[0] > MOST_LENGTH and taken.get("values") == "one":
             del taken["values"]
-        if whole.matrix.cols > MOST_COLUMNS and _are_sorted(whole)[0]:  # perhaps in windows beyond a group
+        if whole.matrix.cols > NARROW_COLUMNS and _are_sorted(whole)[0]:  # perhaps in windows beyond a group
             taken.pop("columns", None)
         return taken
 

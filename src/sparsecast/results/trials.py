@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sparsecast.records import Candidate
-from sparsecast.results.columns import CANDIDATE, within
+from sparsecast.results.columns import CANDIDATE, stored_as, within
 from sparsecast.system.tabular import Column, Columns, keys
 from sparsecast.system.texts import percent, time
 
@@ -20,12 +20,6 @@ TRIALS: Columns = (
     *keys("used_s", "csr_ratio", "gain_s"),
     Column("tried", columns=TRIAL, about="beside plain CSR, in the order tried; time_s is null if not built"),
 )
-
-
-def way_name(candidate: Candidate) -> str:
-    """Return the format and the parameters of a Candidate, for people."""
-    said = ", ".join(f"{name} {value}" for name, value in candidate.parameters.items())
-    return candidate.format.upper() + (f" ({said})" if said else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +47,7 @@ class Trial:
     is_kept: bool = False
 
     def sentence(self) -> str:
-        name = way_name(self.candidate)
+        name = stored_as(self.candidate)
         if self.time_s is None:
             return f"{name} could not be built."
         return (

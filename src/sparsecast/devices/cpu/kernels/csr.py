@@ -16,9 +16,9 @@ from sparsecast.devices.cpu.kernels import KERNELS
 from sparsecast.devices.cpu.multivector import panels, row_of_blocks
 from sparsecast.devices.cpu.narrow import end_of_group, from_base, narrow_arguments, value_at
 from sparsecast.devices.format_kernels import FormatKernels, refuse_complex
+from sparsecast.features.narrow_storage import GROUP_ROWS
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats.csr import CSR
-from sparsecast.formats.narrowing import GROUP_ROWS
 from sparsecast.machines.machine import Machine
 from sparsecast.operators.block_operator import Product
 from sparsecast.system.integers import unsigned
