@@ -20,8 +20,8 @@ from sparsecast.measuring.timing import Effort
 from sparsecast.operators.block_operator import BlockOperator, RowProduct
 from sparsecast.planning.trials import LOADER
 from sparsecast.records import Candidate
+from sparsecast.results.columns import stored_as
 from sparsecast.results.plan import Plan
-from sparsecast.results.trials import way_name
 
 PANEL = "Forecasts"
 
@@ -107,7 +107,7 @@ def _seconds(
     for candidate in candidates:
         try:
             rows = RowProduct(0, shape[0], timer.build(candidate).bound.product)
-            operators |= {way_name(candidate): BlockOperator(shape, timer.A.dtype, [rows])}
+            operators |= {stored_as(candidate): BlockOperator(shape, timer.A.dtype, [rows])}
         except InputError as error:
             print(f"left out: {error}", file=sys.stderr)
     for name, operator in operators.items():
@@ -120,5 +120,5 @@ def _seconds(
 
 def _chosen(plan: Plan) -> str:
     """Return the ways of a plan's blocks, and how many were tried."""
-    ways = "+".join(dict.fromkeys(way_name(block.candidate) for block in plan.blocks))
+    ways = "+".join(dict.fromkeys(stored_as(block.candidate) for block in plan.blocks))
     return ways + (f" of {1 + len(plan.trials.tried)}" if plan.trials else "")
