@@ -146,14 +146,15 @@ def symmetric_loops(nnz: int = 400_000) -> Rows:
 
 @experiment(PANEL)
 def gathers() -> Rows:
-    """Time gathers against single reads of x on this processor: what devices/cpu/gathers.py rests on.
+    """Time vectors of x, gathered or read in turn, against single reads: as devices/cpu/gathers.py has them.
 
-    One thread. A ratio is the time with single reads over that with gathers: above 1 gathers win. Where they
-    win from 8 entries per row on in CSR and everywhere in SELL, the processor belongs to those that use them.
+    One thread. A ratio is the time without vectors over that with them: above 1 vectors win. Where gathers
+    win over vectors that are read in turn, the processor belongs to those that use them.
     """
     from sparsecast.devices.cpu.gathers import gathers_win
 
-    pairs = {"csr": ("unrolled", "gathered"), "sell": ("chunks", "gathered")}
+    without = {"csr": "unrolled", "sell": "chunks"}
+    variants = ("gathered", "vectors")
     shapes = (
         *((100_000, 4, 0.0), (50_000, 8, 0.0), (30_000, 14, 0.1), (20_000, 20, 1.0)),
         *((8_000, 50, 0.0), (2_000, 200, 1.0), (200_000, 20, 0.01), (300_000, 12, 1.0)),
@@ -162,11 +163,14 @@ def gathers() -> Rows:
         row: dict[str, Any] = {"rows": rows, "mean": mean, "reach": reach}
         for dtype in ("float64", "float32"):
             A = varied_matrix(rows, mean, "mixed", reach, seed=0).astype(dtype)
-            calls = {f"{name} {v}": checked_product(A, name, v) for name, pair in pairs.items() for v in pair}
+            pairs = [(name, variant) for name, single in without.items() for variant in (single, *variants)]
+            calls = {f"{name} {variant}": checked_product(A, name, variant) for name, variant in pairs}
             timings = measure(calls, Effort(samples=9, sample_s=0.005))
-            for name, (single, gathered) in pairs.items():
-                ratio = timings[f"{name} {single}"].time_s / timings[f"{name} {gathered}"].time_s
-                row[f"{name.upper()} {dtype}"] = ratio
+            seconds = {name: timing.time_s for name, timing in timings.items()}
+            for name, single in without.items():
+                for variant in variants:
+                    ratio = seconds[f"{name} {single}"] / seconds[f"{name} {variant}"]
+                    row[f"{name.upper()} {variant} {dtype}"] = ratio
             row[f"{dtype} noise"] = noise_of(timings)
         yield row
     yield f"Gathers are {'' if gathers_win(detect()) else 'not '}used on this processor."

@@ -60,16 +60,16 @@ def test_a_format_beyond_the_memory_of_the_machine_asked_about_is_refused_with_b
     assert whole_matrix(found, SETTING, dataclasses.replace(small, memory_bytes=1 << 40)).refused == {}
 
 
-@pytest.mark.parametrize("name, elsewhere", [("csr", "unrolled"), ("sell", "chunks")])
-def test_kernels_are_those_of_the_machine_asked_about(name, elsewhere):
+@pytest.mark.parametrize("name, of_complex", [("csr", "unrolled"), ("sell", "chunks")])
+def test_kernels_are_those_of_the_machine_asked_about(name, of_complex):
     blocks = RowBlocks.of(structure(gallery("banded", n=500, half_bandwidth=15)))
     with_it = dataclasses.replace(detect(), features=("avx512_fp16",))
     without = dataclasses.replace(with_it, features=())
     assert SETTING.candidate(name, blocks, with_it).kernel == "gathered"
-    assert SETTING.candidate(name, blocks, without).kernel == elsewhere
-    # A gather reads no complex value: the name says what runs.
-    of_complex = dataclasses.replace(SETTING, dtype="complex64")
-    assert of_complex.candidate(name, blocks, with_it).kernel == elsewhere
+    assert SETTING.candidate(name, blocks, without).kernel == "vectors"
+    # A vector holds no complex value: the name says what runs.
+    setting = dataclasses.replace(SETTING, dtype="complex64")
+    assert setting.candidate(name, blocks, with_it).kernel == of_complex
 
 
 def test_a_description_without_features_is_taken_for_an_intels_with_gathers_by_its_other_sets():
@@ -79,7 +79,7 @@ def test_a_description_without_features_is_taken_for_an_intels_with_gathers_by_i
         SETTING.candidate("sell", blocks, machine).kernel
         for machine in (dataclasses.replace(old, simd=("avx2",)), dataclasses.replace(old, processor="AMD"))
     }
-    assert found == {"chunks"} and SETTING.candidate("sell", blocks, old).kernel == "gathered"
+    assert found == {"vectors"} and SETTING.candidate("sell", blocks, old).kernel == "gathered"
 
 
 @pytest.mark.parametrize(

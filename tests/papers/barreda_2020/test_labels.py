@@ -76,7 +76,7 @@ def test_a_sweep_with_clocks_computes_the_product_of_every_kernel():
     A = gallery("rmat", scale=8)
     x = np.random.default_rng(0).uniform(size=A.shape[1])
     starts = run_starts(A.indptr, 100)
-    for variant in ("plain", "unrolled", "masked", "gathered"):
+    for variant in ("plain", "unrolled", "masked", "gathered", "vectors"):
         times = run_times((A.indptr, A.indices, A.data), variant, x, starts, 2)
         assert times.shape == (2, len(starts) - 1) and (times >= 0).all()
 

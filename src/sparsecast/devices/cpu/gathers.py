@@ -1,9 +1,10 @@
-"""Reading x at several columns with one instruction.
+"""Products of several consecutive entries with one instruction: x is read into a vector at their columns.
 
-Processors differ in this more than in anything else that a product does. Some read four places as fast as
-they read them one by one, and save the instructions between; others take several times as long, and Numba
-would use it on all of them alike. So it is asked for by hand, and only on processors where it was measured
-to win (benchmarks/run.py gathers measures the one at hand).
+Processors differ in how they read several places at once more than in anything else that a product does.
+Some have an instruction that reads four as fast as they read them one by one; on others it takes several
+times as long, and Numba would use it on all of them alike. So it is asked for by hand, and only on processors
+where it was measured to win. On the others x is read place by place, and one read of 64 bits finds the
+columns of several entries (benchmarks/run.py gathers measures the processor at hand).
 """
 
 from __future__ import annotations
@@ -38,13 +39,18 @@ def gathers_win(machine: Machine) -> bool:
 
 
 class _Gather(VectorCode):
-    """Emits products of consecutive values with gathered ones of x."""
+    """Emits products of consecutive values with those of x at their columns.
+
+    `kinds` and `arrays` are Numba's types and the values of the entries' values, their columns and x. The
+    last of the kinds is a tuple: not empty where an instruction gathers.
+    """
 
     def __init__(self, context: Any, builder: Any, kinds: Any, arrays: Any) -> None:
         number_bytes = kinds[2].dtype.bitwidth // 8
         super().__init__(builder, context.get_value_type(kinds[2].dtype), _VECTOR_BYTES // number_bytes)
         self._values = StoredValues(context, builder, kinds[0], arrays[0], self.number)
-        self._indices, self._x = (each.data for each in structures(context, builder, kinds[1:], arrays[1:]))
+        self._indices, self._x = (each.data for each in structures(context, builder, kinds[1:3], arrays[1:]))
+        self._x_at = self._gathered if len(kinds[3]) else self._read_in_turn
         self._index = ir.VectorType(context.get_value_type(kinds[1].dtype), self.lanes)
         self._wide, self._mask = ir.VectorType(I64, self.lanes), ir.VectorType(ir.IntType(1), self.lanes)
         self._pointers = ir.VectorType(self.number.as_pointer(), self.lanes)
@@ -55,7 +61,7 @@ class _Gather(VectorCode):
     def add(self, sums: Any, entry: Any, mask: Any = None) -> None:
         """Add the products of the entries from `entry` on, or those in the lanes of a mask."""
         before = self.builder.load(sums)
-        self.add_product(sums, self._values.at(entry, self.lanes), self._gathered(entry))
+        self.add_product(sums, self._values.at(entry, self.lanes), self._x_at(entry))
         if mask is not None:
             self.builder.store(self.builder.select(mask, self.builder.load(sums), before), sums)
 
@@ -72,22 +78,37 @@ class _Gather(VectorCode):
         every, nothing = ir.Constant(self._mask, [1] * self.lanes), ir.Constant(self.vector, ir.Undefined)
         return builder.call(self._gather, [places, I32(self.number_bytes), every, nothing])
 
+    def _read_in_turn(self, entry: Any) -> Any:
+        """Return the same by single reads: the reads of x and of columns are what bounds such a product."""
+        builder, width = self.builder, self._index.element.width
+        columns_of_word = min(64 // width, self.lanes)
+        found = ir.Constant(self.vector, ir.Undefined)
+        for first in range(0, self.lanes, columns_of_word):
+            place = builder.gep(self._indices, [builder.add(entry, I64(first))])
+            word = builder.load(builder.bitcast(place, I64.as_pointer()), align=width // 8)
+            for lane in range(first, first + columns_of_word):
+                column = builder.and_(word, I64(2**width - 1)) if width < 64 else word
+                word = builder.lshr(word, I64(width)) if width < 64 else word
+                number = builder.load(builder.gep(self._x, [column]))
+                found = builder.insert_element(found, number, I32(lane))
+        return found
+
 
 @intrinsic
-def gathered_row(typingctx, data, indices, x, first, end):  # type: ignore[no-untyped-def]
+def vector_row(typingctx, data, indices, x, gathers, first, end):  # type: ignore[no-untyped-def]
     """Return the sum of as many products from `first` on, before `end`, as fill vectors, and the next entry.
 
-    The numbers must be real.
+    The numbers must be real. `gathers` is a tuple: empty to read x in turn.
     """
     word = types.uint64
-    signature = types.Tuple((x.dtype, word))(data, indices, x, word, word)  # type: ignore[no-untyped-call]
+    signature = types.Tuple((x.dtype, word))(data, indices, x, gathers, word, word)  # type: ignore[no-untyped-call]
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        gather = _Gather(context, builder, signature.args[:3], arguments[:3])
+        gather = _Gather(context, builder, signature.args[:4], arguments[:3])
         sums = gather.sums(), gather.sums()
-        entry_at = variable(builder, arguments[3])
+        entry_at = variable(builder, arguments[4])
         for starts in ((0, gather.lanes), (0,)):
-            with loop(builder, entry_at, arguments[4], len(starts) * gather.lanes) as entries:
+            with loop(builder, entry_at, arguments[5], len(starts) * gather.lanes) as entries:
                 for own, start in zip(sums, starts, strict=False):
                     gather.add(own, entries[start])
         total = gather.total(builder.fadd(builder.load(sums[0]), builder.load(sums[1])))
@@ -98,26 +119,26 @@ def gathered_row(typingctx, data, indices, x, first, end):  # type: ignore[no-un
 
 
 @intrinsic
-def gathered_chunk(typingctx, data, indices, x, lengths, row, first, shortest, end):  # type: ignore[no-untyped-def]
+def vector_chunk(typingctx, data, indices, x, gathers, lengths, row, first, shortest, end):  # type: ignore[no-untyped-def]
     """Return the sums of eight rows whose entries alternate from `first` on, before `end`: real numbers.
 
     Where `data` is one number for all entries, rows have padding from entry `shortest` on: the `lengths` from
-    `row` on tell their entries from it. Otherwise `shortest` is `end`.
+    `row` on tell their entries from it. Otherwise `shortest` is `end`. `gathers` is as in `vector_row`.
     """
     word = types.uint64
     words = (word,) * 4
-    signature = types.UniTuple(x.dtype, 8)(data, indices, x, lengths, *words)  # type: ignore[no-untyped-call]
+    signature = types.UniTuple(x.dtype, 8)(data, indices, x, gathers, lengths, *words)  # type: ignore[no-untyped-call]
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        gather = _Gather(context, builder, signature.args[:3], arguments[:3])
+        gather = _Gather(context, builder, signature.args[:4], arguments[:3])
         sums = [gather.sums() for _ in range(8 // gather.lanes)]
-        row, first, shortest, end = arguments[4:]
+        row, first, shortest, end = arguments[5:]
         entry_at = variable(builder, first)
         with loop(builder, entry_at, shortest, 8) as entries:
             for which, own in enumerate(sums):
                 gather.add(own, entries[which * gather.lanes])
         if not isinstance(signature.args[0], types.Array):
-            (own_lengths,) = structures(context, builder, signature.args[3:4], arguments[3:4])
+            (own_lengths,) = structures(context, builder, signature.args[4:5], arguments[4:5])
             short = ir.VectorType(ir.IntType(16), gather.lanes)
             wide = ir.VectorType(I64, gather.lanes)
             with loop(builder, entry_at, end, 8) as entries:

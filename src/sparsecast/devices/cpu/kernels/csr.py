@@ -1,4 +1,4 @@
-"""CSR on processors: four row loops, chosen by the lengths of the rows.
+"""CSR on processors: five row loops, chosen by the lengths of the rows.
 
 After memory, the end of the row loop costs most. If the lengths of the rows follow no pattern, the processor
 mispredicts it every time, for up to two thirds of the product's time.
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecast.devices.cpu.gathers import gathered_row, gathers_win
+from sparsecast.devices.cpu.gathers import gathers_win, vector_row
 from sparsecast.devices.cpu.kernels import KERNELS
 from sparsecast.devices.cpu.multivector import panels, row_of_blocks
 from sparsecast.devices.cpu.narrow import end_of_group, from_base, narrow_arguments, value_at
@@ -29,9 +29,9 @@ from sparsecast.system.parallel import balanced_parts
 #: Below this mean length, four accumulators cost more to set up and add than they save.
 SHORT_ROW = 3.5
 
-#: From this mean length on gathers win over single reads of x, where they win at all; and from the second one
-#: on also over the loop without a branch, on mispredicted rows.
-GATHERED_ROW, GATHERED_MISPREDICTED_ROW = 8.0, 20.0
+#: From this mean length on, vectors of products win over single ones; and from the second one on also over
+#: the loop without a branch, on mispredicted rows.
+VECTOR_ROW, VECTOR_MISPREDICTED_ROW = 8.0, 20.0
 
 U32 = np.uint32
 ONE, TWO, THREE, FOUR = U32(1), U32(2), U32(3), U32(4)
@@ -98,9 +98,9 @@ def _masked_rows(indptr, indices, data, x, y, first, last):  # type: ignore[no-u
 
 
 @njit(nogil=True, cache=True)
-def _gathered_rows(indptr, indices, data, x, y, first, last):  # type: ignore[no-untyped-def]
+def _vector_rows(indptr, indices, data, gathers, x, y, first, last):  # type: ignore[no-untyped-def]
     for i in range(first, last):
-        found = gathered_row(data, indices, x, indptr[i], indptr[i + ONE])  # type: ignore[call-arg, var-annotated]
+        found = vector_row(data, indices, x, gathers, indptr[i], indptr[i + ONE])  # type: ignore[call-arg, var-annotated]
         total, k, end = found[0], found[1], np.uint64(indptr[i + ONE])
         while k < end:
             total += value_at(data, k) * x[indices[k]]
@@ -110,7 +110,7 @@ def _gathered_rows(indptr, indices, data, x, y, first, last):  # type: ignore[no
 
 @njit(nogil=True, cache=True)
 def _rows(indptr, indices, data, loop, x, y, first, last):  # type: ignore[no-untyped-def]
-    # The length of a tuple is known to the compiler, which leaves one of the four.
+    # The length of a tuple is known to the compiler, which leaves one of the five.
     if indptr[first] == indptr[last]:
         y[first:last] = 0
     elif len(loop) == 0:
@@ -119,8 +119,10 @@ def _rows(indptr, indices, data, loop, x, y, first, last):  # type: ignore[no-un
         _unrolled_rows(indptr, indices, data, x, y, first, last)
     elif len(loop) == 2:
         _masked_rows(indptr, indices, data, x, y, first, last)
+    elif len(loop) == 3:
+        _vector_rows(indptr, indices, data, (0,), x, y, first, last)
     else:
-        _gathered_rows(indptr, indices, data, x, y, first, last)
+        _vector_rows(indptr, indices, data, (), x, y, first, last)
 
 
 @njit(nogil=True, cache=True)
@@ -138,22 +140,24 @@ def _product(indptr, indices, data, bases, loop, x, y, starts, pool):  # type: i
     each_part(part_of_rows, (indptr, indices, data, bases, loop, x, y, starts), pool)
 
 
-_PLAIN, _UNROLLED, _MASKED, _GATHERED = range(4)
+_PLAIN, _UNROLLED, _MASKED, _GATHERED, _VECTORS = range(5)
 #: Names of the row loops.
-VARIANTS = ("plain", "unrolled", "masked", "gathered")
+VARIANTS = ("plain", "unrolled", "masked", "gathered", "vectors")
+_OF_REAL = ("gathered", "vectors")
 
 
 def _choose(blocks: RowBlocks, machine: Machine, dtype: str) -> NDArray[np.int64]:
     chosen = np.where(blocks.nnz < SHORT_ROW * blocks.rows, _PLAIN, _UNROLLED)
     chosen = np.where(blocks.is_mispredicted, _MASKED, chosen)
-    if np.dtype(dtype).kind == "c" or not gathers_win(machine):
+    if np.dtype(dtype).kind == "c":
         return chosen
-    least = np.where(blocks.is_mispredicted, GATHERED_MISPREDICTED_ROW, GATHERED_ROW)
-    return np.where(blocks.nnz >= least * blocks.rows, _GATHERED, chosen)
+    least = np.where(blocks.is_mispredicted, VECTOR_MISPREDICTED_ROW, VECTOR_ROW)
+    variant = _GATHERED if gathers_win(machine) else _VECTORS
+    return np.where(blocks.nnz >= least * blocks.rows, variant, chosen)
 
 
 def _bind(matrix: CSR, variant: str, threads: int) -> Product:
-    if variant == "gathered":
+    if variant in _OF_REAL:
         refuse_complex(matrix.dtype, variant, "unrolled")  # a complex value is more than a gather reads
     if matrix.nnz == 0:
         return lambda x, out: out.fill(0)
@@ -196,7 +200,8 @@ KERNELS.register("csr")(
         _choose,
         _bind,
         _bind_multivector,
-        real_only=("gathered",),
+        real_only=_OF_REAL,
         reads_narrow=True,
+        version=2,
     )
 )

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecast.devices.cpu.gathers import gathered_chunk, gathers_win
+from sparsecast.devices.cpu.gathers import gathers_win, vector_chunk
 from sparsecast.devices.cpu.kernels import KERNELS
 from sparsecast.devices.cpu.multivector import panels, row_of_blocks
 from sparsecast.devices.cpu.narrow import end_of_group, from_base, narrow_arguments, value_at
@@ -25,7 +25,7 @@ from sparsecast.system.jit import njit
 from sparsecast.system.numba_pool import each_part, share
 from sparsecast.system.parallel import balanced_parts
 
-_VARIANTS = ("chunks", "gathered")
+_VARIANTS = ("chunks", "gathered", "vectors")
 
 U64 = np.uint64
 ONE, TWO, THREE, FOUR, FIVE, SIX, SEVEN, EIGHT = (U64(number) for number in range(1, 9))
@@ -52,18 +52,22 @@ def _sums(indices, data, x, k, end):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _chunk_sums(indices, data, lengths, step, x, i, k, end):  # type: ignore[no-untyped-def]
-    # The length of a tuple is known to the compiler, which leaves one of the four.
+    # The length of a tuple is known to the compiler, which leaves one of the six.
     if len(step) == 1:
         return _sums(indices, data, x, k, end)
     if len(step) == 2:
-        return gathered_chunk(data, indices, x, lengths, i, k, end, end)  # type: ignore[call-arg]
+        return vector_chunk(data, indices, x, (0,), lengths, i, k, end, end)  # type: ignore[call-arg]
+    if len(step) == 3:
+        return vector_chunk(data, indices, x, (), lengths, i, k, end, end)  # type: ignore[call-arg]
     # Padding has the value of all entries: from the end of the shortest row on, it is read but not added.
     len0, len1, len2, len3 = lengths[i], lengths[i + ONE], lengths[i + TWO], lengths[i + THREE]
     len4, len5, len6, len7 = lengths[i + FOUR], lengths[i + FIVE], lengths[i + SIX], lengths[i + SEVEN]
     column = U64(min(len0, len1, len2, len3, len4, len5, len6, len7))
     shortest = k + EIGHT * column
-    if len(step) == 4:
-        return gathered_chunk(data, indices, x, lengths, i, k, shortest, end)  # type: ignore[call-arg]
+    if len(step) == 5:
+        return vector_chunk(data, indices, x, (0,), lengths, i, k, shortest, end)  # type: ignore[call-arg]
+    if len(step) == 6:
+        return vector_chunk(data, indices, x, (), lengths, i, k, shortest, end)  # type: ignore[call-arg]
     sum0, sum1, sum2, sum3, sum4, sum5, sum6, sum7 = _sums(indices, data, x, k, shortest)
     k, zero = shortest, x.dtype.type(0)
     while k < end:
@@ -157,12 +161,12 @@ def _shared(matrix: SELL, threads: int) -> tuple[tuple[Any, ...], NDArray[np.uin
 
 
 def _bind(matrix: SELL, variant: str, threads: int) -> Product:
-    if variant == "gathered":
+    if variant != "chunks":
         refuse_complex(matrix.dtype, variant, "chunks")  # a complex value is more than a gather reads
     if matrix.nnz == 0:
         return lambda x, out: out.fill(0)
     arrays, starts = _shared(matrix, threads)
-    steps = 1 + _VARIANTS.index(variant) + (2 if len(matrix.lengths) else 0)
+    steps = 1 + _VARIANTS.index(variant) + (3 if len(matrix.lengths) else 0)
     return share(_product, (*arrays, (0,) * steps), starts)
 
 
@@ -196,8 +200,8 @@ def _bind_multivector(matrix: SELL, threads: int) -> Product:
 
 
 def _choose(blocks: RowBlocks, machine: Machine, dtype: str) -> NDArray[np.int64]:
-    is_gathered = gathers_win(machine) and np.dtype(dtype).kind != "c"
-    return np.full(len(blocks.rows), _VARIANTS.index("gathered" if is_gathered else "chunks"))
+    of_real = "gathered" if gathers_win(machine) else "vectors"
+    return np.full(len(blocks.rows), _VARIANTS.index("chunks" if np.dtype(dtype).kind == "c" else of_real))
 
 
 KERNELS.register("sell")(
@@ -206,7 +210,8 @@ KERNELS.register("sell")(
         _choose,
         _bind,
         _bind_multivector,
-        real_only=("gathered",),
+        real_only=("gathered", "vectors"),
         reads_narrow=True,
+        version=2,
     )
 )

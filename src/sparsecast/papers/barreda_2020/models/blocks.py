@@ -50,7 +50,7 @@ TREES = {
 _MOST_BLOCKS = 250
 
 #: Kernels of CSR, each an input of 0 or 1.
-_KERNELS = ("plain", "unrolled", "masked", "gathered")
+_KERNELS = ("plain", "unrolled", "masked", "gathered", "vectors")
 
 #: Powers of two of the reads between two of a line, from the first cache to beyond the last.
 _REUSES = (6, 9, 12, 15, 18)
