@@ -14,8 +14,9 @@ from scipy.sparse import csr_array
 from sparsecast.errors import InputError, PaddingError
 from sparsecast.features import analysis
 from sparsecast.features import sweep as sweep_module
-from sparsecast.features.analysis import structure
+from sparsecast.features.analysis import proven, structure
 from sparsecast.features.bands import DIAGONALS_AN_ENTRY
+from sparsecast.features.narrow_storage import narrowest
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.sweep import LEAST_SAMPLED_NNZ, SAMPLE_RANGES, sampled_ranges, sweep
 from sparsecast.formats.dia import DIA
@@ -110,8 +111,10 @@ def test_samples_are_near_the_whole(matrices):
     for name, A in matrices.items():
         found, exact = sampled(A).checked(), structure(A, threads=1)
         assert exact.sampled_nnz is None and found.sampled_nnz < A.nnz / 3
-        same = ("row_lengths", "symmetry", "blocks", "narrow_storage")
-        assert all(found.groups[group] == exact.groups[group] for group in same), name
+        assert all(
+            found.groups[group] == exact.groups[group] for group in ("row_lengths", "symmetry", "blocks")
+        )
+        assert narrowest(found) == narrowest(exact), name
         changes = found.locality.line_changes / exact.locality.line_changes
         assert changes == pytest.approx(1.0, abs=0.06), name
         # The share of reads that come back within so many changes, give or take an octave.
@@ -126,12 +129,16 @@ def test_samples_are_near_the_whole(matrices):
         assert 0.6 < found.bands.diagonals / exact.bands.diagonals < 1.7, name
 
 
-def test_a_diagonal_outside_of_the_sample_is_counted(matrices):
+def test_a_diagonal_outside_of_the_sample_is_found_by_the_proof(matrices):
     A = matrices["banded?n=30000"].copy()
     first, last = sorted(sampled_ranges(A.nnz))[0][1], sorted(sampled_ranges(A.nnz))[1][0]
     row = np.searchsorted(A.indptr, (first + last) // 2)
     A.indices[A.indptr[row + 1] - 1] += 5_000
-    assert sampled(A).bands.diagonals == structure(A).bands.diagonals == 18
+    found = sampled(A)
+    assert (found.bands.diagonals, "bands" in found.unproven) == (17, True)
+    of_all = proven(A, found, ["bands"])
+    assert of_all.bands.diagonals == structure(A).bands.diagonals == 18
+    assert "bands" not in of_all.unproven and of_all.symmetry == found.symmetry
 
 
 def test_many_diagonals_outside_of_the_sample_are_noticed(matrices):
@@ -140,7 +147,7 @@ def test_many_diagonals_outside_of_the_sample_are_noticed(matrices):
     generator = np.random.default_rng(0)
     rows = np.searchsorted(A.indptr, np.arange(first + 100, last - 100, 100))
     A.indices[A.indptr[rows + 1] - 1] = generator.integers(0, A.shape[1], rows.size)
-    found = sampled(A)
+    found = proven(A, sampled(A), ["bands"])
     assert found.bands.diagonals > DIAGONALS_AN_ENTRY * A.nnz / A.shape[0]
     with pytest.raises(PaddingError):
         DIA.refuse_unsuited(RowBlocks.of(found), 8, 4)
@@ -155,12 +162,44 @@ def test_diagonals_that_are_not_counted_exactly_are_refused_by_their_format():
         DIA.refuse_unsuited(RowBlocks.of(found), 8, 4)
 
 
-def test_one_entry_outside_of_the_sample_that_mirrors_none_is_found(matrices):
-    A = matrices["poisson3d?n=38"].copy()
-    assert sampled(A).symmetry.triangle_nnz is not None
-    outside = sorted(sampled_ranges(A.nnz))[2][1] + 1_001
-    A.data[outside] = np.nextafter(A.data[outside], 9.0)
-    assert sampled(A).symmetry.triangle_nnz is None
+#: What changes a value in the least bit, and to one that float32 does not hold.
+CHANGES = st.sampled_from([lambda value: np.nextafter(value, 9.0), lambda value: value + 0.1])
+
+
+@given(st.sampled_from(SPECIFICATIONS), st.lists(st.tuples(st.floats(0, 1), CHANGES), max_size=3))
+@settings(deadline=None, max_examples=25)
+def test_a_sample_denies_nothing_that_all_entries_say_and_its_proof_says_what_they_do(
+    matrices, name, changes
+):
+    """What is not as it looks is found by the proof, wherever it is; what looks wrong is wrong."""
+    A = matrices[name].copy()
+    for place, change in changes:
+        entry = min(int(place * A.nnz), A.nnz - 1)
+        A.data[entry] = change(A.data[entry])
+    found, exact = sampled(A).checked(), structure(A, groups=("symmetry", "narrow_storage"))
+    assert found.symmetry.kind in (exact.symmetry.kind, "symmetric")
+    assert narrowest(exact).items() <= narrowest(found).items()
+    for group, holds in (("symmetry", found.symmetry.kind), ("narrow_storage", narrowest(found))):
+        assert (group in found.unproven) == bool(holds)
+    of_all = proven(A, found, ["symmetry", "narrow_storage"]).checked()
+    for group in ("symmetry", "narrow_storage"):
+        assert group not in of_all.unproven
+        assert found.groups[group] == of_all.groups[group] or group in found.unproven
+    assert of_all.symmetry == exact.symmetry and narrowest(of_all) == narrowest(exact)
+
+
+@pytest.mark.parametrize(
+    "is_on_diagonal", [lambda row: row >= 0, lambda row: row % 3 == 0, lambda row: row < 0]
+)
+def test_the_diagonal_of_a_sample_is_estimated(matrices, is_on_diagonal):
+    A = matrices["poisson3d?n=38"].tocoo()
+    row, col = A.coords
+    keeps = (row != col) | is_on_diagonal(row)
+    A = csr_array((A.data[keeps], (row[keeps], col[keeps])), shape=A.shape)
+    found, exact = sampled(A).checked().symmetry, structure(A).symmetry
+    assert found.kind == exact.kind == "symmetric"
+    assert found.triangle_nnz == pytest.approx(exact.triangle_nnz, rel=0.01)
+    assert found.diagonal_blocks == pytest.approx(exact.diagonal_blocks, rel=0.02, abs=2)
 
 
 def test_samples_are_the_same_every_time_and_with_any_threads(matrices):

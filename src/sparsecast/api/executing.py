@@ -165,7 +165,7 @@ def _transposed(
     built: Callable[[csr_array[Any]], Sequence[Any]],
 ) -> Transposed:
     """Return what does products with the transpose: the blocks of the matrix where they can, else its own."""
-    kind = problem.sampled_structure.symmetry.kind
+    kind = problem.proven(["symmetry"]).symmetry.kind
     if kind in ("symmetric", "hermitian"):
         return Transposed(blocks, conjugated=kind == "hermitian")
     return Transposed(built(csr_array(problem.matrix.T)))

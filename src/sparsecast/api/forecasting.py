@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from time import perf_counter
 from typing import Any
@@ -19,7 +19,7 @@ from sparsecast.api.thread_numbers import for_each_number, in_one_plan, in_one_p
 from sparsecast.benchmark.trials import UNLIMITED, Spending
 from sparsecast.devices import DEVICES
 from sparsecast.devices.naming import AUTO, Threads, machine_of, number_of, parse_device, parse_devices
-from sparsecast.devices.target import Choice, Target, whole_matrix
+from sparsecast.devices.target import Choice, Target, believed, whole_matrix
 from sparsecast.errors import InputError, MatrixSizeError, ProfileError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
@@ -34,6 +34,7 @@ from sparsecast.planning.placement import compare, transfer_s
 from sparsecast.planning.plan import make_plan
 from sparsecast.planning.plan import refuse_objective as refuse_objective
 from sparsecast.planning.planners import PLANNERS, Planner, Tried
+from sparsecast.results.columns import stored_as
 from sparsecast.results.plan import Placement, Placements, Plan
 from sparsecast.results.prediction import Prediction
 
@@ -256,7 +257,12 @@ def plan(
     energy = session.energy(power_model, energy_model)
     if energy is None and objective != "time":
         raise without_joules(objective, profile)
-    best = make_plan(statistics, session.model, target, machine, iterations, planner, energy, objective)
+
+    def planned(structure: Structure) -> Plan:
+        of_matrix = replace(statistics, matrix=structure)
+        return make_plan(of_matrix, session.model, target, machine, iterations, planner, energy, objective)
+
+    best = planned(structure) if isinstance(planner, Tried) else _on_proof(matrix, structure, planned)
     drift, notes = session.trust(drift_correction and trials is None)
     size = int(target.format_bytes("csr", RowBlocks.of(structure))[0])
     return replace(
@@ -265,6 +271,22 @@ def plan(
         trials=trials,
         transferred_from=session.transferred_from,
     )
+
+
+def _on_proof(matrix: Problem, structure: Structure, planned: Callable[[Structure], Plan]) -> Plan:
+    """Return a plan of formats that all entries say can be built; a note tells where a sample misled."""
+    best, notes = planned(structure), list[str]()
+    while groups := believed(structure, [block.candidate for block in best.blocks]):
+        proven, sampled, first = matrix.proven(groups), structure, best
+        structure = sampled.having(*(proven.groups[name] for name in groups))
+        if structure.groups != sampled.groups:
+            best = planned(structure)
+        kept = [block.candidate for block in best.blocks]
+        given_up = {stored_as(block.candidate) for block in first.blocks if block.candidate not in kept}
+        if given_up:
+            names = ", ".join(sorted(given_up))
+            notes.append(f"Not in {names}, of which a sample of the entries was in favour, and all are not.")
+    return replace(best, notes=(*best.notes, *notes))
 
 
 def without_joules(objective: str, profile: Profile) -> ProfileError:

@@ -22,7 +22,7 @@ from sparsecast.benchmark.journal import keep
 from sparsecast.benchmark.trials import Outcome, Question, Spending, try_contenders
 from sparsecast.devices import DEVICES
 from sparsecast.devices.naming import Threads, machine_of, number_of
-from sparsecast.devices.target import Choice, Target, published_choice, whole_matrix
+from sparsecast.devices.target import Choice, Target, believed, published_choice, whole_matrix
 from sparsecast.errors import DeviceError, InputError, ProfileError, StorageError
 from sparsecast.features.analysis import structure as structure_of
 from sparsecast.features.structure import Structure
@@ -185,6 +185,10 @@ class Session:
         """
         forecasts, refused = self.forecasts(structure)
         drift, notes = trust
+        if groups := believed(structure, [forecast.candidate for forecast in forecasts]):
+            shown = ", ".join(groups).replace("_", " ")
+            sample = f"A sample of {structure.sampled_nnz:,} entries tells of {shown}"
+            notes = (f"{sample}: a conversion reads all, and may refuse.", *notes)
         drifted = (
             drift.forecast(forecast, self.profile.machine)
             for forecast in self.with_energy(structure, forecasts, energy)

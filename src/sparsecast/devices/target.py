@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -17,7 +17,7 @@ from sparsecast.features.narrow_storage import narrowest
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
 from sparsecast.formats import FORMATS
-from sparsecast.formats.narrowing import suited
+from sparsecast.formats.narrowing import NARROW_PARAMETERS, suited
 from sparsecast.machines.machine import Machine
 from sparsecast.matrices.problem import Problem
 from sparsecast.matrices.values import require_imaginary
@@ -194,6 +194,13 @@ def whole_matrix(
             if narrow := target.narrow(name, structure):
                 candidates.append(target.candidate(*of_format, narrow))
     return Choice(tuple(candidates), refused)
+
+
+def believed(structure: Structure, candidates: Iterable[Candidate]) -> list[str]:
+    """Return the groups by which a sample says that these candidates can be built, and that are unproven."""
+    groups = {"narrow_storage" for each in candidates if NARROW_PARAMETERS & set(each.parameters)}
+    groups |= {name for each in candidates for name in FORMATS.get(each.format).relies_on}
+    return sorted(groups & set(structure.unproven))
 
 
 def published_choice(structure: Structure, published: Sequence[Candidate], machine: Machine) -> Choice:

@@ -2,18 +2,19 @@
 
 The result depends neither on the number of threads nor on the machine. For large matrices, the fill of blocks
 and the histogram of reuse are estimated, on parts that depend on position alone. Everything else is exact,
-symmetry up to a chance of 2**-64. From a sample, locality, bands and stored zeros are estimated, and the
-diagonals if they are many.
+symmetry up to a chance of 2**-64. From a sample, locality, bands and stored zeros are estimated. What it
+shows of symmetry, of the needs of narrow storage, and of few diagonals is believed; `proven` reads all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any
 
 import numba
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array, csr_matrix, issparse
 
 from sparsecast.errors import InputError
@@ -25,11 +26,15 @@ from sparsecast.features.sweep import (
     Range,
     Sweep,
     pieces_of,
+    sampled_entries,
     sampled_ranges,
     sweep,
 )
 from sparsecast.features.value_scan import are_alike
 from sparsecast.system.parallel import ENTRIES_PER_THREAD
+
+#: Values of each range of a sample that are looked at for narrow storage.
+_VALUES_OF_A_RANGE = 4096
 
 
 class MatrixSource:
@@ -46,6 +51,8 @@ class MatrixSource:
         LEAST_SAMPLED_NNZ entries, or fewer than rows plus columns, whose maps would need too much memory.
     triangle_nnz : int or None
         Entries of one triangle of a matrix that is known to be symmetric, else None.
+    unproven : set of str
+        Groups that only a sample tells to be such that a format can be built.
     """
 
     def __init__(
@@ -65,6 +72,7 @@ class MatrixSource:
         self.data = A.data[: self.nnz]
         is_large = self.nnz >= max(LEAST_SAMPLED_NNZ, sum(self.shape))
         self.ranges: list[Range] = sampled_ranges(self.nnz) if is_sampled and is_large else []
+        self.unproven: set[str] = set()
 
     @cached_property
     def sweep(self) -> Sweep:
@@ -75,7 +83,21 @@ class MatrixSource:
     @cached_property
     def all_alike(self) -> bool:
         """Whether all values have the same bits, and there is one; found on first use."""
-        return are_alike(self.data, self.workers)
+        return all(are_alike(values, self.workers) for values in self.values)
+
+    @cached_property
+    def values(self) -> list[NDArray[Any]]:
+        """All values; of a sample some of all parts, and the first ones of each range."""
+        if not self.ranges:
+            return [self.data]
+        together = (self.data[first : first + _VALUES_OF_A_RANGE] for first, _ in self.ranges)
+        return [self.data[sampled_entries(self.nnz)], *together]
+
+    @cached_property
+    def row_ranges(self) -> list[Range]:
+        """The first row in which a range begins, and the end of the rows that it reaches into."""
+        bounds = np.array(self.ranges, dtype=self.indptr.dtype)  # of another type, all pointers are copied
+        return [(int(first), int(end)) for first, end in np.searchsorted(self.indptr, bounds)]
 
 
 def structure(
@@ -101,8 +123,8 @@ def structure(
     groups : sequence of str, optional
         Names of the feature groups to compute; by default the `usual_groups`.
     is_sampled : bool
-        Whether a sample of a large matrix suffices, as for a forecast. Row lengths, block fill, symmetry and
-        few diagonals are computed from all entries anyway, and what narrow storage needs.
+        Whether a sample of a large matrix suffices, as for a forecast. Row lengths and block fill are
+        computed as from all entries anyway.
     triangle_nnz : int, optional
         Entries on and below the diagonal of a matrix that is known to be symmetric; otherwise symmetry is
         tested.
@@ -119,9 +141,19 @@ def structure(
     threads = numba.get_num_threads() if threads is None else threads
     if threads < 1:
         raise InputError(f"threads = {threads}: expected an integer of at least 1; give a larger one")
-    workers = max(1, min(threads, int(A.indptr[-1]) // ENTRIES_PER_THREAD))
-    source = MatrixSource(A, workers, is_sampled, triangle_nnz)
+    source = MatrixSource(A, _workers(A, threads), is_sampled, triangle_nnz)
     wanted = [FEATURES.get(name) for name in (usual_groups() if groups is None else groups)]
     computed = {group.name: group.compute(source) for group in wanted}
     sampled_nnz = sum(last - first for first, last in source.ranges) or None
-    return Structure(*source.shape, source.nnz, computed, sampled_nnz)
+    return Structure(*source.shape, source.nnz, computed, sampled_nnz, tuple(sorted(source.unproven)))
+
+
+def proven(A: csr_array[Any] | csr_matrix[Any], sampled: Structure, groups: Iterable[str]) -> Structure:
+    """Return a sampled Structure of a matrix in which all entries tell what is `unproven` of some groups."""
+    source = MatrixSource(A, _workers(A, numba.get_num_threads()))
+    unproven = set(groups) & set(sampled.unproven)
+    return sampled.having(*(sampled.groups[name].proven(source) for name in sorted(unproven)))
+
+
+def _workers(A: csr_array[Any] | csr_matrix[Any], threads: int) -> int:
+    return max(1, min(threads, int(A.indptr[-1]) // ENTRIES_PER_THREAD))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 import numpy as np
@@ -48,8 +48,9 @@ class Bands(FeatureGroup):
 
         The bands of a rectangular matrix are computed in double precision: an entry on the edge of two bands
         may be in the wrong one if rows * cols / gcd(rows, cols) exceeds 1e14. The half-bandwidth of a sample
-        is that of its entries. Diagonals are counted in the whole matrix if they can be at most
-        DIAGONALS_AN_ENTRY per entry of a row, else estimated.
+        is that of its entries. If there can be at most DIAGONALS_AN_ENTRY diagonals per entry of a row, those
+        of the sample are believed to be all if its second half adds none, and all are counted otherwise. More
+        are estimated.
         """
         sweep = source.sweep
         if source.ranges:
@@ -57,6 +58,9 @@ class Bands(FeatureGroup):
             return cls(sweep.half_bandwidth, shares, _diagonals(sweep, source))
         shares = tuple((sweep.bands / max(source.nnz, 1)).tolist())
         return cls(sweep.half_bandwidth, shares, sweep.diagonals)
+
+    def proven(self, source: MatrixSource) -> Self:
+        return replace(self, diagonals=_count(source))
 
     def contradiction(self, rows: int, cols: int, nnz: int) -> str | None:
         if not 0 <= self.half_bandwidth < max(rows, cols, 1):
@@ -71,17 +75,27 @@ class Bands(FeatureGroup):
 
 
 def _diagonals(sweep: Sweep, source: MatrixSource) -> int:
-    """Return the diagonals of a sampled matrix: counted if they may be few, else estimated."""
-    most = int(DIAGONALS_AN_ENTRY * source.nnz / source.shape[0])
-    if sweep.diagonals <= most:
-        is_known = np.zeros(sum(source.shape), dtype=np.uint8)
-        counted = int(count_diagonals(unsigned(source.indptr), unsigned(source.indices), is_known, most))
-        if counted <= most:
-            return counted
+    """Return the diagonals of a sampled matrix: believed or counted if they may be few, else estimated."""
+    most = _most(source)
+    if sweep.diagonals == sweep.diagonals_of_half <= most:
+        source.unproven.add(Bands.name)
+        return sweep.diagonals
+    if sweep.diagonals <= most and (counted := _count(source)) <= most:
+        return counted
     # They grow with a power of the entries, as from the first half of the sample to the whole.
     power = math.log2(sweep.diagonals / sweep.diagonals_of_half)
     estimate = sweep.diagonals * (source.nnz / sweep.entries) ** min(power, 1.0)
     return max(most + 1, min(int(estimate), source.nnz, sum(source.shape) - 1))
+
+
+def _most(source: MatrixSource) -> int:
+    return int(DIAGONALS_AN_ENTRY * source.nnz / source.shape[0])
+
+
+def _count(source: MatrixSource) -> int:
+    """Return the diagonals, or more than the most that may be few."""
+    is_known = np.zeros(sum(source.shape), dtype=np.uint8)
+    return int(count_diagonals(unsigned(source.indptr), unsigned(source.indices), is_known, _most(source)))
 
 
 @njit(cache=True, nogil=True)

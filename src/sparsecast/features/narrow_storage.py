@@ -11,7 +11,6 @@ from sparsecast.features import FEATURES
 from sparsecast.features.analysis import MatrixSource
 from sparsecast.features.feature_group import FeatureGroup
 from sparsecast.features.structure import Structure
-from sparsecast.features.sweep import Indices
 from sparsecast.features.value_scan import MOST_DISTINCT, are_float32, distinct_values
 from sparsecast.system.jit import njit
 from sparsecast.system.parallel import equal_parts, in_parts
@@ -52,12 +51,13 @@ class NarrowStorage(FeatureGroup):
 
     @classmethod
     def compute(cls, source: MatrixSource) -> Self:
-        """Return the features of a matrix, from all its entries also where a sample is asked for."""
-        reach = row_group_reach(source.indptr, source.indices, source.shape, source.workers)
-        data, workers = source.data, source.workers
-        if source.all_alike:
-            return cls(True, are_float32(data[:1], 1), 1, reach)
-        return cls(False, are_float32(data, workers), distinct_values(data), reach)
+        """Return the features of a matrix; those of a sample hold for what it read."""
+        reach = row_group_reach(source)
+        values = [source.data[:1]] if source.all_alike else source.values
+        is_exact = all(are_float32(each, source.workers) for each in values)
+        if source.ranges and (is_exact or source.all_alike or reach < NARROW_COLUMNS):
+            source.unproven.add(cls.name)
+        return cls(source.all_alike, is_exact, distinct_values(values[0]), reach)
 
     def contradiction(self, rows: int, cols: int, nnz: int) -> str | None:
         if not (nnz > 0) <= self.distinct <= min(nnz, MOST_DISTINCT):
@@ -96,13 +96,16 @@ def narrowest(structure: Structure) -> dict[str, Any]:
     return parameters
 
 
-def row_group_reach(indptr: Indices, indices: Indices, shape: tuple[int, int], workers: int) -> int:
-    """Return the feature of this name."""
-    rows, cols = shape
+def row_group_reach(source: MatrixSource) -> int:
+    """Return the feature of this name; of a sample that of the groups with its ranges."""
+    rows, cols = source.shape
     if cols <= NARROW_COLUMNS:
         return max(cols - 1, 0)
-    groups = equal_parts(-(-rows // GROUP_ROWS), workers)
-    return int(max(in_parts(_reach, (indptr, indices), groups)))
+    parts = [equal_parts(-(-rows // GROUP_ROWS), source.workers)]
+    if source.ranges:
+        parts = [np.array([first // GROUP_ROWS, -(-end // GROUP_ROWS)]) for first, end in source.row_ranges]
+    matrix = source.indptr, source.indices
+    return max(int(reach) for groups in parts for reach in in_parts(_reach, matrix, groups))
 
 
 @njit(cache=True, nogil=True)

@@ -34,6 +34,9 @@ class Structure(Tabular):
     ----------
     sampled_nnz : int or None
         Entries of the sample for locality, bands and stored values; None if all entries were read.
+    unproven : tuple of str
+        Groups that say that a format can be built because a sample looks so, in alphabetical order. `proven`
+        reads all entries for them, and so does each conversion.
     """
 
     rows: int
@@ -41,15 +44,19 @@ class Structure(Tabular):
     nnz: int
     groups: Mapping[str, FeatureGroup] = field(default_factory=dict)
     sampled_nnz: int | None = None
+    unproven: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "groups", MappingProxyType(dict(sorted(self.groups.items()))))
 
     def __hash__(self) -> int:
-        return hash((self.rows, self.cols, self.nnz, tuple(self.groups.items()), self.sampled_nnz))
+        return hash(
+            (self.rows, self.cols, self.nnz, tuple(self.groups.items()), self.sampled_nnz, self.unproven)
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.rows, self.cols, self.nnz, dict(self.groups), self.sampled_nnz)
+        of_sample = self.sampled_nnz, self.unproven
+        return type(self), (self.rows, self.cols, self.nnz, dict(self.groups), *of_sample)
 
     def table(self) -> Table:
         """Return a row for each feature."""
@@ -66,9 +73,10 @@ class Structure(Tabular):
         return [name for name in names if name not in self.groups]
 
     def having(self, *groups: FeatureGroup) -> Structure:
-        """Return a Structure with these groups added."""
-        added = {**self.groups, **{group.name: group for group in groups}}
-        return replace(self, groups=added)
+        """Return a Structure with these groups added, which are of all entries."""
+        added = {group.name: group for group in groups}
+        unproven = tuple(name for name in self.unproven if name not in added)
+        return replace(self, groups={**self.groups, **added}, unproven=unproven)
 
     def require(self, name: str) -> FeatureGroup:
         """Return the group of this name; a FeatureError if it is unknown."""
@@ -136,6 +144,8 @@ class Structure(Tabular):
             return "a count is negative"
         if self.sampled_nnz is not None and not 0 < self.sampled_nnz <= self.nnz:
             return f"a sample of {self.sampled_nnz:,} entries"
+        if self.unproven and self.sampled_nnz is None:
+            return f"{', '.join(self.unproven)} of a sample, and there is none"
         if self.nnz and not (self.rows and self.cols):
             return "there are non-zeros without rows or columns"
         texts = (group.contradiction(self.rows, self.cols, self.nnz) for group in self.groups.values())
@@ -144,7 +154,8 @@ class Structure(Tabular):
     def to_dict(self) -> dict[str, Any]:
         """Return the Structure as plain data: the counts, then each group under its name."""
         groups = {name: group.to_dict() for name, group in self.groups.items()}
-        sample = {} if self.sampled_nnz is None else {"sampled_nnz": self.sampled_nnz}
+        of_sample = {"sampled_nnz": self.sampled_nnz, "unproven": list(self.unproven)}
+        sample = {} if self.sampled_nnz is None else of_sample
         return {"rows": self.rows, "cols": self.cols, "nnz": self.nnz, **sample, **groups}
 
     @classmethod
@@ -157,4 +168,5 @@ class Structure(Tabular):
         read = {name: FEATURES.get(name).from_dict(stored[name]) for name in names}
         groups = {name: group for name, group in read.items() if group is not None}
         rows, cols, nnz = (int(stored[name]) for name in ("rows", "cols", "nnz"))
-        return cls(rows, cols, nnz, groups, stored.get("sampled_nnz"))
+        unproven = (name for name in stored.get("unproven", ()) if name in groups)
+        return cls(rows, cols, nnz, groups, stored.get("sampled_nnz"), tuple(unproven))

@@ -45,6 +45,8 @@ _MAX_PIECES = 16
 CHUNK, SPREAD = 1024, 8
 #: Ranges of a sample, and its entries: this number plus this share of all.
 SAMPLE_RANGES, _SAMPLE_ENTRIES, _SAMPLE_SHARE = 8, 2**18, 1 / 64
+#: Entries of `sampled_entries`: one of 1,024, at least and at most.
+_LEAST_SCATTERED, _MOST_SCATTERED = 256, 2048
 #: Least entries of a matrix that is sampled: in a smaller one, a few long rows exceed a range, and reuse
 #: exceeds it.
 LEAST_SAMPLED_NNZ = 1_000_000
@@ -141,6 +143,13 @@ def sampled_ranges(nnz: int) -> list[Range]:
     ]
     ranges = [(start, start + length) for start in starts]
     return ranges[::2] + ranges[1::2]
+
+
+def sampled_entries(nnz: int) -> Counts:
+    """Return entries of all parts of a matrix: one of each, at a step of the golden ratio as above."""
+    count = min(max(nnz >> 10, _LEAST_SCATTERED), _MOST_SCATTERED, nnz)
+    number = np.arange(count)
+    return ((number + number * _GOLDEN_RATIO % 1.0) * (nnz / max(count, 1))).astype(np.int64)
 
 
 def pieces_of(A: csr_array | csr_matrix, nnz: int, threads: int) -> int:

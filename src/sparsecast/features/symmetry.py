@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -13,14 +14,15 @@ from sparsecast.features import FEATURES
 from sparsecast.features.analysis import MatrixSource
 from sparsecast.features.blocks import BLOCK_SIZES
 from sparsecast.features.feature_group import FeatureGroup
-from sparsecast.features.sweep import CHUNK, SPREAD, Indices, chunk_end, spread
+from sparsecast.features.sweep import CHUNK, SPREAD, Indices, chunk_end, sampled_entries, spread
 from sparsecast.features.value_scan import words
 from sparsecast.system.integers import GOLDEN, unsigned
 from sparsecast.system.jit import njit
 from sparsecast.system.parallel import balanced_parts, on_threads
 
-#: Entries whose mirror image is looked for first: one of them betrays most matrices that are not symmetric.
-_SAMPLE = 256
+#: Rows from the beginning of each range of a sample on whose diagonal is looked at, and what blocks of all
+#: sizes divide.
+_DIAGONAL_ROWS, _SPAN = 504, math.lcm(*BLOCK_SIZES)
 
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
 # An odd multiplier, as GOLDEN: a bijection of 64 bits that carries low bits upwards.
@@ -62,16 +64,19 @@ class Symmetry(FeatureGroup):
 
     @classmethod
     def compute(cls, source: MatrixSource) -> Self:
-        """Return the features of a matrix, exactly up to a chance of 2**-64."""
-        if source.triangle_nnz is None:
-            matrix = source.indptr, source.indices, source.data, source.shape
-            found = mirroring(*matrix, source.workers)
-        else:
-            found = "symmetric", source.triangle_nnz
+        """Return the features of a matrix, exactly up to a chance of 2**-64.
+
+        Of a sample, some entries are looked up, and what is on the diagonal is estimated.
+        """
+        known = source.triangle_nnz
+        found = mirroring(source) if known is None else ("symmetric", known)
         if found is None:
             return cls(None)
         kind, triangle_nnz = found
-        return cls(triangle_nnz, kind, _diagonal_blocks(source.indptr, source.indices, triangle_nnz))
+        rows = source.shape[0]
+        if 2 * triangle_nnz - source.nnz == rows:  # all of the diagonal
+            return cls(triangle_nnz, kind, tuple(-(-rows // size) for size in BLOCK_SIZES))
+        return cls(triangle_nnz, kind, _diagonal_blocks(source, BLOCK_SIZES))
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Self | None:
@@ -102,24 +107,27 @@ def _is_up_to(count: int, limit: int) -> bool:
     return 0 <= count <= limit
 
 
-def mirroring(
-    indptr: Indices, indices: Indices, data: NDArray[Any], shape: tuple[int, int], pieces: int
-) -> tuple[str, int] | None:
+def mirroring(source: MatrixSource) -> tuple[str, int] | None:
     """Return the kind of a matrix, and its entries on and below the diagonal; None for one without symmetry.
 
     Mirrored values must agree in every bit, but for the signs that the kind changes; where it does, a zero of
     any sign mirrors a zero. The columns of each row must ascend strictly; otherwise entries cannot be paired.
     64-bit fingerprints of place and value are added, of the entries above the diagonal and of the mirror
     images of those below it. Equal sums mean equal sets, up to a chance of about 2**-64. Conversions compare
-    entry by entry.
+    entry by entry. Of a sample, the `likely_kinds` are believed.
     """
-    rows, cols = shape
+    (rows, cols), data, pieces = source.shape, source.data, source.workers
     if rows != cols or data.dtype.kind not in "biufc":
         return None
-    pointers, columns = unsigned(indptr), unsigned(indices)
+    kinds = likely_kinds(source.indptr, source.indices, data)
+    if source.ranges and kinds:
+        source.unproven.add(Symmetry.name)
+        twice = source.nnz + _diagonal_blocks(source, (1,))[0]  # one of them odd: an estimate
+        return kinds[0], min((twice + 1) // 2, (source.nnz + rows) // 2)
+    pointers, columns = unsigned(source.indptr), unsigned(source.indices)
     values = words(data)
-    bounds = balanced_parts(indptr, pieces)
-    for kind in likely_kinds(indptr, indices, data):
+    bounds = balanced_parts(source.indptr, pieces)
+    for kind in kinds:
         tallies = np.zeros((pieces, 2), dtype=np.uint64)
         signs = changed_signs(kind, data.dtype)
 
@@ -130,17 +138,17 @@ def mirroring(
         if all(on_threads(compare, np.arange(pieces + 1))):
             difference, diagonal = tallies.sum(axis=0)
             if difference == 0:
-                return kind, (len(indices) + int(diagonal)) // 2
+                return kind, (source.nnz + int(diagonal)) // 2
     return None
 
 
 def likely_kinds(indptr: Indices, indices: Indices, data: NDArray[Any]) -> list[str]:
-    """Return the kinds that a square matrix may be of, for all that some of its entries tell."""
+    """Return the kinds that a square matrix may be of, for all that its `sampled_entries` tell."""
     kinds = {"c": KINDS, "f": ("symmetric", "skew")}.get(data.dtype.kind, ("symmetric",))
     if data.itemsize > (16 if data.dtype.kind == "c" else 8):
         kinds = ("symmetric",)  # where the sign of an extended value is depends on the machine
-    matrix = unsigned(indptr), unsigned(indices), words(data)
-    return [kind for kind in kinds if _sample_is_mirrored(*matrix, changed_signs(kind, data.dtype))]
+    matrix, entries = (unsigned(indptr), unsigned(indices), words(data)), sampled_entries(len(indices))
+    return [kind for kind in kinds if _are_mirrored(*matrix, changed_signs(kind, data.dtype), entries)]
 
 
 def changed_signs(kind: str, dtype: np.dtype[Any]) -> tuple[Any, ...]:
@@ -151,14 +159,18 @@ def changed_signs(kind: str, dtype: np.dtype[Any]) -> tuple[Any, ...]:
     return tuple(part.dtype.type(one << 8 * part.itemsize - 1) for part, one in pairs)
 
 
-def _diagonal_blocks(indptr: Indices, indices: Indices, triangle_nnz: int) -> tuple[int, ...]:
-    rows = len(indptr) - 1
-    if 2 * triangle_nnz - len(indices) == rows:  # all of the diagonal
-        return tuple(-(-rows // size) for size in BLOCK_SIZES)
-    counts = np.zeros(len(BLOCK_SIZES), dtype=np.int64)
-    sizes = np.array(BLOCK_SIZES, dtype=np.uint64)
-    _count_diagonal_blocks(unsigned(indptr), unsigned(indices), sizes, counts)
-    return tuple(counts.tolist())
+def _diagonal_blocks(source: MatrixSource, sizes: Sequence[int]) -> tuple[int, ...]:
+    """Return how many blocks of some sizes on the diagonal hold entries; an estimate of a sample."""
+    rows, counts = source.shape[0], np.zeros(len(sizes), dtype=np.int64)
+    spans = [(0, rows)]
+    if source.ranges:
+        firsts = (first // _SPAN * _SPAN for first, _ in source.row_ranges)
+        spans = [(first, min(first + _DIAGONAL_ROWS, rows)) for first in firsts]
+    arrays = unsigned(source.indptr), unsigned(source.indices), np.array(sizes, dtype=np.uint64), counts
+    for first, last in spans:
+        _count_diagonal_blocks(*arrays, np.uint64(first), np.uint64(last))
+    of_all = counts * rows / max(sum(last - first for first, last in spans), 1)
+    return tuple(np.minimum(of_all.round().astype(np.int64), -(-rows // np.array(sizes))).tolist())
 
 
 @njit(nogil=True, cache=True)
@@ -174,10 +186,10 @@ def first_from(indices, column, low, high):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def _count_diagonal_blocks(indptr, indices, sizes, counts):  # type: ignore[no-untyped-def]
-    rows, reach = np.uint64(len(indptr) - 1), sizes[-1] - _ONE
-    counted = np.full(len(sizes), rows)
-    for row in range(rows):
+def _count_diagonal_blocks(indptr, indices, sizes, counts, first, last):  # type: ignore[no-untyped-def]
+    reach = sizes[-1] - _ONE
+    counted = np.full(len(sizes), last)
+    for row in range(first, last):
         end = np.uint64(indptr[row + _ONE])
         k = first_from(indices, max(row, reach) - reach, np.uint64(indptr[row]), end)
         while k < end and np.uint64(indices[k]) <= row + reach:
@@ -190,10 +202,9 @@ def _count_diagonal_blocks(indptr, indices, sizes, counts):  # type: ignore[no-u
 
 
 @njit(nogil=True, cache=True)
-def _sample_is_mirrored(indptr, indices, words, signs):  # type: ignore[no-untyped-def]
-    nnz, rows = len(indices), len(indptr) - 1
-    for number in range(min(_SAMPLE, nnz)):
-        entry = number * (nnz // min(_SAMPLE, nnz))
+def _are_mirrored(indptr, indices, words, signs, entries):  # type: ignore[no-untyped-def]
+    rows = len(indptr) - 1
+    for entry in entries:
         row = np.searchsorted(indptr, np.uint64(entry), side="right") - 1
         column = np.int64(indices[entry])
         if row >= rows or not _has(indptr, indices, words, signs, (column, row), entry):

@@ -59,6 +59,7 @@ class DIA(StorageFormat):
     benchmark_kinds: ClassVar[tuple[str, ...]] = ("diagonals",)
     predicted_from_rows: ClassVar[bool] = False
     pads_with_own_columns: ClassVar[bool] = False
+    relies_on: ClassVar[tuple[str, ...]] = ("bands",)
 
     chunk_rows: int
     offsets: NDArray[Any]

@@ -37,6 +37,7 @@ class MirroredFormat(StorageFormat):
     counts_row_ends: ClassVar[bool] = False
     predicted_from_rows: ClassVar[bool] = False
     pads_with_own_columns: ClassVar[bool] = False
+    relies_on: ClassVar[tuple[str, ...]] = ("symmetry",)
 
     kind: str
 

@@ -61,6 +61,9 @@ class StorageFormat(ABC):
     #: better.
     counts_row_ends: ClassVar[bool] = True
 
+    #: Feature groups that tell whether the format takes a matrix, where the lengths of rows do not.
+    relies_on: ClassVar[tuple[str, ...]] = ()
+
     #: Parameters of `from_csr` that `stored_entries` and `predicted_bytes` take too. The sizes of a matrix
     #: built with other parameters cannot be predicted.
     predicted_parameters: ClassVar[tuple[str, ...]] = ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 from scipy.sparse import csr_array, issparse
 
 from sparsecast.errors import InputError
-from sparsecast.features.analysis import structure
+from sparsecast.features.analysis import proven, structure
 from sparsecast.features.structure import Structure
 from sparsecast.matrices import suitesparse
 from sparsecast.matrices.atlas import atlas_group
@@ -143,7 +143,7 @@ class Problem:
 
     def transposed(self) -> Problem:
         """Return the problem of A^T; this one where the matrix equals it."""
-        if self.sampled_structure.symmetry.kind == "symmetric":
+        if self.proven(["symmetry"]).symmetry.kind == "symmetric":
             return self
         return Problem(
             f"transpose of {self.name}",
@@ -213,6 +213,11 @@ class Problem:
         """Features for a forecast: of a sample where the matrix is large."""
         triangle_nnz = self.facts.triangle_nnz if self.facts else None
         return structure(self.matrix, is_sampled=True, triangle_nnz=triangle_nnz)
+
+    def proven(self, groups: Iterable[str]) -> Structure:
+        """Return the `sampled_structure`, from now on with these groups as all entries tell them."""
+        self.sampled_structure = proven(self.matrix, self.sampled_structure, groups)
+        return self.sampled_structure
 
     @cached_property
     def specification(self) -> str:

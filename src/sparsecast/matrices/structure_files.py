@@ -65,6 +65,7 @@ class _Counts(msgspec.Struct):
     cols: int
     nnz: int
     sampled_nnz: int | None = None
+    unproven: tuple[str, ...] = ()
 
 
 def _is_in_range(value: Any) -> bool:
