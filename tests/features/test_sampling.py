@@ -11,7 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from sparsecast.errors import InputError, PaddingError
+import sparsecast as sc
+from sparsecast.devices.binding import bind, prepared
+from sparsecast.errors import FormatError, InputError, PaddingError
 from sparsecast.features import analysis
 from sparsecast.features import sweep as sweep_module
 from sparsecast.features.analysis import proven, structure
@@ -20,7 +22,10 @@ from sparsecast.features.narrow_storage import narrowest
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.sweep import LEAST_SAMPLED_NNZ, SAMPLE_RANGES, sampled_ranges, sweep
 from sparsecast.formats.dia import DIA
+from sparsecast.machines.machine import detect
+from sparsecast.machines.profile import Profile
 from sparsecast.matrices.gallery import gallery_from_specification
+from sparsecast.matrices.problem import Problem
 from sparsecast.matrices.structure_files import read_structure
 
 #: Matrices of 0.3 to 0.5 million entries, one of each kind.
@@ -200,6 +205,56 @@ def test_the_diagonal_of_a_sample_is_estimated(matrices, is_on_diagonal):
     assert found.kind == exact.kind == "symmetric"
     assert found.triangle_nnz == pytest.approx(exact.triangle_nnz, rel=0.01)
     assert found.diagonal_blocks == pytest.approx(exact.diagonal_blocks, rel=0.02, abs=2)
+
+
+def asymmetric(A, entry):
+    A.data[entry] = np.nextafter(A.data[entry], 9.0)
+
+
+def beyond_float32(A, entry):
+    A.data[entry] += 0.1
+
+
+def many_diagonals(A, entry):
+    rows = np.searchsorted(A.indptr, entry + np.arange(0, 10_000, 50))
+    A.indices[A.indptr[rows + 1] - 1] = np.random.default_rng(0).integers(0, A.shape[1], rows.size)
+
+
+@pytest.mark.parametrize(
+    ("specification", "misled", "parameters", "damage"),
+    [
+        ("poisson3d?n=38", "symmetric_csr", {}, asymmetric),
+        ("poisson3d?n=38", "csr", {"values": "float32", "columns": 16}, beyond_float32),
+        ("banded?n=30000", "bcsr", {"values": "float32"}, beyond_float32),
+        ("banded?n=30000", "dia", {}, many_diagonals),
+    ],
+)
+def test_a_plan_that_a_sample_misled_is_made_again(
+    matrices, recorded, specification, misled, parameters, damage
+):
+    """One entry between the ranges makes the format refuse the matrix; products are right all the same."""
+    formats = {"csr", misled}
+    records = [record for record in recorded.records if record.candidate.format in formats]
+    profile = Profile(detect(), tuple(records), recorded.matrices)
+    asked = {"threads": 1, "iterations": 10**6, "measure": False, "drift_correction": False}
+    A = matrices[specification].copy()
+    believed = sc.plan(A, profile, **asked)
+    [candidate] = [block.candidate for block in believed.blocks]
+    assert (candidate.format, dict(candidate.parameters), believed.notes) == (misled, parameters, ())
+    damage(A, sorted(sampled_ranges(A.nnz))[2][1] + 1_001)
+    forecast = sc.predict(A, profile, threads=1, drift_correction=False)
+    assert candidate in [each.candidate for each in forecast]
+    assert "a conversion reads all" in forecast.notes[0]
+    with pytest.raises(FormatError):
+        bind(prepared(A, "float64", 32), candidate)
+    proved = sc.plan(A, profile, **asked)
+    assert candidate not in [block.candidate for block in proved.blocks]
+    assert misled.upper() in proved.notes[0]
+    x = np.linspace(1.0, 2.0, A.shape[0])
+    operator = sc.compile(A, proved, transpose=proved)
+    np.testing.assert_allclose(operator @ x, A @ x, rtol=1e-12, atol=1e-9)
+    np.testing.assert_allclose(operator.T @ x, A.T @ x, rtol=1e-12, atol=1e-9)
+    assert (Problem.of(A).transposed().matrix != A.T).nnz == 0
 
 
 def test_samples_are_the_same_every_time_and_with_any_threads(matrices):

@@ -285,7 +285,7 @@ def _on_proof(matrix: Problem, structure: Structure, planned: Callable[[Structur
         given_up = {stored_as(block.candidate) for block in first.blocks if block.candidate not in kept}
         if given_up:
             names = ", ".join(sorted(given_up))
-            notes.append(f"Not in {names}, of which a sample of the entries was in favour, and all are not.")
+            notes.append(f"Planned again without {names}: a sample of the entries allowed it, and all do not.")
     return replace(best, notes=(*best.notes, *notes))
 
 
