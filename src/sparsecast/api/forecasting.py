@@ -281,11 +281,10 @@ def _on_proof(matrix: Problem, structure: Structure, planned: Callable[[Structur
         structure = sampled.having(*(proven.groups[name] for name in groups))
         if structure.groups != sampled.groups:
             best = planned(structure)
-        kept = [block.candidate for block in best.blocks]
-        given_up = {stored_as(block.candidate) for block in first.blocks if block.candidate not in kept}
+        given_up = {block.candidate for block in first.blocks} - {block.candidate for block in best.blocks}
         if given_up:
-            names = ", ".join(sorted(given_up))
-            notes.append(f"Planned again without {names}: a sample of the entries allowed it, and all do not.")
+            names = ", ".join(sorted({stored_as(candidate) for candidate in given_up}))
+            notes.append(f"Planned again without {names}: a sample allowed it, and all entries do not.")
     return replace(best, notes=(*best.notes, *notes))
 
 
