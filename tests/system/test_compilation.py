@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from sparsecast.system.jit import KernelFile, njit
+from sparsecast.system.jit import KernelFile, inner, njit
 
 CODE = """
 import numpy as np
@@ -94,6 +94,16 @@ def test_kernels_begin_at_a_multiple_of_64_bytes():
         assert kernel(2) == 2 * number + 1
         (overload,) = kernel.overloads.values()
         assert overload.library.get_pointer_to_function(overload.fndesc.llvm_func_name) % 64 == 0
+
+
+def test_an_inner_function_is_called_by_compiled_code_and_by_no_other():
+    @inner
+    def twice(x):
+        return 2 * x
+
+    assert njit()(lambda x: twice(x) + 1)(3) == 7
+    with pytest.raises(TypeError, match="twice"):
+        twice(3)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from sparsecast.features.analysis import MatrixSource
 from sparsecast.features.feature_group import FeatureGroup
 from sparsecast.features.sweep import Counts, Indices
 from sparsecast.system.integers import GOLDEN, unsigned
-from sparsecast.system.jit import njit
+from sparsecast.system.jit import inner, njit
 
 #: Square block sizes whose fill is estimated.
 BLOCK_SIZES: tuple[int, ...] = (2, 3, 4, 6, 8)
@@ -121,7 +121,7 @@ def _count_blocks(arrays, groups, wanted, places, table, blocks):  # type: ignor
             blocks[group, size] = _distinct_blocks(places[:, :blocks_found], size, table[:width])
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _gather(arrays, group, wanted, places):  # type: ignore[no-untyped-def]
     """List row and column of a group's entries; of ever fewer of its columns while they are too many.
 
@@ -143,14 +143,14 @@ def _gather(arrays, group, wanted, places):  # type: ignore[no-untyped-def]
     return count
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _scattered(column):  # type: ignore[no-untyped-def]
     """Return irregular bits of a column's span: a regular selection could match the pattern of a mesh."""
     bits = (column // np.uint64(_SPAN) + _ONE) * GOLDEN
     return bits ^ bits >> np.uint64(32)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _thin(places, wanted, mask):  # type: ignore[no-untyped-def]
     kept = 0
     for place in range(places.shape[1]):
@@ -160,7 +160,7 @@ def _thin(places, wanted, mask):  # type: ignore[no-untyped-def]
     return kept
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _distinct_blocks(places, size, table):  # type: ignore[no-untyped-def]
     """Return the distinct blocks of one size among the places, with a hash table of a power of two slots.
 

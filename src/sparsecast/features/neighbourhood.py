@@ -15,7 +15,7 @@ import numpy as np
 from sparsecast.features import FEATURES
 from sparsecast.features.analysis import MatrixSource
 from sparsecast.features.feature_group import FeatureGroup
-from sparsecast.system.jit import njit
+from sparsecast.system.jit import inner, njit
 from sparsecast.system.parallel import balanced_parts, equal_parts, on_threads
 
 #: Fixed number of parts, so that the sums do not depend on the threads.
@@ -117,7 +117,7 @@ def _tally(indptr, indices, first_row, last_row, tallies):  # type: ignore[no-un
         row, columns = following, beside
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _ascending(indptr, indices, row):  # type: ignore[no-untyped-def]
     columns = indices[indptr[row] : indptr[row + 1]]
     for entry in range(1, len(columns)):
@@ -126,7 +126,7 @@ def _ascending(indptr, indices, row):  # type: ignore[no-untyped-def]
     return columns
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _similar(columns, beside):  # type: ignore[no-untyped-def]
     """Count the columns that have one of `beside` at a distance of at most 1; both ascend."""
     count, place = 0, 0

@@ -14,7 +14,7 @@ from sparsecast.features import FEATURES
 from sparsecast.features.analysis import MatrixSource
 from sparsecast.features.feature_group import FeatureGroup
 from sparsecast.system.integers import GOLDEN, unsigned
-from sparsecast.system.jit import njit
+from sparsecast.system.jit import inner, njit
 
 Integers = NDArray[np.int64]
 
@@ -250,7 +250,7 @@ def find_mispredicted_rows(lengths):  # type: ignore[no-untyped-def]
     return mispredicted
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _follow(followers, history, length):  # type: ignore[no-untyped-def]
     """Return whether a length is mispredicted from the four before, and the history that ends with it."""
     remembered = min(length, np.uint64(_LONGEST_REMEMBERED)) + _ONE

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, csr_matrix
 
 from sparsecast.system.integers import GOLDEN, unsigned
-from sparsecast.system.jit import njit
+from sparsecast.system.jit import inner, njit
 from sparsecast.system.parallel import balanced_parts_by, on_threads
 
 #: Bands of a tenth of the dimension each (Gahvari et al. 2007, section III).
@@ -307,7 +307,7 @@ def _scan(indptr, indices, rows, offset, view, tallies):  # type: ignore[no-unty
         row = end
 
 
-@njit(cache=True, nogil=True)
+@inner
 def chunk_end(indptr, row, last_row):  # type: ignore[no-untyped-def]
     """Return the end of the chunk that begins with a row: as many rows as fit it, at least one."""
     start, end = np.uint64(indptr[row]), row + 1
@@ -332,7 +332,7 @@ def spread(indptr, first_row, last_row, steps):  # type: ignore[no-untyped-def]
         place = stop
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _extremes(indices, start, stop):  # type: ignore[no-untyped-def]
     least = greatest = indices[start]
     for entry in range(start, stop):
@@ -340,7 +340,7 @@ def _extremes(indices, start, stop):  # type: ignore[no-untyped-def]
     return np.uint64(least), np.uint64(greatest)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _mark_diagonals(indices, entries, first_row, view, tallies):  # type: ignore[no-untyped-def]
     (start, stop), diagonals = entries, tallies.diagonals
     low_bits, shift = np.uint64(diagonals.size) - _ONE, view.rows - _ONE - first_row
@@ -351,7 +351,7 @@ def _mark_diagonals(indices, entries, first_row, view, tallies):  # type: ignore
         diagonals[place & low_bits] |= np.uint8(_ONE << (place >> view.plane_shift))
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _count_bands(indices, entries, rows, columns, view, tallies):  # type: ignore[no-untyped-def]
     (start, stop), (first, last), (least, greatest) = entries, rows, columns
     steps, away, bands = tallies.steps, tallies.away, tallies.bands
@@ -383,7 +383,7 @@ def _read_map(diagonals):  # type: ignore[no-untyped-def]
     return marked, lowest, highest
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _bands_away(row, column, view):  # type: ignore[no-untyped-def]
     # Distances are integers and band edges multiples of a tenth, so adding less than a tenth puts the
     # product with the rounded reciprocal on the right side of the edge.
@@ -391,7 +391,7 @@ def _bands_away(row, column, view):  # type: ignore[no-untyped-def]
     return (abs(np.float64(distance)) + 0.05) * view.bands_per_distance
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _count_lines(indices, entries, view, tallies):  # type: ignore[no-untyped-def]
     (start, stop), last, totals = entries, tallies.last, tallies.totals
     before, time = totals[_LINE], totals[_TIME]
@@ -412,7 +412,7 @@ def _count_lines(indices, entries, view, tallies):  # type: ignore[no-untyped-de
         start = end
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _count_reuse(indices, start, stop, tallies):  # type: ignore[no-untyped-def]
     """Count the changes since the last read of each line, for the line changes from start up to stop.
 
@@ -435,7 +435,7 @@ def _count_reuse(indices, start, stop, tallies):  # type: ignore[no-untyped-def]
         last[line] = time
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _octave(value):  # type: ignore[no-untyped-def]
     octave = _ZERO
     for step in (np.uint64(16), np.uint64(8), np.uint64(4), np.uint64(2), np.uint64(1)):

@@ -17,7 +17,7 @@ from sparsecast.features.feature_group import FeatureGroup
 from sparsecast.features.sweep import CHUNK, SPREAD, Indices, chunk_end, sampled_entries, spread
 from sparsecast.features.value_scan import words
 from sparsecast.system.integers import GOLDEN, unsigned
-from sparsecast.system.jit import njit
+from sparsecast.system.jit import inner, njit
 from sparsecast.system.parallel import balanced_parts, on_threads
 
 #: Rows from the beginning of each range of a sample on whose diagonal is looked at, and what blocks of all
@@ -173,7 +173,7 @@ def _diagonal_blocks(source: MatrixSource, sizes: Sequence[int]) -> tuple[int, .
     return tuple(np.minimum(of_all.round().astype(np.int64), -(-rows // np.array(sizes))).tolist())
 
 
-@njit(nogil=True, cache=True)
+@inner
 def first_from(indices, column, low, high):  # type: ignore[no-untyped-def]
     """Return the first entry from `low` on, before `high`, in a column of at least `column`."""
     while low < high:
@@ -212,7 +212,7 @@ def _are_mirrored(indptr, indices, words, signs, entries):  # type: ignore[no-un
     return True
 
 
-@njit(nogil=True, cache=True)
+@inner
 def _has(indptr, indices, words, signs, place, entry):  # type: ignore[no-untyped-def]
     """Tell whether the matrix has the mirror image of an entry at `place`; columns ascend in each row."""
     row, column = place
@@ -233,7 +233,7 @@ def mirrors(words, signs, place, entry):  # type: ignore[no-untyped-def]
     return differing == _ZERO
 
 
-@njit(nogil=True, cache=True)
+@inner
 def _image(word, sign, changed):  # type: ignore[no-untyped-def]
     """Return a word of a value with its sign `changed`; where a sign changes, all zeros are the same."""
     return _ZERO if word | sign == sign else np.uint64(word) ^ np.uint64(changed)
@@ -263,7 +263,7 @@ def _compare(indptr, indices, words, signs, first_row, last_row, tally):  # type
     return True
 
 
-@njit(nogil=True, cache=True)
+@inner
 def _compare_chunk(indices, words, signs, entries, first_row, steps, tally):  # type: ignore[no-untyped-def]
     start, stop = entries
     descents = np.uint32(0)

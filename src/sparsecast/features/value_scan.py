@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecast.system.integers import GOLDEN
-from sparsecast.system.jit import njit
+from sparsecast.system.jit import inner, njit
 from sparsecast.system.parallel import equal_parts, on_threads
 
 #: Distinct values are counted up to one more than a byte can tell apart.
@@ -106,7 +106,7 @@ def _count_distinct(words, slots, is_taken):  # type: ignore[no-untyped-def]
     return count
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _holds(slots, slot, words, entry):  # type: ignore[no-untyped-def]
     same = True
     for place, word in enumerate(words):

@@ -17,7 +17,7 @@ from sparsecast.formats import FORMATS
 from sparsecast.formats.csr import CSR
 from sparsecast.formats.narrowing import Narrow, refuse
 from sparsecast.formats.storage_format import StorageFormat
-from sparsecast.system.jit import njit
+from sparsecast.system.jit import inner, njit
 from sparsecast.system.memory import aligned_empty
 from sparsecast.system.parallel import balanced_parts, in_parts
 
@@ -224,7 +224,7 @@ def _ascend(indptr, indices, first, last):  # type: ignore[no-untyped-def]
     return descents == 0
 
 
-@njit(nogil=True, cache=True)
+@inner
 def _enter(indptr, ends, indices, first_row, heads):  # type: ignore[no-untyped-def]
     """Point `heads` at the first entries of a block row's rows; return the rows and the least column."""
     height = min(np.uint64(len(heads)), np.uint64(len(ends)) - first_row)
@@ -236,7 +236,7 @@ def _enter(indptr, ends, indices, first_row, heads):  # type: ignore[no-untyped-
     return height, least
 
 
-@njit(nogil=True, cache=True)
+@inner
 def _is_full(indices, k, end, start, c):  # type: ignore[no-untyped-def]
     """Tell whether the entries from `k` on fill a row of the block at column `start`, as they mostly do."""
     if k + c > end:

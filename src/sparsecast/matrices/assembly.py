@@ -16,7 +16,7 @@ from scipy.sparse import csr_array
 from sparsecast.matrices.sources import check_memory, damaged
 from sparsecast.matrices.values import require_imaginary
 from sparsecast.system.integers import index_dtype, unsigned
-from sparsecast.system.jit import njit
+from sparsecast.system.jit import inner, njit
 
 Array = npt.NDArray[Any]
 
@@ -149,7 +149,7 @@ def from_packed(values: Array, shape: tuple[int, int], mirror: int = 0) -> csr_a
     return from_triplets(rows, cols, columns[cols, rows], shape, mirror)
 
 
-@njit(cache=True)
+@inner
 def _mirrored(value, mirror):  # type: ignore[no-untyped-def]
     """Return the value at the transposed place. No product is used, since infinity times 0 would be NaN."""
     if mirror == HERMITIAN:

@@ -32,7 +32,7 @@ from sparsecast.matrices.synthesis import (
     value_of,
 )
 from sparsecast.system.integers import GOLDEN, index_dtype, mixed, stream_of
-from sparsecast.system.jit import njit
+from sparsecast.system.jit import inner, njit
 
 #: Relative standard deviation of the row lengths. Wang 2017 names the distributions and leaves their spread
 #: open. A power law of relative deviation 1 has the exponent 2.4. The binomial has 1 / sqrt(mean), which
@@ -295,7 +295,7 @@ def _throw(blocks, seed, out):  # type: ignore[no-untyped-def]
         out[(bits * np.uint64(out.size)) >> _HALF_BITS] += 1
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _sides(diagonal, edges, band, is_lower):  # type: ignore[no-untyped-def]
     """Return first place and number of places of a band left of the diagonal, and the same right of it."""
     near, far = edges[band], edges[band + 1]
@@ -309,7 +309,7 @@ def _sides(diagonal, edges, band, is_lower):  # type: ignore[no-untyped-def]
     return left_first, left_end - left_first, right_first, right_end - right_first
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _most(remaining, diagonal, edges, band, is_lower):  # type: ignore[no-untyped-def]
     """Return how many of the remaining blocks a row can have in a band."""
     _, first, _, second = _sides(diagonal, edges, band, is_lower)
@@ -374,7 +374,7 @@ def _draw(counts, diagonals, edges, is_lower, seed, gaps, indices):  # type: ign
                 at = _draw_distinct(stream, first, width, count, gaps, indices, at)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _draw_distinct(stream, first, width, count, gaps, indices, at):  # type: ignore[no-untyped-def]
     """Write `count` sorted distinct columns of `width` from `first` on; return the next free place."""
     if count == 1:

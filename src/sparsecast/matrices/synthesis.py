@@ -13,7 +13,7 @@ from scipy.sparse import bsr_array, csr_array, diags_array, tril, triu
 
 from sparsecast.errors import InputError, MatrixSizeError
 from sparsecast.system.integers import GOLDEN, INT32_MAX, mixed, stream_of
-from sparsecast.system.jit import njit
+from sparsecast.system.jit import inner, njit
 from sparsecast.system.memory import free_bytes
 
 #: Width of the band that holds the columns of a benchmark matrix, in entries per row. Within a few times the
@@ -230,7 +230,7 @@ def _draw_lengths(rows: int, mean: int, lengths: str, seed: int) -> NDArray[np.i
     raise InputError(f"lengths '{lengths}': expected fixed, uniform, mixed or power; name one of them")
 
 
-@njit(cache=True, nogil=True)
+@inner
 def value_of(bits):  # type: ignore[no-untyped-def]
     """Return an odd multiple of 2**-32: uniform in (-1, 1), symmetric and never an explicit zero."""
     return np.float64(((bits >> _HALF_BITS) << _ONE) + _ONE) * 2.0**-32 - 1.0

@@ -31,7 +31,7 @@ from sparsecast.matrices.synthesis import (
     uniform,
 )
 from sparsecast.system.integers import GOLDEN, index_dtype, mixed, stream_of
-from sparsecast.system.jit import njit
+from sparsecast.system.jit import inner, njit
 
 _ONE, _HALF_BITS = np.uint64(1), np.uint64(32)
 
@@ -285,7 +285,7 @@ def _draw(starts, visits, repeats, quotas, view, state, seed, columns):  # type:
         _fill_cells(columns[starts[group] : starts[group + 1]], chosen[:count], view.slots, lack, bits)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _cell(state, quotas, place, time, group, view, bits):  # type: ignore[no-untyped-def]
     """Return the next cell of a group: one of the drawn age, if there is one."""
     number, count, groups_left = place
@@ -314,7 +314,7 @@ def _cell(state, quotas, place, time, group, view, bits):  # type: ignore[no-unt
     return _nearest(state, group, diagonal)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _kind(quotas, now, bits):  # type: ignore[no-untyped-def]
     """Return a random age, an octave up to `now` or _FIRST_READS, by the quotas; -1 if none is left."""
     total, kinds = max(quotas[_FIRST_READS], 0), 0
@@ -331,7 +331,7 @@ def _kind(quotas, now, bits):  # type: ignore[no-untyped-def]
     return _FIRST_READS
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _read_before(state, octave, now, group, diagonal, view, bits):  # type: ignore[no-untyped-def]
     """Return a cell last read from 2**octave up to 2**(octave + 1) reads ago; -1 if none is found."""
     span = np.int64(1) << octave
@@ -346,7 +346,7 @@ def _read_before(state, octave, now, group, diagonal, view, bits):  # type: igno
     return np.int64(-1)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _never_read(state, diagonal, view, bits):  # type: ignore[no-untyped-def]
     """Return a cell never read, at a distance drawn from the bands; -1 if there is none."""
     cells, bands = state.last.size, view.band_ends.size
@@ -368,7 +368,7 @@ def _never_read(state, diagonal, view, bits):  # type: ignore[no-untyped-def]
     return cell if cell < cells and abs(cell - diagonal) <= view.reach else np.int64(-1)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _next_free(free, cell):  # type: ignore[no-untyped-def]
     end = cell
     while free[end] != end:
@@ -378,7 +378,7 @@ def _next_free(free, cell):  # type: ignore[no-untyped-def]
     return end
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _nearest(state, group, diagonal):  # type: ignore[no-untyped-def]
     """Return the cell nearest to the diagonal that the group does not have yet."""
     for away in range(state.last.size):
@@ -389,7 +389,7 @@ def _nearest(state, group, diagonal):  # type: ignore[no-untyped-def]
     return np.int64(-1)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _fill_cells(columns, cells, slots, lack, bits):  # type: ignore[no-untyped-def]
     """Write a run of neighbouring columns in each cell, spread as evenly as possible."""
     at, need = 0, columns.size

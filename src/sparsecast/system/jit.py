@@ -92,14 +92,36 @@ class Kernel(CPUDispatcher):
             return super().compile(sig)
 
 
+class InnerKernel(Kernel):
+    """A compiled function of ours that has no way in from Python: only compiled code can call it."""
+
+    def add_overload(self, cres: Any) -> None:
+        """Keep what was compiled for compiled callers, out of reach of a call from Python."""
+        self.overloads[tuple(cres.signature.args)] = cres
+
+    def _compile_for_args(self, *args: Any, **kws: Any) -> Any:
+        raise TypeError(
+            f"{self.py_func.__name__} is called from Python: expected compiled code; declare it by njit"
+        )
+
+
 def njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     """Return a decorator that compiles a kernel, with the options of `numba.njit`."""
+    return _declare(Kernel, options)
+
+
+def inner(function: Callable[..., Any]) -> Any:
+    """Compile what compiled code alone calls: the way in from Python takes a fourth of the time."""
+    return _declare(InnerKernel, {"cache": True, "no_cpython_wrapper": True})(function)
+
+
+def _declare(kind: type[Kernel], options: dict[str, Any]) -> Callable[[Callable[..., Any]], Any]:
     cache = options.pop("cache", False)
 
     def declare(function: Callable[..., Any]) -> Any:
-        kernel = numba.njit(**options)(function)
+        kernel = numba.njit(no_cfunc_wrapper=True, **options)(function)  # nothing passes kernels to C
         if isinstance(kernel, CPUDispatcher):  # not where NUMBA_DISABLE_JIT leaves the function as it is
-            kernel.__class__ = Kernel
+            kernel.__class__ = kind
             if cache:
                 kernel.enable_caching()
         return kernel

@@ -22,7 +22,7 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba.core import types
 from numba.extending import intrinsic
 
-from sparsecast.system.jit import lost_kernels, njit
+from sparsecast.system.jit import inner, lost_kernels, njit
 from sparsecast.system.memory import aligned_empty
 
 #: How long a thread waits awake for its next part, and a caller for the last part that a thread has taken. A
@@ -123,7 +123,7 @@ def _pauses(count):  # type: ignore[no-untyped-def]
         _pause()
 
 
-@njit(nogil=True, cache=True)
+@inner
 def _pauses_awake(pool, thread):  # type: ignore[no-untyped-def]
     """Return how long a thread waits awake: not at all on its caller's core, for which the caller waits."""
     core = _load(pool + _CORE)

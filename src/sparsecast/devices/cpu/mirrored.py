@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from sparsecast.features.symmetry import KINDS
 from sparsecast.formats.mirrored import MirroredFormat
-from sparsecast.system.jit import njit
+from sparsecast.system.jit import inner
 
 HERMITIAN, SKEW = (1 + KINDS.index(kind) for kind in ("hermitian", "skew"))
 
@@ -26,7 +26,7 @@ def kind_of(matrix: MirroredFormat) -> tuple[int, ...]:
     return (0,) * (1 + KINDS.index(matrix.kind))
 
 
-@njit(nogil=True, cache=True)
+@inner
 def mirrored(value, kind):  # type: ignore[no-untyped-def]
     """Return the mirror image of a value below the diagonal, for a matrix of this `kind_of`."""
     if len(kind) == HERMITIAN:
@@ -67,7 +67,7 @@ class Buffers(NamedTuple):
         return np.empty(self.length, dtype=matrix.dtype)
 
 
-@njit(nogil=True, cache=True)
+@inner
 def collect(part, lowest, shifts, scratch, y, parts):  # type: ignore[no-untyped-def]
     """Add to the rows of a part what the parts after it have for them."""
     for later in range(part + 1, len(parts) - 1):

@@ -30,7 +30,7 @@ from sparsecast.devices.cpu.vector_code import (
 )
 from sparsecast.operators.block_operator import Product
 from sparsecast.records import PANEL_VECTORS
-from sparsecast.system.jit import njit
+from sparsecast.system.jit import inner
 from sparsecast.system.numba_pool import share
 
 #: A panel has at most this many columns, one cache line of float64, ...
@@ -151,7 +151,7 @@ def _emit_row(panel: _Panel, arrays: tuple[Any, ...], width: Any, span: Sequence
         panel.store_row(sets, each, place(y, row, each))
 
 
-@njit(nogil=True, cache=True)
+@inner
 def row_of_blocks(columns, data, X, Y, sizes, first, end, stride, row):  # type: ignore[no-untyped-def]
     """Compute the rows of Y from `row` on, as many as a block has.
 

@@ -43,7 +43,7 @@ from sparsecast.features.blocks import BLOCK_SIZES
 from sparsecast.formats.bcsr import BCSR
 from sparsecast.operators.block_operator import Product
 from sparsecast.system.integers import unsigned
-from sparsecast.system.jit import njit
+from sparsecast.system.jit import inner, njit
 from sparsecast.system.numba_pool import each_part, share
 from sparsecast.system.parallel import balanced_parts
 
@@ -173,7 +173,7 @@ def _block_row(typingctx, columns, data, x, y, height, width, first, end, i):  #
     return signature, generate
 
 
-@njit(nogil=True, cache=True)
+@inner
 def _last_rows(starts, columns, data, x, y, r, c, i):  # type: ignore[no-untyped-def]
     """Compute the rows of a block row that reaches beyond the matrix; there is one at most."""
     for row in range(len(y) - i * r):
@@ -184,7 +184,7 @@ def _last_rows(starts, columns, data, x, y, r, c, i):  # type: ignore[no-untyped
         y[i * r + row] = total
 
 
-@njit(nogil=True, cache=True)
+@inner
 def _part(part, starts, columns, data, height, width, x, y, parts):  # type: ignore[no-untyped-def]
     first, last = parts[part], parts[part + 1]
     full = min(last, np.uint64(len(y) // len(height)))
@@ -230,7 +230,7 @@ def of_long_x(product: Product, matrix: BCSR) -> Product:
     return padded
 
 
-@njit(nogil=True, cache=True)
+@inner
 def _several_last_rows(starts, columns, data, X, Y, r, c, i):  # type: ignore[no-untyped-def]
     Y[i * r :] = 0
     for k in range(np.int64(starts[i]), np.int64(starts[i + 1])):
@@ -241,7 +241,7 @@ def _several_last_rows(starts, columns, data, X, Y, r, c, i):  # type: ignore[no
                     Y[i * r + row, vector] += value * X[np.int64(columns[k]) + column, vector]
 
 
-@njit(nogil=True, cache=True)
+@inner
 def _several_part(part, starts, columns, data, height, width, lanes, X, Y, parts):  # type: ignore[no-untyped-def]
     first, last = parts[part], parts[part + 1]
     r, c = np.int64(len(height)), np.int64(len(width))

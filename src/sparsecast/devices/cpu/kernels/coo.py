@@ -9,12 +9,12 @@ from sparsecast.devices.format_kernels import FormatKernels, only_variant
 from sparsecast.formats.coo import COO
 from sparsecast.operators.block_operator import Product
 from sparsecast.system.integers import unsigned
-from sparsecast.system.jit import njit
+from sparsecast.system.jit import inner, njit
 from sparsecast.system.numba_pool import each_part, share
 from sparsecast.system.parallel import equal_parts
 
 
-@njit(nogil=True, cache=True)
+@inner
 def _part(part, rows, cols, data, carry, x, y, starts):  # type: ignore[no-untyped-def]
     """Add up the entries of one part; each row belongs to the part that holds its first entry.
 

@@ -22,7 +22,7 @@ from sparsecast.formats.csr import CSR
 from sparsecast.machines.machine import Machine
 from sparsecast.operators.block_operator import Product
 from sparsecast.system.integers import unsigned
-from sparsecast.system.jit import njit
+from sparsecast.system.jit import inner, njit
 from sparsecast.system.numba_pool import each_part, share
 from sparsecast.system.parallel import balanced_parts
 
@@ -38,7 +38,7 @@ ONE, TWO, THREE, FOUR = U32(1), U32(2), U32(3), U32(4)
 ROWS = U32(GROUP_ROWS)
 
 
-@njit(nogil=True, cache=True)
+@inner
 def _plain_rows(indptr, indices, data, x, y, first, last):  # type: ignore[no-untyped-def]
     k = indptr[first]
     for i in range(first, last):
@@ -50,7 +50,7 @@ def _plain_rows(indptr, indices, data, x, y, first, last):  # type: ignore[no-un
         y[i] = total
 
 
-@njit(nogil=True, cache=True)
+@inner
 def _unrolled_rows(indptr, indices, data, x, y, first, last):  # type: ignore[no-untyped-def]
     zero = x.dtype.type(0)
     k = indptr[first]
@@ -70,7 +70,7 @@ def _unrolled_rows(indptr, indices, data, x, y, first, last):  # type: ignore[no
         y[i] = (sum0 + sum1) + (sum2 + sum3)
 
 
-@njit(nogil=True, cache=True)
+@inner
 def _masked_rows(indptr, indices, data, x, y, first, last):  # type: ignore[no-untyped-def]
     zero = x.dtype.type(0)
     final = indptr[last] - ONE
@@ -97,7 +97,7 @@ def _masked_rows(indptr, indices, data, x, y, first, last):  # type: ignore[no-u
         y[i] = (sum0 + sum1) + (sum2 + sum3)
 
 
-@njit(nogil=True, cache=True)
+@inner
 def _vector_rows(indptr, indices, data, gathers, x, y, first, last):  # type: ignore[no-untyped-def]
     for i in range(first, last):
         found = vector_row(data, indices, x, gathers, indptr[i], indptr[i + ONE])  # type: ignore[call-arg, var-annotated]
@@ -108,7 +108,7 @@ def _vector_rows(indptr, indices, data, gathers, x, y, first, last):  # type: ig
         y[i] = total
 
 
-@njit(nogil=True, cache=True)
+@inner
 def _rows(indptr, indices, data, loop, x, y, first, last):  # type: ignore[no-untyped-def]
     # The length of a tuple is known to the compiler, which leaves one of the five.
     if indptr[first] == indptr[last]:
@@ -125,7 +125,7 @@ def _rows(indptr, indices, data, loop, x, y, first, last):  # type: ignore[no-un
         _vector_rows(indptr, indices, data, (), x, y, first, last)
 
 
-@njit(nogil=True, cache=True)
+@inner
 def part_of_rows(part, indptr, indices, data, bases, loop, x, y, starts):  # type: ignore[no-untyped-def]
     """Do the rows from starts[part] on; the length of `loop` is the number of the variant."""
     first, last = starts[part], starts[part + 1]
@@ -172,7 +172,7 @@ def _shared(matrix: CSR, threads: int) -> tuple[tuple[Any, ...], NDArray[Any]]:
     return (indptr, unsigned(matrix.indices), data, bases), starts
 
 
-@njit(nogil=True, cache=True)
+@inner
 def _several_part(part, indptr, indices, data, bases, height, width, lanes, X, Y, starts):  # type: ignore[no-untyped-def]
     first, last = starts[part], starts[part + 1]
     while first < last:

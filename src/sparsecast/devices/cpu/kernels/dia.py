@@ -21,7 +21,7 @@ from sparsecast.devices.cpu.vector_code import I8, I32, I64, VectorCode, bytes_o
 from sparsecast.devices.format_kernels import FormatKernels, only_variant
 from sparsecast.formats.dia import DIA
 from sparsecast.operators.block_operator import Product
-from sparsecast.system.jit import njit
+from sparsecast.system.jit import inner, njit
 from sparsecast.system.numba_pool import each_part, share
 from sparsecast.system.parallel import equal_parts
 
@@ -109,7 +109,7 @@ def _sum_chunk(typingctx, data, offsets, x, y, octets, row, first, last):  # typ
     return signature, generate
 
 
-@njit(nogil=True, cache=True)
+@inner
 def _add_inside(data, offsets, x, y, row, height, diagonal):  # type: ignore[no-untyped-def]
     """Add what lies inside the matrix of one diagonal of a chunk of `height` rows from `row` on."""
     offset = np.int64(offsets[diagonal])
@@ -120,7 +120,7 @@ def _add_inside(data, offsets, x, y, row, height, diagonal):  # type: ignore[no-
         y[row + i] += data[start + i] * x[column + i]
 
 
-@njit(nogil=True, cache=True)
+@inner
 def _edge_chunk(data, offsets, octets, x, y, row):  # type: ignore[no-untyped-def]
     """Compute a chunk that some diagonals enter, leave or miss."""
     height, cols = 8 * len(octets), len(x)
@@ -133,7 +133,7 @@ def _edge_chunk(data, offsets, octets, x, y, row):  # type: ignore[no-untyped-de
         _add_inside(data, offsets, x, y, row, height, diagonal)
 
 
-@njit(nogil=True, cache=True)
+@inner
 def _part(part, data, offsets, octets, x, y, starts):  # type: ignore[no-untyped-def]
     first, last = starts[part], starts[part + 1]
     height, rows, diagonals = 8 * len(octets), len(y), len(offsets)

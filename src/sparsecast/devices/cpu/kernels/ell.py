@@ -9,7 +9,7 @@ from sparsecast.devices.format_kernels import FormatKernels, only_variant
 from sparsecast.formats.ell import ELL
 from sparsecast.operators.block_operator import Product
 from sparsecast.system.integers import unsigned
-from sparsecast.system.jit import njit
+from sparsecast.system.jit import inner, njit
 from sparsecast.system.numba_pool import each_part, share
 from sparsecast.system.parallel import equal_parts
 
@@ -17,7 +17,7 @@ U64 = np.uint64
 ONE, TWO, THREE, FOUR = U64(1), U64(2), U64(3), U64(4)
 
 
-@njit(nogil=True, cache=True)
+@inner
 def padded_rows(indices, data, width, x, y, first, last):  # type: ignore[no-untyped-def]
     """Compute rows `first` to `last` of two padded arrays of this width, both flattened."""
     zero = data.dtype.type(0)
@@ -37,7 +37,7 @@ def padded_rows(indices, data, width, x, y, first, last):  # type: ignore[no-unt
         y[i] = (sum0 + sum1) + (sum2 + sum3)
 
 
-@njit(nogil=True, cache=True)
+@inner
 def _part(part, indices, data, width, x, y, starts):  # type: ignore[no-untyped-def]
     padded_rows(indices, data, width, x, y, starts[part], starts[part + 1])
 

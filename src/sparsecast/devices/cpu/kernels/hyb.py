@@ -10,12 +10,12 @@ from sparsecast.devices.format_kernels import FormatKernels, only_variant
 from sparsecast.formats.hyb import HYB
 from sparsecast.operators.block_operator import Product
 from sparsecast.system.integers import unsigned
-from sparsecast.system.jit import njit
+from sparsecast.system.jit import inner, njit
 from sparsecast.system.numba_pool import each_part, share
 from sparsecast.system.parallel import balanced_parts
 
 
-@njit(nogil=True, cache=True)
+@inner
 def _part(part, indices, data, width, rows, cols, overflow, x, y, starts):  # type: ignore[no-untyped-def]
     first, last = starts[part], starts[part + 1]
     padded_rows(indices, data, width, x, y, first, last)

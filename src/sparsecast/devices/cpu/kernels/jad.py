@@ -14,7 +14,7 @@ from sparsecast.devices.format_kernels import FormatKernels, only_variant
 from sparsecast.formats.jad import JAD, sorted_lengths
 from sparsecast.operators.block_operator import Product
 from sparsecast.system.integers import unsigned
-from sparsecast.system.jit import njit
+from sparsecast.system.jit import inner, njit
 from sparsecast.system.numba_pool import each_part, share
 from sparsecast.system.parallel import balanced_parts
 
@@ -100,7 +100,7 @@ def _block(starts, indices, data, x, sums, row, rows):  # type: ignore[no-untype
         diagonal += FOUR
 
 
-@njit(nogil=True, cache=True)
+@inner
 def _part(part, diagonal_starts, indices, data, permutation, x, y, starts):  # type: ignore[no-untyped-def]
     sums = np.empty(BLOCK_ROWS, dtype=data.dtype)
     row, last = starts[part], starts[part + 1]

@@ -21,7 +21,7 @@ from sparsecast.formats.sell import CHUNK_ROWS, SELL
 from sparsecast.machines.machine import Machine
 from sparsecast.operators.block_operator import Product
 from sparsecast.system.integers import unsigned
-from sparsecast.system.jit import njit
+from sparsecast.system.jit import inner, njit
 from sparsecast.system.numba_pool import each_part, share
 from sparsecast.system.parallel import balanced_parts
 
@@ -33,7 +33,7 @@ ONE, TWO, THREE, FOUR, FIVE, SIX, SEVEN, EIGHT = (U64(number) for number in rang
 CHUNKS = U64(GROUP_ROWS // CHUNK_ROWS)
 
 
-@njit(nogil=True, cache=True)
+@inner
 def _sums(indices, data, x, k, end):  # type: ignore[no-untyped-def]
     zero = x.dtype.type(0)
     sum0, sum1, sum2, sum3, sum4, sum5, sum6, sum7 = zero, zero, zero, zero, zero, zero, zero, zero
@@ -50,7 +50,7 @@ def _sums(indices, data, x, k, end):  # type: ignore[no-untyped-def]
     return sum0, sum1, sum2, sum3, sum4, sum5, sum6, sum7
 
 
-@njit(nogil=True, cache=True)
+@inner
 def _chunk_sums(indices, data, lengths, step, x, i, k, end):  # type: ignore[no-untyped-def]
     # The length of a tuple is known to the compiler, which leaves one of the six.
     if len(step) == 1:
@@ -89,7 +89,7 @@ def _chunk_sums(indices, data, lengths, step, x, i, k, end):  # type: ignore[no-
     return sum0, sum1, sum2, sum3, sum4, sum5, sum6, sum7
 
 
-@njit(nogil=True, cache=True)
+@inner
 def _rows_in_order(chunk_starts, indices, data, lengths, step, x, y, first, last):  # type: ignore[no-untyped-def]
     for chunk in range(first, last):
         i = chunk * EIGHT
@@ -99,7 +99,7 @@ def _rows_in_order(chunk_starts, indices, data, lengths, step, x, y, first, last
         y[i + FOUR], y[i + FIVE], y[i + SIX], y[i + SEVEN] = sums[4], sums[5], sums[6], sums[7]
 
 
-@njit(nogil=True, cache=True)
+@inner
 def _sorted_rows(chunk_starts, indices, data, permutation, lengths, step, x, y, first, last):  # type: ignore[no-untyped-def]
     for chunk in range(first, last):
         i = chunk * EIGHT
@@ -111,7 +111,7 @@ def _sorted_rows(chunk_starts, indices, data, permutation, lengths, step, x, y, 
         y[permutation[i + SIX]], y[permutation[i + SEVEN]] = sums[6], sums[7]
 
 
-@njit(nogil=True, cache=True)
+@inner
 def _end_of_row(chunk_starts, lengths, place):  # type: ignore[no-untyped-def]
     """Return the end of the entries of a stored row: that of its chunk where padding may be added."""
     chunk = place // EIGHT
@@ -120,7 +120,7 @@ def _end_of_row(chunk_starts, lengths, place):  # type: ignore[no-untyped-def]
     return chunk_starts[chunk] + EIGHT * U64(lengths[place])
 
 
-@njit(nogil=True, cache=True)
+@inner
 def _part(part, chunk_starts, indices, data, permutation, lengths, bases, step, x, y, starts):  # type: ignore[no-untyped-def]
     first, last = starts[part], starts[part + 1]
     rows = U64(len(y))
@@ -170,7 +170,7 @@ def _bind(matrix: SELL, variant: str, threads: int) -> Product:
     return share(_product, (*arrays, (0,) * steps), starts)
 
 
-@njit(nogil=True, cache=True)
+@inner
 def _several_part(  # type: ignore[no-untyped-def]
     part, chunk_starts, indices, data, permutation, lengths, bases, height, width, lanes, X, Y, starts
 ):

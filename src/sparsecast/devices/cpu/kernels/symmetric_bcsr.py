@@ -23,7 +23,7 @@ from sparsecast.features.blocks import BLOCK_SIZES
 from sparsecast.formats.symmetric_bcsr import SymmetricBCSR
 from sparsecast.operators.block_operator import Product
 from sparsecast.system.integers import unsigned
-from sparsecast.system.jit import njit
+from sparsecast.system.jit import inner, njit
 from sparsecast.system.numba_pool import each_part, share
 from sparsecast.system.parallel import balanced_parts
 
@@ -107,7 +107,7 @@ def _block_row(  # type: ignore[no-untyped-def]
     return signature, generate
 
 
-@njit(nogil=True, cache=True)
+@inner
 def _last_rows(  # type: ignore[no-untyped-def]
     columns, data, scratch, x, y, side, kind, shift, first_row, begin, middle, end, i
 ):
@@ -125,7 +125,7 @@ def _last_rows(  # type: ignore[no-untyped-def]
         y[place] = total
 
 
-@njit(nogil=True, cache=True)
+@inner
 def _part(part, starts, columns, data, height, kind, lowest, shifts, scratch, x, y, parts):  # type: ignore[no-untyped-def]
     first, last, shift, side = parts[part], parts[part + 1], shifts[part], np.uint64(len(height))
     for j in range(lowest[part], first):

@@ -17,7 +17,7 @@ from sparsecast.formats.symmetric_csr import SymmetricCSR
 from sparsecast.machines.machine import Machine
 from sparsecast.operators.block_operator import Product
 from sparsecast.system.integers import unsigned
-from sparsecast.system.jit import njit
+from sparsecast.system.jit import inner, njit
 from sparsecast.system.numba_pool import each_part, share
 from sparsecast.system.parallel import balanced_parts
 
@@ -29,7 +29,7 @@ ZERO, ONE, TWO, THREE, FOUR = (np.uint64(number) for number in range(5))
 NO_LIMIT = np.uint64(2**64 - 1)
 
 
-@njit(nogil=True, cache=True)
+@inner
 def _one_by_one(  # type: ignore[no-untyped-def]
     indices, data, kind, x, xi, total, target, shift, k, end, limit
 ):
@@ -42,7 +42,7 @@ def _one_by_one(  # type: ignore[no-untyped-def]
     return total, k
 
 
-@njit(nogil=True, cache=True)
+@inner
 def _four_at_once(  # type: ignore[no-untyped-def]
     indices, data, kind, x, xi, total, target, shift, k, end, limit
 ):
@@ -67,7 +67,7 @@ def _four_at_once(  # type: ignore[no-untyped-def]
     return _one_by_one(indices, data, kind, x, xi, total, target, shift, k, end, limit)
 
 
-@njit(nogil=True, cache=True)
+@inner
 def _entries(  # type: ignore[no-untyped-def]
     indices, data, step, kind, x, xi, total, target, shift, k, end, limit
 ):
@@ -77,7 +77,7 @@ def _entries(  # type: ignore[no-untyped-def]
     return _four_at_once(indices, data, kind, x, xi, total, target, shift, k, end, limit)
 
 
-@njit(nogil=True, cache=True)
+@inner
 def _part(  # type: ignore[no-untyped-def]
     part, starts, indices, data, diagonal, step, kind, lowest, shifts, scratch, x, y, parts
 ):

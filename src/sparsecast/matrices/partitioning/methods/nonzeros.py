@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 
 from sparsecast.matrices.partitioning.methods import METHODS
 from sparsecast.matrices.partitioning.partition import Integers, Partition
-from sparsecast.system.jit import njit
+from sparsecast.system.jit import inner, njit
 from sparsecast.system.parallel import equal_parts
 
 
@@ -50,7 +50,7 @@ def _cuts(before: Integers, parts: int) -> Integers:
     return bounds
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _smallest_limit(before: Integers, parts: int) -> int:
     """Return the least possible work of the largest part."""
     longest = np.int64(0)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sparsecast.features import FEATURES
 from sparsecast.features.analysis import MatrixSource
 from sparsecast.features.feature_group import FeatureGroup
-from sparsecast.system.jit import njit
+from sparsecast.system.jit import inner, njit
 
 #: Entries of a block (Barreda et al., section 4.1).
 BLOCK_ENTRIES = 250
@@ -164,7 +164,7 @@ def _describe(indptr, indices, blocks, features):  # type: ignore[no-untyped-def
         counts /= last - first
 
 
-@njit(nogil=True, cache=True)
+@inner
 def _step_class(step):  # type: ignore[no-untyped-def]
     if step <= 1:
         return 0
