@@ -34,6 +34,7 @@ from sparsecast.models import MODELS, published_trees
 from sparsecast.models import power as power_model
 from sparsecast.models import sparsecast as sparsecast_model
 from sparsecast.papers.barreda_2020.models import blocks as blocks_model
+from sparsecast.papers.hossain_saule import regression
 from sparsecast.records import Bandwidth, Candidate, Parameters
 from sparsecast.system.tabular import Columns
 
@@ -136,6 +137,15 @@ def few_trees() -> Iterator[None]:
         patch.setitem(published_trees.BOOSTING, "learning_rate", 0.2)
         patch.setitem(blocks_model.TREES, "n_estimators", 15)
         patch.setitem(power_model.FOREST, "n_estimators", 15)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def short_search() -> Iterator[None]:
+    """Let hossain-svr try 4 pairs instead of the paper's 96, whose search has a test of its own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(regression, "GRID_C", (1.0, 8.0))
+        patch.setattr(regression, "GRID_GAMMA", (0.02, 0.1))
         yield
 
 

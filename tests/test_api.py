@@ -146,17 +146,6 @@ def test_other_types_are_computed_in_the_nearest(dtype, computed):
     assert {candidate.dtype for candidate in api.choice(A, threads=1).candidates} == {computed}
 
 
-def test_measure_in_complex_types(own):
-    A = small("helmholtz2d")
-    for dtype in ("complex128", "complex64"):
-        records = sc.measure(A, threads=1, dtype=dtype)
-        assert {record.candidate.dtype for record in records} == {dtype}
-        assert {record.candidate.format for record in records} >= {"csr", "sell", "jad", "hyb", "coo"}
-        for record in records:
-            assert record.error <= 4 * np.finfo(dtype).eps
-            assert record.gflops == 8 * A.nnz / record.time_s / 1e9
-
-
 def test_compile_equals_the_oracle_in_every_format_by_blocks(mixed, recorded):
     made = sc.plan(mixed, recorded, iterations=10**6)
     block = made.blocks[0]

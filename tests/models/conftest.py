@@ -25,7 +25,6 @@ from sparsecast.models.training import TrainingSet
 from sparsecast.papers.barreda_2020 import label_files as block_labels
 from sparsecast.papers.barreda_2020.features.entry_blocks import BLOCK_FEATURES, whole_blocks
 from sparsecast.papers.barreda_2020.label_files import BlockLabels, keep_labels
-from sparsecast.papers.hossain_saule import regression
 from sparsecast.records import Bandwidth, Candidate, Conditions, Record
 
 #: Of a read of small and of large arrays, and of a reference product in the second cache: twice as long.
@@ -101,15 +100,6 @@ def labels_of(record: Record, profile: Profile) -> BlockLabels:
         energy_nj=np.zeros((3, 0), dtype=np.float32),
         energy_again_nj=np.zeros((3, 0), dtype=np.float32),
     )
-
-
-@pytest.fixture(scope="session", autouse=True)
-def short_search() -> Iterator[None]:
-    """Let hossain-svr try 4 pairs instead of the paper's 96, whose search has a test of its own."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(regression, "GRID_C", (1.0, 8.0))
-        patch.setattr(regression, "GRID_GAMMA", (0.02, 0.1))
-        yield
 
 
 @pytest.fixture(scope="session")

@@ -35,6 +35,10 @@ def training(model_class, profile_of):
     return TrainingSet.of(profile, profile.select(dtype="float64"))
 
 
+#: What stands beside the state is read before any model is asked: one model stands for all.
+one_for_all = pytest.mark.parametrize("model_class", ["linear"], indirect=True)
+
+
 def stored_file():
     (path,) = (home() / "models").rglob("*.json")
     return path
@@ -49,13 +53,9 @@ def test_a_model_is_stored_and_used_again_without_fitting(model_class, training,
     candidates = {record.candidate for record in training.records}
     assert again.forecast(found, candidates) == first.forecast(found, candidates)
     assert again.machine_ == training.machine
-
-
-def test_what_is_stored_is_plain_json(model_class, training):
-    model = fitted(model_class(), training)
     stored = json.loads(stored_file().read_text())
-    assert stored["model"] == model.name and stored["settings"] == model.settings()
-    assert stored["state"] == json.loads(json.dumps(model.to_state()))
+    assert stored["model"] == first.name and stored["settings"] == first.settings()
+    assert stored["state"] == json.loads(json.dumps(first.to_state()))
 
 
 def test_changed_records_are_fitted_anew_and_take_the_place(model_class, training, fits):
@@ -70,6 +70,7 @@ def test_changed_records_are_fitted_anew_and_take_the_place(model_class, trainin
     assert len(fits) == 2
 
 
+@one_for_all
 def test_a_new_version_of_a_kernel_is_fitted_anew(model_class, training, fits):
     fitted(model_class(), training)
     newer = [dataclasses.replace(r, kernel_version=r.kernel_version + 1) for r in training.records]
@@ -77,6 +78,7 @@ def test_a_new_version_of_a_kernel_is_fitted_anew(model_class, training, fits):
     assert len(fits) == 2
 
 
+@one_for_all
 def test_another_version_of_the_model_or_of_sparsecast_is_fitted_anew(
     model_class, training, fits, monkeypatch
 ):
@@ -89,6 +91,7 @@ def test_another_version_of_the_model_or_of_sparsecast_is_fitted_anew(
     assert len(fits) == 3
 
 
+@one_for_all
 def test_other_settings_are_fitted_anew(model_class, training, fits, monkeypatch):
     fitted(model_class(), training)
     monkeypatch.setattr(model_class, "settings", lambda self: {"strength": 2})
@@ -105,8 +108,7 @@ def test_types_of_values_are_stored_beside_each_other(model_class, profile_of, f
     assert len(fits) == 2
 
 
-# What stands beside the state is read before any model is asked: one model stands for all.
-@pytest.mark.parametrize("model_class", ["linear"], indirect=True)
+@one_for_all
 @pytest.mark.parametrize("damage", ["", "{", "null", "[]", "{}", '{"key": 1}', "half"])
 def test_a_damaged_file_is_fitted_anew_and_replaced(model_class, training, fits, damage):
     whole = fitted(model_class(), training).to_state()
@@ -117,15 +119,16 @@ def test_a_damaged_file_is_fitted_anew_and_replaced(model_class, training, fits,
     assert len(fits) == 2 and path.read_text() == text
 
 
-@pytest.mark.parametrize("state", [None, [], {}, {"device": "cpu"}])
-def test_a_file_with_another_state_is_fitted_anew(model_class, training, fits, state):
+def test_a_file_with_another_state_is_fitted_anew(model_class, training, fits):
     fitted(model_class(), training)
-    path = stored_file()
-    path.write_text(json.dumps({**json.loads(path.read_text()), "state": state}))
-    fitted(model_class(), training)
-    assert len(fits) == 2
+    for count, state in enumerate((None, [], {}, {"device": "cpu"}), 2):
+        path = stored_file()
+        path.write_text(json.dumps({**json.loads(path.read_text()), "state": state}))
+        fitted(model_class(), training)
+        assert len(fits) == count, state
 
 
+@one_for_all
 def test_a_folder_that_cannot_be_written_does_not_matter(model_class, training, fits, data_folder):
     data_folder.mkdir()
     (data_folder / "models").write_text("not a folder")

@@ -117,9 +117,10 @@ def inner(function: Callable[..., Any]) -> Any:
 
 def _declare(kind: type[Kernel], options: dict[str, Any]) -> Callable[[Callable[..., Any]], Any]:
     cache = options.pop("cache", False)
+    options["no_cfunc_wrapper"] = True  # nothing passes a kernel to C
 
     def declare(function: Callable[..., Any]) -> Any:
-        kernel = numba.njit(no_cfunc_wrapper=True, **options)(function)  # nothing passes kernels to C
+        kernel = numba.njit(**options)(function)
         if isinstance(kernel, CPUDispatcher):  # not where NUMBA_DISABLE_JIT leaves the function as it is
             kernel.__class__ = kind
             if cache:
