@@ -276,14 +276,13 @@ def plan(
 def _on_proof(matrix: Problem, structure: Structure, planned: Callable[[Structure], Plan]) -> Plan:
     """Return a plan of formats that all entries say can be built; a note tells where a sample misled."""
     best, notes = planned(structure), list[str]()
-    while groups := believed(structure, [block.candidate for block in best.blocks]):
-        proven, sampled, first = matrix.proven(groups), structure, best
-        structure = sampled.having(*(proven.groups[name] for name in groups))
+    while groups := believed(structure, chosen := {block.candidate for block in best.blocks}):
+        proven, sampled = matrix.proven(groups).groups, structure
+        structure = sampled.having(*(proven[name] for name in groups))
         if structure.groups != sampled.groups:
             best = planned(structure)
-        given_up = {block.candidate for block in first.blocks} - {block.candidate for block in best.blocks}
-        if given_up:
-            names = ", ".join(sorted({stored_as(candidate) for candidate in given_up}))
+        if given_up := chosen - {block.candidate for block in best.blocks}:
+            names = ", ".join(sorted(map(stored_as, given_up)))
             notes.append(f"Planned again without {names}: a sample allowed it, and all entries do not.")
     return replace(best, notes=(*best.notes, *notes))
 

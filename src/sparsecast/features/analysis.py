@@ -3,12 +3,12 @@
 The result depends neither on the number of threads nor on the machine. For large matrices, the fill of blocks
 and the histogram of reuse are estimated, on parts that depend on position alone. Everything else is exact,
 symmetry up to a chance of 2**-64. From a sample, locality, bands and stored zeros are estimated. What it
-shows of symmetry, of the needs of narrow storage, and of few diagonals is believed; `proven` reads all.
+shows of symmetry, of the needs of narrow storage, and of few diagonals is believed, and named as unproven.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -52,7 +52,7 @@ class MatrixSource:
     triangle_nnz : int or None
         Entries of one triangle of a matrix that is known to be symmetric, else None.
     unproven : set of str
-        Groups that only a sample tells to be such that a format can be built.
+        As in a Structure; a group adds its name.
     """
 
     def __init__(
@@ -141,19 +141,9 @@ def structure(
     threads = numba.get_num_threads() if threads is None else threads
     if threads < 1:
         raise InputError(f"threads = {threads}: expected an integer of at least 1; give a larger one")
-    source = MatrixSource(A, _workers(A, threads), is_sampled, triangle_nnz)
+    workers = max(1, min(threads, int(A.indptr[-1]) // ENTRIES_PER_THREAD))
+    source = MatrixSource(A, workers, is_sampled, triangle_nnz)
     wanted = [FEATURES.get(name) for name in (usual_groups() if groups is None else groups)]
     computed = {group.name: group.compute(source) for group in wanted}
     sampled_nnz = sum(last - first for first, last in source.ranges) or None
     return Structure(*source.shape, source.nnz, computed, sampled_nnz, tuple(sorted(source.unproven)))
-
-
-def proven(A: csr_array[Any] | csr_matrix[Any], sampled: Structure, groups: Iterable[str]) -> Structure:
-    """Return a sampled Structure of a matrix in which all entries tell what is `unproven` of some groups."""
-    source = MatrixSource(A, _workers(A, numba.get_num_threads()))
-    unproven = set(groups) & set(sampled.unproven)
-    return sampled.having(*(sampled.groups[name].proven(source) for name in sorted(unproven)))
-
-
-def _workers(A: csr_array[Any] | csr_matrix[Any], threads: int) -> int:
-    return max(1, min(threads, int(A.indptr[-1]) // ENTRIES_PER_THREAD))

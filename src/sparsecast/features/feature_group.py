@@ -30,10 +30,6 @@ class FeatureGroup(ABC):
     def compute(cls, source: MatrixSource) -> Self:
         """Return the features of a matrix."""
 
-    def proven(self, source: MatrixSource) -> Self:
-        """Return the features of a sample, with what decides on formats from all entries."""
-        return self.compute(source)
-
     def contradiction(self, rows: int, cols: int, nnz: int) -> str | None:
         """Return in words a value that no matrix of these dimensions can have; None if there is none.
 

@@ -35,8 +35,7 @@ class Structure(Tabular):
     sampled_nnz : int or None
         Entries of the sample for locality, bands and stored values; None if all entries were read.
     unproven : tuple of str
-        Groups that say that a format can be built because a sample looks so, in alphabetical order. `proven`
-        reads all entries for them, and so does each conversion.
+        Groups that say that a format can be built because a sample looks so, in alphabetical order.
     """
 
     rows: int
@@ -50,9 +49,7 @@ class Structure(Tabular):
         object.__setattr__(self, "groups", MappingProxyType(dict(sorted(self.groups.items()))))
 
     def __hash__(self) -> int:
-        return hash(
-            (self.rows, self.cols, self.nnz, tuple(self.groups.items()), self.sampled_nnz, self.unproven)
-        )
+        return hash((self.rows, self.cols, self.nnz, *self.groups.items(), self.sampled_nnz, self.unproven))
 
     def __reduce__(self) -> tuple[Any, ...]:
         of_sample = self.sampled_nnz, self.unproven
@@ -155,7 +152,7 @@ class Structure(Tabular):
         """Return the Structure as plain data: the counts, then each group under its name."""
         groups = {name: group.to_dict() for name, group in self.groups.items()}
         of_sample = {"sampled_nnz": self.sampled_nnz, "unproven": list(self.unproven)}
-        sample = {} if self.sampled_nnz is None else of_sample
+        sample = of_sample if self.sampled_nnz is not None else {}
         return {"rows": self.rows, "cols": self.cols, "nnz": self.nnz, **sample, **groups}
 
     @classmethod

@@ -45,8 +45,8 @@ _MAX_PIECES = 16
 CHUNK, SPREAD = 1024, 8
 #: Ranges of a sample, and its entries: this number plus this share of all.
 SAMPLE_RANGES, _SAMPLE_ENTRIES, _SAMPLE_SHARE = 8, 2**18, 1 / 64
-#: Entries of `sampled_entries`: one of 1,024, at least and at most.
-_LEAST_SCATTERED, _MOST_SCATTERED = 256, 2048
+#: Entries of `sampled_entries`: one of 2,048, at least and at most.
+_LEAST_SCATTERED, _MOST_SCATTERED = 256, 1024
 #: Least entries of a matrix that is sampled: in a smaller one, a few long rows exceed a range, and reuse
 #: exceeds it.
 LEAST_SAMPLED_NNZ = 1_000_000
@@ -147,7 +147,7 @@ def sampled_ranges(nnz: int) -> list[Range]:
 
 def sampled_entries(nnz: int) -> Counts:
     """Return entries of all parts of a matrix: one of each, at a step of the golden ratio as above."""
-    count = min(max(nnz >> 10, _LEAST_SCATTERED), _MOST_SCATTERED, nnz)
+    count = min(max(nnz >> 11, _LEAST_SCATTERED), _MOST_SCATTERED, nnz)
     number = np.arange(count)
     return ((number + number * _GOLDEN_RATIO % 1.0) * (nnz / max(count, 1))).astype(np.int64)
 
@@ -168,8 +168,8 @@ def pieces_of(A: csr_array | csr_matrix, nnz: int, threads: int) -> int:
 
 
 def _map_bytes(diagonals: int) -> int:
-    """Return the bytes of a map with a bit per diagonal, rounded up to a power of two."""
-    return int(2 ** max(-(-diagonals // 8) - 1, 0).bit_length())
+    """Return the bytes of a map with a bit per diagonal, rounded up to a power of two of at least 8."""
+    return int(2 ** max(-(-diagonals // 8) - 1, 7).bit_length())
 
 
 def _time_type(nnz: int) -> np.dtype[np.unsignedinteger[Any]]:
@@ -372,9 +372,11 @@ def _count_bands(indices, entries, rows, columns, view, tallies):  # type: ignor
 def _read_map(diagonals):  # type: ignore[no-untyped-def]
     """Return the number of marked diagonals, and the lowest and the highest of them."""
     marked, lowest, highest = 0, 8 * diagonals.size, 0
-    for byte in range(diagonals.size):
-        bits = diagonals[byte]
-        if bits != 0:
+    for word, eight in enumerate(diagonals.view(np.uint64)):
+        if eight == _ZERO:
+            continue
+        for byte in range(8 * word, 8 * word + 8):
+            bits = diagonals[byte]
             for plane in range(8):
                 if bits >> plane & 1:
                     place = plane * diagonals.size + byte

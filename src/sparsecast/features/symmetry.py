@@ -64,10 +64,7 @@ class Symmetry(FeatureGroup):
 
     @classmethod
     def compute(cls, source: MatrixSource) -> Self:
-        """Return the features of a matrix, exactly up to a chance of 2**-64.
-
-        Of a sample, some entries are looked up, and what is on the diagonal is estimated.
-        """
+        """Return the features of a matrix, exactly up to a chance of 2**-64; of a sample as it looks."""
         known = source.triangle_nnz
         found = mirroring(source) if known is None else ("symmetric", known)
         if found is None:

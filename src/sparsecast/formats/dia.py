@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from sparsecast.errors import InputError, PaddingError
-from sparsecast.features.bands import count_diagonals
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.formats.csr import CSR
@@ -26,6 +25,9 @@ CHUNKS = (8, 16, 32, 64)
 #: Bytes of one diagonal in one chunk: as many sums as fit in registers. From 16 rows on the number made no
 #: difference beyond the noise; with 8, stencils were slower in cache (benchmarks/run.py dia-chunks).
 CHUNK_BYTES = 256
+
+#: Rows that are compared at once.
+_GROUP = 16
 
 _U64 = np.uint64
 _ONE = _U64(1)
@@ -135,13 +137,43 @@ def _diagonals(A: csr_array[Any], nnz: int) -> NDArray[np.uint8]:
     rows, indices = A.shape[0], A.indices[:nnz]
     most = int(MAX_PADDING_FACTOR * nnz) // max(rows, 1)
     is_there = np.zeros(sum(A.shape), dtype=np.uint8)
-    count = count_diagonals(unsigned(A.indptr), unsigned(indices), is_there, most)
+    count = _count_diagonals(unsigned(A.indptr), unsigned(indices), is_there, most)
     if count > most:
         raise PaddingError(
             f"DIA would store {count:,} diagonals or more of {rows:,} rows for {nnz:,} non-zeros: "
             f"expected at most {MAX_PADDING_FACTOR:g} times the non-zeros; use another format"
         )
     return is_there
+
+
+@njit(nogil=True, cache=True)
+def _count_diagonals(indptr, indices, is_counted, most):  # type: ignore[no-untyped-def]
+    """Count the diagonals until they exceed `most`; `is_counted` has an element for each, all 0.
+
+    Most rows of a mesh have the diagonals of the row before, so many rows are compared with these at once.
+    """
+    rows, count, row = _U64(len(indptr) - 1), 0, _U64(0)
+    while row < rows and count <= most:
+        end = min(row + _U64(_GROUP), rows)
+        first, stop = _U64(indptr[row]), _U64(indptr[end])
+        length = first - _U64(indptr[row - min(row, _ONE)])
+        differing = _U64(row == _U64(0))
+        for neighbour in range(row, end):
+            differing |= _U64(indptr[neighbour + _ONE]) - _U64(indptr[neighbour]) ^ length
+        if differing == _U64(0):
+            for entry in range(first, stop):
+                differing |= _U64(indices[entry]) ^ _U64(indices[entry - length]) + _ONE
+        if differing != _U64(0):
+            for neighbour in range(row, end):
+                shift, counted = rows - _ONE - neighbour, np.uint8(1)
+                for entry in range(_U64(indptr[neighbour]), _U64(indptr[neighbour + _ONE])):
+                    counted &= is_counted[_U64(indices[entry]) + shift]
+                if counted == 0:
+                    for entry in range(_U64(indptr[neighbour]), _U64(indptr[neighbour + _ONE])):
+                        count += is_counted[_U64(indices[entry]) + shift] == 0
+                        is_counted[_U64(indices[entry]) + shift] = 1
+        row = end
+    return count
 
 
 @njit(nogil=True, cache=True)

@@ -11,7 +11,7 @@ from typing import Any
 from scipy.sparse import csr_array, issparse
 
 from sparsecast.errors import InputError
-from sparsecast.features.analysis import proven, structure
+from sparsecast.features.analysis import structure
 from sparsecast.features.structure import Structure
 from sparsecast.matrices import suitesparse
 from sparsecast.matrices.atlas import atlas_group
@@ -216,7 +216,9 @@ class Problem:
 
     def proven(self, groups: Iterable[str]) -> Structure:
         """Return the `sampled_structure`, from now on with these groups as all entries tell them."""
-        self.sampled_structure = proven(self.matrix, self.sampled_structure, groups)
+        if unproven := set(groups) & set(self.sampled_structure.unproven):
+            exact = structure(self.matrix, groups=sorted(unproven)).groups.values()
+            self.sampled_structure = self.sampled_structure.having(*exact)
         return self.sampled_structure
 
     @cached_property
