@@ -333,7 +333,7 @@ def test_the_suite_has_what_the_models_need(threads):
     assert {suite for suite in suites if LinearModel.learns_from(suite)} == suites - {"gallery"}
     for matrix in (*needed, *optional):
         assert matrix.entries > 0
-        assert any(benchmark_run.is_measured(matrix, name) for name in FORMATS.names())
+        assert benchmark_run.measured_formats(matrix, SETTING)
 
 
 @pytest.mark.parametrize("part", ["needed", "optional"])
@@ -461,9 +461,9 @@ def test_a_measurement_beyond_the_budget_is_given_up(run, measured, monkeypatch,
 def test_one_slow_matrix_among_fast_ones_ends_nothing_and_two_count():
     matrix = SuiteMatrix(Problem.named("strips?rows=2000&nnz_per_row=4"), "strips")
     budget = benchmark_run.Budget(100.0, benchmark_run.QUICK_EFFORT)
-    estimate = budget.estimate_s(matrix)
+    estimate = budget.estimate_s(matrix, SETTING)
     budget.learn(estimate, estimate)
     budget.learn(estimate, 20 * estimate)
-    assert budget.estimate_s(matrix) == pytest.approx(estimate)
+    assert budget.estimate_s(matrix, SETTING) == pytest.approx(estimate)
     budget.learn(estimate, 20 * estimate)
-    assert budget.estimate_s(matrix) == pytest.approx(20 * estimate)
+    assert budget.estimate_s(matrix, SETTING) == pytest.approx(20 * estimate)

@@ -22,7 +22,7 @@ from sparsecast.benchmark.measurement import Instruments, measure_candidates
 from sparsecast.devices import DEVICES
 from sparsecast.devices.compiling import compiled_in_turn
 from sparsecast.devices.device import Device
-from sparsecast.devices.target import Target, passes, whole_matrix
+from sparsecast.devices.target import Target, whole_matrix
 from sparsecast.errors import DeviceError, InputError, MatrixSizeError
 from sparsecast.features.analysis import structure
 from sparsecast.formats import FORMATS
@@ -36,15 +36,19 @@ from sparsecast.measuring.condition_monitor import ConditionMonitor
 from sparsecast.measuring.energy import Meter, idle_power_w
 from sparsecast.measuring.timing import Effort
 from sparsecast.models.model import HELD_OUT_SUITE
-from sparsecast.records import Bandwidth, Candidate, Parameters, Record
+from sparsecast.records import PANEL_VECTORS, Bandwidth, Candidate, Parameters, Record
 from sparsecast.system.memory import free_bytes
 
 #: Seconds below which not even the required matrices get measured on a cold compilation cache.
 LEAST_BUDGET_S = 10.0
 
-#: With a smaller budget for each target, no narrow storage is measured: to compile its kernels takes a third
-#: of a minute, and the formats come first. An entry then costs as much as in full storage.
+#: With a smaller budget for each target, neither narrow storage nor several vectors are measured: to compile
+#: their kernels takes a third of a minute, and the formats come first. An entry then costs as much as in full
+#: storage, and several vectors are forecast from one.
 _LEAST_NARROW_S = 120.0
+
+#: The share of such a budget in which products of PANEL_VECTORS are measured, but for compiling.
+_SEVERAL_SHARE = 0.1
 
 #: Share of the free memory that a benchmark matrix may take in all its formats together.
 MEMORY_SHARE = 0.25
@@ -147,9 +151,9 @@ class Budget:
     def used_s(self) -> float:
         return perf_counter() - self._start_s
 
-    def estimate_s(self, matrix: SuiteMatrix) -> float:
+    def estimate_s(self, matrix: SuiteMatrix, target: Target) -> float:
         """Return the seconds that a matrix will take, as far as those before it tell."""
-        measured = [FORMATS.get(name) for name in FORMATS.names() if is_measured(matrix, name)]
+        measured = [FORMATS.get(name) for name in measured_formats(matrix, target)]
         narrow = sum(bool(each.narrow_parameters) for each in measured) if matrix.in_narrow_storage else 0
         calls = len(measured) + narrow
         product_s = 1e-9 * matrix.entries
@@ -380,6 +384,7 @@ class Calibration:
         yield from self._measure_rounds(needed)
         if not self.bandwidths and self._budget.suffices(_STREAMS_S * len(self.targets)):
             self._measure_bandwidths()
+        yield from self._measure_several([(target, chain(*both)) for target, both in suites])
         yield from self._measure_rounds(optional)
         for suite in self.rating_suites:
             if self.left_s >= _LEAST_REST_S:
@@ -404,19 +409,43 @@ class Calibration:
                 self.on_progress(self.used_s, self.budget_s, "bandwidth")
                 self.bandwidths += self._device.measure_bandwidths(self.machine, threads)
 
+    def _measure_several(self, rounds: Sequence[tuple[Target, Iterable[SuiteMatrix]]]) -> Iterator[Measured]:
+        """Measure products of PANEL_VECTORS on matrices that several formats read once for all of them."""
+        if self._is_short or not self._device.shares_host:
+            return
+        several = [
+            [
+                (each, replace(matrix, in_narrow_storage=False))
+                for matrix in matrices
+                if len(measured_formats(matrix, each)) > 1
+            ]
+            for target, matrices in rounds
+            if target.vectors == 1
+            for each in [replace(target, vectors=PANEL_VECTORS)]
+        ]
+        in_turn = [pair for turn in zip_longest(*several) for pair in turn if pair is not None]
+        with self._phase("compiling"):
+            for target in dict.fromkeys(target for target, _ in in_turn):
+                self._compile(target)
+        yield from self._measure_rounds(in_turn, self.used_s + _SEVERAL_SHARE * self.budget_s)
+
+    @property
+    def _is_short(self) -> bool:
+        return self.budget_s < _LEAST_NARROW_S * len(self.targets)
+
     def _measure_rounds(
         self, rounds: Sequence[tuple[Target, SuiteMatrix]], end_s: float = inf
     ) -> Iterator[Measured]:
         """Measure the models' matrices in this order until `end_s`, as far as time and memory suffice."""
-        if self.budget_s < _LEAST_NARROW_S * len(self.targets):
+        if self._is_short:
             rounds = [(target, replace(matrix, in_narrow_storage=False)) for target, matrix in rounds]
-        expected = self.used_s + sum(self._budget.estimate_s(matrix) for _, matrix in rounds)
+        expected = self.used_s + sum(self._budget.estimate_s(matrix, target) for target, matrix in rounds)
         for target, matrix in rounds:
             if self.used_s > end_s:
                 return
             total = min(self.budget_s, max(self.used_s, expected))
             self.on_progress(min(self.used_s, total), total, matrix.name)
-            estimate = self._budget.estimate_s(matrix)
+            estimate = self._budget.estimate_s(matrix, target)
             if self._is_due(target, matrix, estimate):  # else compiling would be for nothing
                 with self._phase("compiling"):
                     self._compile(target)
@@ -460,8 +489,9 @@ class Calibration:
         known = {name: self._device.kernels.get(name) for name in self._device.kernels.names()}
         device, dtype, bits, threads = target.device, target.dtype, target.index_bits, target.threads
         every = [
-            Candidate(name, variant, device, dtype, bits, threads, Parameters(size))
+            Candidate(name, variant, device, dtype, bits, threads, Parameters(size), target.vectors)
             for name, kernels in known.items()
+            if _has_product(name, target)
             for variant in kernels.variants_of(dtype)
             for size in kernels.sizes
         ]
@@ -478,13 +508,18 @@ class Calibration:
 
     def _measure(self, target: Target, problem: Problem, matrix: SuiteMatrix) -> list[Record]:
         chosen = whole_matrix(problem.structure, target, self.machine).candidates
-        offered = self._device.calibrated(chosen)
-        wanted = [candidate for candidate in offered if _is_measured_with(matrix, candidate)]
+        formats = measured_formats(matrix, target)
+        wanted = [
+            each
+            for each in self._device.calibrated(chosen)
+            if each.format in formats and (matrix.in_narrow_storage or _is_full(each))
+        ]
         with self._phase("compiling"):
             self._compile_in_turn(wanted)
         try:
-            # Energy takes longer than time: of matrices as users have them alone.
-            meter, idle_w = self._metered if matrix.suite == HELD_OUT_SUITE else (None, None)
+            # Energy takes longer than time: of matrices as users have them alone, in what was asked for.
+            is_metered = matrix.suite == HELD_OUT_SUITE and target in self.targets
+            meter, idle_w = self._metered if is_metered else (None, None)
             instruments = Instruments(self._device, meter, self._monitor(target.threads), idle_w)
             return measure_candidates(
                 problem, matrix.suite, wanted, self._effort, instruments, self._budget.watch
@@ -512,16 +547,21 @@ class Calibration:
         return self._monitors[threads]
 
 
-def is_measured(matrix: SuiteMatrix, format_name: str) -> bool:
-    """Tell whether a calibration measures a format on a benchmark matrix."""
-    return matrix.takes(format_name, FORMATS.get(format_name).benchmark_kinds)
+def measured_formats(matrix: SuiteMatrix, target: Target) -> list[str]:
+    """Return the formats that a calibration measures on a benchmark matrix."""
+    names = DEVICES.get(target.device).kernels.names()
+    is_wanted = {name: matrix.takes(name, FORMATS.get(name).benchmark_kinds) for name in names}
+    return [name for name in names if is_wanted[name] and _has_product(name, target)]
 
 
-def _is_measured_with(matrix: SuiteMatrix, candidate: Candidate) -> bool:
-    is_full = set(FORMATS.get(candidate.format).narrow_parameters).isdisjoint(candidate.parameters)
-    # Where a format takes several vectors one after another, the time is known.
-    is_apart = candidate.vectors == 1 or passes(candidate) < candidate.vectors
-    return is_apart and is_measured(matrix, candidate.format) and (is_full or matrix.in_narrow_storage)
+def _has_product(format_name: str, target: Target) -> bool:
+    """Tell whether a product is not several ones, one after another: their time is known."""
+    kernels = DEVICES.get(target.device).kernels.get(format_name)
+    return target.vectors == 1 or kernels.passes(target.vectors) < target.vectors
+
+
+def _is_full(candidate: Candidate) -> bool:
+    return set(FORMATS.get(candidate.format).narrow_parameters).isdisjoint(candidate.parameters)
 
 
 def most_entries_here(target: Target) -> float:

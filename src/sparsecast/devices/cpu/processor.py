@@ -111,6 +111,7 @@ class Processor(Device):
 
     def warm_up(self, candidate: Candidate) -> None:
         """Compile the kernels of a candidate by calling its product, or load them from the cache."""
-        tiny = tiny_matrix(candidate)
-        product = bind(tiny, candidate).product
-        product(np.ones(tiny.shape[1], candidate.dtype), np.empty(tiny.shape[0], candidate.dtype))
+        tiny, vectors = tiny_matrix(candidate), candidate.vectors
+        X, out = (np.ones((size, vectors), candidate.dtype) for size in tiny.shape[::-1])
+        product = bind(tiny, candidate).of(vectors)
+        product(X.ravel(), out.ravel()) if vectors == 1 else product(X, out)
