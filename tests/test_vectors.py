@@ -15,7 +15,8 @@ from sparsecast.devices.product_timer import ProductTimer
 from sparsecast.devices.target import Target, passes
 from sparsecast.errors import InputError, WrongResultError
 from sparsecast.machines.machine import detect
-from sparsecast.matrices.problem import Problem
+from sparsecast.machines.profile import MatrixEntry
+from sparsecast.matrices.problem import TRANSPOSE_PREFIX, Problem
 from sparsecast.models.transfer import Setting
 from sparsecast.records import PANEL_VECTORS, Candidate
 
@@ -118,3 +119,36 @@ def test_the_transpose_is_a_matrix_of_its_own_unless_it_is_the_same():
     symmetric = Problem.named("gallery:poisson2d?n=9")
     assert symmetric.transposed() is symmetric
     assert Candidate("csr", "k", "cpu", "float64", 32, 1).vectors == 1
+
+
+def test_a_replay_scores_transposes_and_several_vectors_apart(recorded):
+    """Half of the held-out matrices are called transposes here."""
+
+    def turned(record):
+        name = f"{TRANSPOSE_PREFIX}{record.matrix}"
+        return dataclasses.replace(record, matrix=name) if record.matrix in chosen else record
+
+    held_out = sorted({r.matrix for r in recorded.records if r.suite == "gallery"})
+    chosen = set(held_out[::2])
+    entries = dict(recorded.matrices)
+    for name in chosen:
+        new = f"{TRANSPOSE_PREFIX}{name}"
+        entries[new] = MatrixEntry(new, f"transpose of {name}", entries[name].structure)
+    own = [r for r in recorded.records if r.candidate.threads == 1 and r.candidate.dtype == "float64"]
+    eight = [with_vectors(r, 8, 3.0) for r in own if r.candidate.format in ("csr", "sell")]
+    profile = dataclasses.replace(
+        recorded, records=tuple(turned(r) for r in [*own, *eight]), matrices=entries
+    )
+    for vectors in (1, 8):
+        found = {}
+        for transpose in (False, True):
+            rows = api.replay(
+                profile, threads=1, models=["linear"], vectors=vectors, transpose=transpose
+            ).rows
+            assert {row.record.candidate.vectors for row in rows} == {vectors}
+            found[transpose] = {row.record.matrix for row in rows}
+        assert found[True] == {f"{TRANSPOSE_PREFIX}{name}" for name in chosen}
+        assert found[False] == set(held_out) - chosen
+    how = {"threads": "auto", "drift_correction": False}
+    asked = sc.predict(sc.structure(sc.gallery("poisson2d", n=100)), profile, vectors=8, **how)
+    assert {f.candidate.format for f in asked} == {"csr", "sell"} and "8 products" in asked.refused["coo"]

@@ -28,7 +28,7 @@ from sparsecast.papers.gahvari_2007.search_space import UNBLOCKED, Point
 from sparsecast.papers.gahvari_2007.suites import gahvari
 from sparsecast.papers.gahvari_2007.suites.gahvari import Gahvari
 from sparsecast.papers.gahvari_2007.summary import SUITE, ratings
-from sparsecast.records import SCHEMA_VERSION, Bandwidth
+from sparsecast.records import PANEL_VECTORS, SCHEMA_VERSION, Bandwidth
 
 SETTING = Target("cpu", "float64", 32, 1)
 NAMES = [f"strips?rows={1000 + i}&nnz_per_row=4" for i in range(6)]
@@ -113,6 +113,21 @@ def test_products_of_several_vectors_are_measured_beside_those_of_one_where_they
     assert set(first.records) < set(both.records) and len(both.records) == len(first.records) + len(added)
     assert {record.candidate.format for record in added} == {"csr"}
     assert {record.matrix for record in added} == set(NAMES)
+
+
+@pytest.mark.parametrize(("budget_s", "is_long"), [(119.0, False), (120.0, True)])
+def test_a_long_calibration_measures_eight_vectors_on_matrices_that_several_formats_take(
+    run, measured, clock, monkeypatch, small_suite, budget_s, is_long
+):
+    both = small_suite.suites(SETTING, None)
+    several = [dataclasses.replace(matrix, formats=("csr", "sell", "coo")) for matrix in both[1]]
+    monkeypatch.setattr(type(small_suite), "suites", lambda self, target, machine: (both[0], several))
+    monkeypatch.setattr(benchmark_run, "_SEVERAL_SHARE", 2.5 / budget_s)  # three of four, each a second
+    made = run(budget_s=budget_s).run().records
+    eight = [record for record in made if record.candidate.vectors == PANEL_VECTORS]
+    assert {record.candidate.format for record in eight} == ({"csr", "sell"} if is_long else set())
+    assert len({record.matrix for record in eight}) == (3 if is_long else 0)
+    assert measured == NAMES[:2] + (NAMES[2:5] if is_long else []) + NAMES[2:]
 
 
 def test_all_settings_get_their_indispensable_matrices_first(run, measured):

@@ -52,6 +52,8 @@ class _Question:
     threads: int | None
     dtype: str | None
     device: str
+    vectors: int
+    transpose: bool
     models: list[type[Model]]
 
 
@@ -62,6 +64,8 @@ def evaluate(
     threads: int | None = None,
     dtype: str | None = None,
     device: str = PROCESSOR,
+    vectors: int = 1,
+    transpose: bool = False,
     models: Sequence[str] | None = None,
     keeps: bool = True,
     anew: bool = False,
@@ -78,8 +82,10 @@ def evaluate(
     Parameters
     ----------
     matrices : sequence of paths, folders of matrix files, gallery specifications or sparse matrices
-    profile, threads, dtype, device
+    profile, threads, dtype, device, vectors
         As in `predict`.
+    transpose : bool
+        Whether products with the transposes are forecast and measured, of matrices that differ from these.
     models : sequence of str, optional
         Names of the models; all by default.
     keeps : bool
@@ -106,7 +112,8 @@ def evaluate(
     machine = machine_of(device)
     if profile is not None:
         require_own(profile.name, machine)
-    run = _Run(_Question(threads, dtype, device, chosen_models(models)), machine, profile, keeps, on_progress)
+    asked = _Question(threads, dtype, device, vectors, transpose, chosen_models(models))
+    run = _Run(asked, machine, profile, keeps, on_progress)
     try:
         run.begin(matrices, takes_over=keeps and not anew)
         run.measure_all()
@@ -161,13 +168,14 @@ class _Run:
             self._show(start_s, len(names) + number + 1, steps, name)
 
     def _take_turn(self, turn: Callable[[str, Problem], None], name: str) -> None:
+        problem = self.problems[name]
         try:
-            turn(name, self.problems[name])
+            turn(name, problem.transposed() if self.question.transpose else problem)
         except StorageError:
             raise  # it would be the same with every other matrix
         except InputError as error:
             self.scoring.refused[name] = str(error)
-        self.problems[name] = self.problems[name].released()
+        self.problems[name] = problem.released()
 
     def _show(self, start_s: float, done: int, steps: int, name: str) -> None:
         used_s = perf_counter() - start_s
@@ -178,7 +186,8 @@ class _Run:
         if problem.matrix.nnz == 0:
             raise InputError(f"{name} has no entries: expected at least one; leave it out")
         asked = self.question
-        profile, target = question(problem, self.profile, asked.threads, asked.dtype, asked.device)
+        setting = asked.threads, asked.dtype, asked.device, asked.vectors
+        profile, target = question(problem, self.profile, *setting)
         table = dict.fromkeys(whole_matrix(problem.sampled_structure, target, self.here).candidates)
         analysis_s = _least_seconds(lambda: structure(problem.matrix, threads=asked.threads, is_sampled=True))
         estimates = []
@@ -300,6 +309,8 @@ def replay(
     threads: int | None = None,
     dtype: str = "float64",
     device: str | None = None,
+    vectors: int = 1,
+    transpose: bool = False,
     models: Sequence[str] | None = None,
     on_fold: Callable[[], None] = lambda: None,
 ) -> Evaluation:
@@ -309,8 +320,10 @@ def replay(
 
     Parameters
     ----------
-    profile, threads, dtype, device
+    profile, threads, dtype, device, vectors
         As in `predict`; the Records that were kept of its machine join those of the profile.
+    transpose : bool
+        Whether models are scored on transposes alone, or on all other matrices.
     models : sequence of str, optional
         Names of the models; all by default.
     on_fold : callable
@@ -325,11 +338,12 @@ def replay(
     """
     profile = profile or find_profile(here=machine_of(device or PROCESSOR))
     machine = asked_machine(profile, device)
-    target = Target.on(machine, dtype, threads)
+    target = dataclasses.replace(Target.on(machine, dtype, threads), vectors=vectors)
     makers = [partial(kind, **settings) for kind in chosen_models(models) for settings in kind.compared]
     again = [
         record
         for record in kept(profile.machine).records
         if record.suite == AGAIN_SUITE and DEVICES.get(record.candidate.device).is_current(record)
     ]
-    return replay_records(training_for(profile, target), makers, on_fold=on_fold, again=again)
+    training = training_for(profile, target)
+    return replay_records(training, makers, on_fold=on_fold, again=again, transpose=transpose)

@@ -22,7 +22,7 @@ from sparsecast.benchmark.journal import keep
 from sparsecast.benchmark.trials import Outcome, Question, Spending, try_contenders
 from sparsecast.devices import DEVICES
 from sparsecast.devices.naming import Threads, machine_of, number_of
-from sparsecast.devices.target import Choice, Target, believed, published_choice, whole_matrix
+from sparsecast.devices.target import Choice, Target, believed, passes, published_choice, whole_matrix
 from sparsecast.errors import DeviceError, InputError, ProfileError, StorageError
 from sparsecast.features.analysis import structure as structure_of
 from sparsecast.features.structure import Structure
@@ -40,7 +40,7 @@ from sparsecast.models.training import TrainingSet
 from sparsecast.models.transfer import UNTRIED_FACTOR, Setting, Transfer, TransferredForecaster, widening
 from sparsecast.models.withheld import Withheld, unusual_groups
 from sparsecast.planning.drift import NO_DRIFT, Drift, drift_since
-from sparsecast.records import Estimate, Forecast
+from sparsecast.records import Candidate, Estimate, Forecast
 from sparsecast.results.prediction import Prediction
 
 
@@ -167,11 +167,16 @@ class Session:
         forecasts = self.model.forecast(self.unused.structure(structure), choice.candidates)
         forecast_formats = {forecast.candidate.format for forecast in forecasts}
         lacking = {
-            name: f"{name.upper()} has no forecast: {self.model.lacking(name)}"
-            for name in (candidate.format for candidate in choice.candidates)
-            if name not in forecast_formats
+            each.format: f"{each.format.upper()} has no forecast: {self._lacking(each)}"
+            for each in choice.candidates
+            if each.format not in forecast_formats
         }
         return forecasts, choice.refused | lacking
+
+    def _lacking(self, candidate: Candidate) -> str:
+        if 1 < candidate.vectors == passes(candidate):
+            return f"it takes {candidate.vectors} products of one vector; ask for one"
+        return self.model.lacking(candidate.format)
 
     def prediction(
         self,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from sparsecast.benchmark.evaluation import Scoring, distinct_names
 from sparsecast.errors import ProfileError, SparsecastError
+from sparsecast.matrices.problem import TRANSPOSE_PREFIX
 from sparsecast.models.model import SCORED_SUITES, Model
 from sparsecast.models.training import TrainingSet
 from sparsecast.records import PUBLISHED_SUITE, Record
@@ -35,6 +36,7 @@ def replay(
     folds: int = FOLDS,
     on_fold: Callable[[], None] = lambda: None,
     again: Sequence[Record] = (),
+    transpose: bool = False,
 ) -> Evaluation:
     """Score models on the Records of a training set whose matrices they have not seen.
 
@@ -50,6 +52,8 @@ def replay(
         Called after each fit.
     again : sequence of Record
         What was measured once more of the same matrices: it tells the noise, and is not learned from.
+    transpose : bool
+        Whether models are scored on transposes alone, or on all other matrices. They learn from both.
 
     Raises
     ------
@@ -62,7 +66,7 @@ def replay(
             f"profile '{training.machine.name}' to score models on: it was not measured; expected measured "
             f"times; name {made.like}, which it is like"
         )
-    scored = _scored(training)
+    scored = _scored(training).where(lambda r: r.matrix.startswith(TRANSPOSE_PREFIX) == transpose)
     groups = {scored.group(record) for record in scored.records}
     refuse_too_few(
         groups,

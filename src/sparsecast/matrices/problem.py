@@ -104,7 +104,7 @@ class Problem:
         if text.startswith(TWIN_PREFIX):
             return cls._twin(text)
         if text.startswith(TRANSPOSE_PREFIX):
-            return cls.named(text.removeprefix(TRANSPOSE_PREFIX)).transposed()
+            return cls.named(text.removeprefix(TRANSPOSE_PREFIX))._transpose()
         if text.startswith(FILE_PREFIX):
             return cls._file(Path(text.removeprefix(FILE_PREFIX).rpartition("?")[0]))
         if "?" in text and family in FAMILIES.names() and not Path(text).exists():
@@ -143,8 +143,9 @@ class Problem:
 
     def transposed(self) -> Problem:
         """Return the problem of A^T; this one where the matrix equals it."""
-        if self.proven(["symmetry"]).symmetry.kind == "symmetric":
-            return self
+        return self if self.proven(["symmetry"]).symmetry.kind == "symmetric" else self._transpose()
+
+    def _transpose(self) -> Problem:
         return Problem(
             f"transpose of {self.name}",
             lambda: (csr_array(self.matrix.T), None),

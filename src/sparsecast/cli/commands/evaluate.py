@@ -41,11 +41,14 @@ def evaluate(
     threads: options.ThreadsOption = None,
     dtype: options.DtypeOption = None,
     device: options.DeviceOption = "cpu",
+    vectors: options.VectorsOption = 1,
+    transpose: options.TransposeOption = False,
     figure: options.FigureOption = None,
 ) -> Output:
     """Forecast and measure a collection of matrices on this machine, and score the models."""
     if ranks:
         unused = {"--threads": threads, "--dtype": dtype, "--models": models, "--rows": rows}
+        unused |= {"--vectors": None if vectors == 1 else vectors, "--transpose": transpose or None}
         if not replay:
             raise InputError(
                 "--ranks without --replay: expected both; measure by mpirun -n N sparsecast measure"
@@ -67,16 +70,17 @@ def evaluate(
         options.refuse_unwritable(rows)
         row_files.refuse_other_kind(rows)
     names = None if models is None or models == "all" else models.split(",")
+    of_product: dict[str, Any] = {"threads": threads, "vectors": vectors, "transpose": transpose}
     if matrices:
         chosen = api.profile(profile) if profile else None
-        setting: dict[str, Any] = {"threads": threads, "dtype": dtype, "device": device, "keeps": keep}
+        setting = of_product | {"dtype": dtype, "device": device, "keeps": keep}
         with timed_bar(options.screen(), "measuring") as on_progress:
             result = api.evaluate(
                 matrices, chosen, **setting, models=names, anew=anew, on_progress=on_progress
             )
     else:
         chosen = api.profile(profile, device=device)
-        scored: dict[str, Any] = {"threads": threads, "dtype": dtype or "float64", "models": names}
+        scored = of_product | {"dtype": dtype or "float64", "models": names}
         with counted_bar(options.screen(), "fitting", api.fits_of(names)) as advance:
             result = api.replay(chosen, **scored, on_fold=advance)
     if not result.rows and not result.interrupted:

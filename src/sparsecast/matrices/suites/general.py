@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from sparsecast.machines.machine import Machine
 from sparsecast.matrices.atlas import MIRRORED, atlas
+from sparsecast.matrices.problem import TRANSPOSE_PREFIX, Problem
 from sparsecast.matrices.suites import (
     OPTIONAL,
     SUITES,
@@ -118,6 +119,15 @@ GALLERY = (
     "poisson3d?n=90&points=7",
 )
 
+#: Matrices whose transposes are benchmark matrices, too: of the gallery, and as VARIED.
+TRANSPOSED_GALLERY = (
+    "rmat?scale=15&degree=12",
+    "random?n=150000&nnz_per_row=6",
+    "rmat?scale=17&degree=4",
+    "random?n=300000&cols=20000&nnz_per_row=4",
+)
+TRANSPOSED = ((250_000, 20, "power", 0.05), (400_000, 8, "mixed", 0.3), (5_000, 40, "power", 1.0))
+
 #: How many of them are required: at least two for each format, or its forecasts have no interval.
 _REQUIRED_GALLERY = 5
 
@@ -151,7 +161,7 @@ class General(Suite):
     name = "general"
 
     def usual(self, machine: Machine, threads: int) -> list[Part]:
-        """Return half of the varied matrices and most of the others as required, then twins and the rest."""
+        """Return half of the varied matrices and most others as required, twins, transposes, the rest."""
         half = len(VARIED) // 2
         required = [
             with_narrow_storage(varied_benchmark(*shape) for shape in VARIED[:half]),
@@ -166,8 +176,8 @@ class General(Suite):
             symmetric_blocks = with_narrow_storage(
                 suite_matrix("symmetric blocks", *shape) for shape in BLOCKS
             )
-            twins = Part(OPTIONAL, atlas_benchmarks())
-            return [Part(1, in_turn([*required, symmetric_blocks])), twins, Part(OPTIONAL + 2, optional)]
+            others = Part(OPTIONAL, in_turn([atlas_benchmarks(), transposed_benchmarks()]))
+            return [Part(1, in_turn([*required, symmetric_blocks])), others, Part(OPTIONAL + 2, optional)]
         # A GPU is measured in every format that it has a kernel for.
         parts = [*required, optional, _large()]
         return [Part(2, [replace(matrix, kind=None) for matrix in part]) for part in parts]
@@ -179,6 +189,16 @@ def _large() -> list[SuiteMatrix]:
     large += [suite_matrix("diagonals", *shape) for shape in LARGE_DIAGONALS]
     return large + [
         gallery_benchmark(specification, _LARGE_GALLERY_ENTRIES) for specification in LARGE_GALLERY
+    ]
+
+
+def transposed_benchmarks() -> list[SuiteMatrix]:
+    """Return the transposes of some matrices; they stay in the groups of these."""
+    held_out = [gallery_benchmark(specification) for specification in TRANSPOSED_GALLERY]
+    learned = [varied_benchmark(*shape) for shape in TRANSPOSED]
+    return [
+        replace(each, problem=Problem.named(f"{TRANSPOSE_PREFIX}{each.problem.specification}"))
+        for each in in_turn([held_out, learned])
     ]
 
 
