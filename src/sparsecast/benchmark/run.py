@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import chain, zip_longest
+from itertools import chain
 from math import inf
 from pathlib import Path
 from time import perf_counter
@@ -30,7 +30,7 @@ from sparsecast.machines import storage
 from sparsecast.machines.machine import Machine
 from sparsecast.machines.profile import Profile, user_path
 from sparsecast.matrices.problem import Problem
-from sparsecast.matrices.suites import SUITES, Suite, SuiteMatrix
+from sparsecast.matrices.suites import SUITES, Suite, SuiteMatrix, in_turn
 from sparsecast.matrices.synthesis import varied_matrix
 from sparsecast.measuring.condition_monitor import ConditionMonitor
 from sparsecast.measuring.energy import Meter, idle_power_w
@@ -362,9 +362,9 @@ class Calibration:
             for suite in self._suites.values()
             for target in self.targets
         ]
-        in_turn = [pair for pair in chain.from_iterable(zip_longest(*rounds)) if pair is not None]
-        yield from self._measure_rounds(in_turn, self.used_s + self.left_s / 2)
-        yield from self._measure_rounds(gallery + in_turn)
+        order = in_turn(rounds)
+        yield from self._measure_rounds(order, self.used_s + self.left_s / 2)
+        yield from self._measure_rounds(gallery + order)
 
     def _measure_usual(self) -> Iterator[Measured]:
         suites = [(target, self._device.suites(target, self.machine)) for target in self.targets]
@@ -410,24 +410,22 @@ class Calibration:
                 self.bandwidths += self._device.measure_bandwidths(self.machine, threads)
 
     def _measure_several(self, rounds: Sequence[tuple[Target, Iterable[SuiteMatrix]]]) -> Iterator[Measured]:
-        """Measure products of PANEL_VECTORS on matrices that several formats read once for all of them."""
+        """Measure products of PANEL_VECTORS on matrices that three formats read once for all of them."""
         if self._is_short or not self._device.shares_host:
             return
-        several = [
-            [
-                (each, replace(matrix, in_narrow_storage=False))
-                for matrix in matrices
-                if len(measured_formats(matrix, each)) > 1
-            ]
-            for target, matrices in rounds
-            if target.vectors == 1
-            for each in [replace(target, vectors=PANEL_VECTORS)]
-        ]
-        in_turn = [pair for turn in zip_longest(*several) for pair in turn if pair is not None]
+        several = []
+        for target, matrices in rounds:
+            each = replace(target, vectors=PANEL_VECTORS)
+            full = [replace(matrix, in_narrow_storage=False) for matrix in matrices if target.vectors == 1]
+            chosen = [matrix for matrix in full if len(measured_formats(matrix, each)) > 2]
+            # Matrices for some formats alone come as often as the others: these seldom suit such formats.
+            parts = ([m for m in chosen if (m.kind is None) == is_general] for is_general in (True, False))
+            several.append([(each, matrix) for matrix in in_turn(parts)])
+        order = in_turn(several)
         with self._phase("compiling"):
-            for target in dict.fromkeys(target for target, _ in in_turn):
+            for target in dict.fromkeys(target for target, _ in order):
                 self._compile(target)
-        yield from self._measure_rounds(in_turn, self.used_s + _SEVERAL_SHARE * self.budget_s)
+        yield from self._measure_rounds(order, self.used_s + _SEVERAL_SHARE * self.budget_s)
 
     @property
     def _is_short(self) -> bool:

@@ -10,12 +10,14 @@ from abc import ABC
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, zip_longest
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, TypeVar
 
 from sparsecast.machines.machine import Machine
 from sparsecast.matrices.families import FAMILIES, VALUES, specification
 from sparsecast.matrices.problem import Problem
 from sparsecast.system.registry import Registry
+
+_Item = TypeVar("_Item")
 
 #: Parts of a suite with an order below this one are required of every profile.
 OPTIONAL = 10
@@ -93,9 +95,9 @@ def usual_parts(machine: Machine, threads: int) -> list[Part]:
     return in_order(part for suite in suites for part in suite.usual(machine, threads))
 
 
-def in_turn(suites: Iterable[Iterable[SuiteMatrix]]) -> list[SuiteMatrix]:
-    """Return the first matrix of each list, then the second ones: a short budget covers each list."""
-    return [matrix for turn in zip_longest(*suites) for matrix in turn if matrix is not None]
+def in_turn(lists: Iterable[Iterable[_Item]]) -> list[_Item]:
+    """Return the first item of each list, then the second ones: a short budget covers each list."""
+    return [item for turn in zip_longest(*lists) for item in turn if item is not None]
 
 
 def ends_first(values: Sequence[int]) -> list[int]:
