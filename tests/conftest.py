@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import json
 import os
 import pkgutil
 import re
@@ -30,7 +31,7 @@ from sparsecast.machines.gpu import GPU
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.gallery import gallery, gallery_names, gallery_parameters
 from sparsecast.matrices.problem import Problem
-from sparsecast.models import MODELS, published_trees
+from sparsecast.models import MODELS, published_trees, store
 from sparsecast.models import power as power_model
 from sparsecast.models import sparsecast as sparsecast_model
 from sparsecast.papers.barreda_2020.models import blocks as blocks_model
@@ -82,14 +83,18 @@ def _format_of(nodeid: str) -> str | None:
 
 
 @pytest.fixture(scope="session")
-def recorded_path() -> Path:
-    """The file of the profile recorded on a real machine."""
-    return RECORDED
+def recorded_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file of the profile recorded on a real machine, as if by the kernels of today."""
+    return by_todays_kernels().save(tmp_path_factory.mktemp("recorded") / RECORDED.name)
 
 
 @pytest.fixture(scope="session")
 def recorded() -> Profile:
     """The profile recorded on a real machine, as if by the kernels of today."""
+    return by_todays_kernels()
+
+
+def by_todays_kernels() -> Profile:
     whole = Profile.load(RECORDED)
     kernels = DEVICES.get("cpu").kernels
     records = (
@@ -101,7 +106,7 @@ def recorded() -> Profile:
 @pytest.fixture(scope="session")
 def recorded_complex() -> Profile:
     """The same and, to forecast from in tests, its records in double precision as if of complex values."""
-    recorded = Profile.load(RECORDED)
+    recorded = by_todays_kernels()
     records = tuple(
         dataclasses.replace(record, candidate=dataclasses.replace(record.candidate, dtype="complex128"))
         for record in recorded.select(dtype="float64")
@@ -147,6 +152,30 @@ def short_search() -> Iterator[None]:
         patch.setattr(regression, "GRID_C", (1.0, 8.0))
         patch.setattr(regression, "GRID_GAMMA", (0.02, 0.1))
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def store_of_every_test() -> Iterator[Callable[..., Any]]:
+    """Have the tests of a process share their fits, which hundreds would learn anew in a folder of their own.
+
+    Gives the function that reads what is stored in that folder alone.
+    """
+    kept, read, write = {}, store._read, store._write
+
+    def read_any(path: Path, key: str) -> Any:
+        try:
+            return read(path, key)
+        except OSError:
+            return json.loads(kept[path.name, key])
+
+    def keep(path: Path, key: str, model: Any, state: Any) -> None:
+        kept[path.name, key] = json.dumps(state)
+        write(path, key, model, state)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store, "_read", read_any)
+        patch.setattr(store, "_write", keep)
+        yield read
 
 
 @pytest.fixture(scope="session", autouse=True)

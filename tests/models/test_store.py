@@ -16,6 +16,11 @@ from sparsecast.models.store import fitted
 from sparsecast.models.training import TrainingSet
 
 
+@pytest.fixture(autouse=True)
+def store_of_this_test(store_of_every_test, monkeypatch):
+    monkeypatch.setattr(store, "_read", store_of_every_test)
+
+
 @pytest.fixture(scope="module", params=MODELS.names())
 def model_class(request):
     return MODELS.get(request.param)

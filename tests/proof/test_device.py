@@ -8,17 +8,16 @@ import pytest
 
 from sparsecast.machines.profile import Profile
 
-RECORDED = Path(__file__).parents[1] / "data" / "recorded-profile.parquet"
 MATRIX = "gallery:circuit?n=60000"
 FORMATS = ("coo", "csr", "ell", "sell")
 ASKED = ("--device", "replayed")
 
 
 @pytest.fixture
-def stored(install, monkeypatch, recorded):
+def stored(install, monkeypatch, recorded, recorded_path):
     """The stored times of the matrix, by format, as the device replays them."""
     install("replayed")
-    monkeypatch.setenv("REPLAYED_PROFILE", str(RECORDED))
+    monkeypatch.setenv("REPLAYED_PROFILE", str(recorded_path))
     return {
         r.candidate.format: r.time_s
         for r in recorded.select(dtype="float64")
@@ -26,7 +25,7 @@ def stored(install, monkeypatch, recorded):
     }
 
 
-def test_every_command_works_on_it(stored, document, check_keys, sparsecast, data_folder, monkeypatch):
+def test_every_command_works_on_it(stored, recorded, document, check_keys, sparsecast, monkeypatch):
     met = document("calibrate", "--budget", "25", "--dtype", "float64", *ASKED)
     check_keys(met, "calibrate")
     assert met["machine"]["device"] == "replayed" and met["machine"]["processor"] == "recorded test machine"
@@ -34,7 +33,7 @@ def test_every_command_works_on_it(stored, document, check_keys, sparsecast, dat
     replayed = {(r.candidate.format, r.matrix, r.suite): r.time_s for r in kept.records}
     assert len(replayed) == met["records"] > 40
     assert {r.candidate.device for r in kept.records} == {"replayed"}
-    for record in Profile.load(RECORDED).select(dtype="float64"):
+    for record in recorded.select(dtype="float64"):
         key = record.candidate.format, record.matrix, record.suite
         assert replayed.pop(key, record.time_s) == pytest.approx(record.time_s)
     assert not replayed

@@ -43,7 +43,7 @@ def stored() -> Profile:
 
 @cache
 def records() -> dict[tuple[Any, ...], Record]:
-    """The Records by what a product shows of itself: kernel, types, threads and the size of the matrix."""
+    """The Records by what a product shows of itself: format, types, threads and the size of the matrix."""
     found = {}
     for record in stored().records:
         structure = stored().structure(record)
@@ -52,7 +52,7 @@ def records() -> dict[tuple[Any, ...], Record]:
 
 
 def key(candidate: Candidate, shape: tuple[int, int], nnz: int) -> tuple[Any, ...]:
-    return candidate.format, candidate.kernel, candidate.dtype, candidate.threads, shape, nnz
+    return candidate.format, candidate.dtype, candidate.threads, shape, nnz
 
 
 class SimulatedClock:
@@ -84,7 +84,7 @@ class ReplayedKernels:
 
         def bound(matrix: StorageFormat, variant: str, threads: int) -> Product:
             product = kernels.bind(matrix, variant, threads)
-            asked = (name, variant, matrix.dtype.name, threads, matrix.shape, matrix.nnz)
+            asked = (name, matrix.dtype.name, threads, matrix.shape, matrix.nnz)
 
             def timed(x: Any, out: Any) -> None:
                 product(x, out)
