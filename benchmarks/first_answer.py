@@ -68,7 +68,8 @@ def processors(profiles: list[str], real: Path | None) -> Iterator[Processor]:
 
 
 def _product(record: Record) -> tuple[Any, ...]:
-    return record.matrix, record.candidate.format, record.candidate.kernel, record.candidate.parameters
+    candidate, version = record.candidate, record.kernel_version
+    return record.matrix, candidate.format, candidate.kernel, candidate.parameters, version
 
 
 @dataclass(frozen=True)
@@ -254,11 +255,11 @@ def first_answer(
 ) -> Rows:
     """Forecast each processor from the nearest other one, of another machine, and a few products of its own.
 
-    One profile a machine, of two machines at least; Records of all versions of the kernels count. Nearest is
-    the one with the most equal times of reference products. Errors are of measured times that were scaled,
-    medians and 90th percentiles over draws of the references; in the gallery those of the model sparsecast
-    that scaled Records teach. "within" are those in an interval that the pairs without this machine teach,
-    whose ends lie so many "times" apart.
+    One profile a machine, of two machines at least; Records of the same version of a kernel are compared.
+    Nearest is the one with the most equal times of reference products. Errors are of measured times that were
+    scaled, medians and 90th percentiles over draws of the references; in the gallery those of the model
+    sparsecast that scaled Records teach. "within" are those in an interval that pairs without this machine
+    teach, whose ends lie so many "times" apart.
     """
     every = list(processors(profiles, real))
     pairs = [
