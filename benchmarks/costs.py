@@ -242,7 +242,7 @@ def forecast_cost(
     """Time the forecasts of a matrix in products of our CSR, from a sample and from all entries.
 
     One thread. The cost is that of the Structure, which is a sample of a large matrix, and of the forecasts
-    of all formats. The goal is at most 3 products above 1 million entries and 1 above 10 million.
+    of all formats. The goal is at most 2 products above 1 million entries and 1 above 10 million.
     """
     from sparsecast.api.session import Session
     from sparsecast.devices.target import Target
