@@ -15,6 +15,8 @@ from typing import Any
 # Before the library of the threads is loaded: these wait for each other in a busy loop otherwise, and beside
 # a second process on the same cores a product of microseconds took milliseconds.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+# A hundred processes of tests would each read all our sources anew, for a third of a second.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 import numpy as np
 import pytest

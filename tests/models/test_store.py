@@ -40,7 +40,7 @@ def training(model_class, profile_of):
     return TrainingSet.of(profile, profile.select(dtype="float64"))
 
 
-#: What stands beside the state is read before any model is asked: one model stands for all.
+#: What stands beside the state, and the file's name, are read before any model is asked: one stands for all.
 one_for_all = pytest.mark.parametrize("model_class", ["linear"], indirect=True)
 
 
@@ -105,6 +105,7 @@ def test_other_settings_are_fitted_anew(model_class, training, fits, monkeypatch
     assert len(fits) == 2
 
 
+@one_for_all
 def test_types_of_values_are_stored_beside_each_other(model_class, profile_of, fits):
     profile = profile_of(model_class)
     for _ in range(2):
