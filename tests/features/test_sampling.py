@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import json
 
@@ -20,6 +21,7 @@ from sparsecast.features.analysis import structure
 from sparsecast.features.bands import DIAGONALS_AN_ENTRY
 from sparsecast.features.narrow_storage import narrowest
 from sparsecast.features.row_blocks import RowBlocks
+from sparsecast.features.structure import Structure
 from sparsecast.features.sweep import LEAST_SAMPLED_NNZ, SAMPLE_RANGES, sampled_ranges, sweep
 from sparsecast.formats.dia import DIA
 from sparsecast.machines.machine import detect
@@ -119,6 +121,7 @@ def test_a_row_longer_than_a_range_is_cut_off(shape):
 def test_samples_are_near_the_whole(matrices):
     for name, A in matrices.items():
         found, exact = sampled(A).checked(), structure(A, threads=1)
+        assert Structure.from_dict(found.to_dict()) == found == copy.deepcopy(found)
         assert exact.sampled_nnz is None and found.sampled_nnz < A.nnz / 3
         assert all(
             found.groups[group] == exact.groups[group] for group in ("row_lengths", "symmetry", "blocks")
@@ -267,11 +270,16 @@ def test_samples_are_the_same_every_time_and_with_any_threads(matrices):
 
 
 @pytest.mark.parametrize(
-    "sampled_nnz",
-    ["many", -3, 0, 10**9],
+    "changed",
+    [
+        *({"sampled_nnz": wrong} for wrong in ("many", -3, 0, 10**9)),
+        {"unproven": ["symmetry"]},
+        {"sampled_nnz": 9, "unproven": 3},
+        {"sampled_nnz": 9, "unproven": [3]},
+    ],
 )
-def test_a_file_with_an_impossible_sample_is_refused_in_one_line(matrices, tmp_path, sampled_nnz):
-    stored = {**structure(matrices["banded?n=30000"]).to_dict(), "sampled_nnz": sampled_nnz}
+def test_a_file_with_an_impossible_sample_is_refused_in_one_line(matrices, tmp_path, changed):
+    stored = structure(matrices["banded?n=30000"]).to_dict() | changed
     (tmp_path / "found.json").write_text(json.dumps(stored))
     with pytest.raises(InputError):
         read_structure(tmp_path / "found.json")
