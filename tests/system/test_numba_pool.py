@@ -17,7 +17,7 @@ from sparsecast.errors import InputError
 from sparsecast.system import numba_pool, thread_pool
 from sparsecast.system.numba_pool import each_part, share
 from sparsecast.system.parallel import equal_parts
-from sparsecast.system.thread_pool import AWAKE_S
+from sparsecast.system.thread_pool import AWAKE_S, TIMES_AWAKE
 
 LIMIT = int(numba.config.NUMBA_NUM_THREADS)
 
@@ -97,7 +97,7 @@ def _counting(rounds):
 
 
 @several_threads
-@pytest.mark.parametrize("pause_s", (0.0, AWAKE_S / 2, AWAKE_S, 20 * AWAKE_S))
+@pytest.mark.parametrize("pause_s", (0.0, AWAKE_S / 2, AWAKE_S, 2 * TIMES_AWAKE * AWAKE_S))
 @pytest.mark.parametrize("rounds", ([0] * LIMIT, range(100, 100 * LIMIT + 1, 100), [30_000] * LIMIT))
 def test_threads_do_each_part_once_awake_and_asleep(pause_s, rounds):
     call, once = _counting(rounds)
@@ -107,6 +107,15 @@ def test_threads_do_each_part_once_awake_and_asleep(pause_s, rounds):
         call()
         time.sleep(pause_s)
     assert (sums == once * np.uint64(times + 1)).all()
+
+
+@several_threads
+@pytest.mark.parametrize("missing", ("sched_yield", "sched_getcpu"))
+def test_threads_do_each_part_once_where_the_system_lacks_a_function(monkeypatch, missing):
+    present = {place: name for place, name in thread_pool._FUNCTIONS.items() if name != missing}
+    monkeypatch.setattr(thread_pool, "_FUNCTIONS", present)
+    monkeypatch.setattr(thread_pool, "_of_process", thread_pool._OfProcess())
+    test_threads_do_each_part_once_awake_and_asleep(rounds=[1000] * LIMIT, pause_s=5 * AWAKE_S)
 
 
 @several_threads
@@ -143,7 +152,7 @@ def test_a_forked_process_has_a_pool_of_its_own():
 
 
 @several_threads
-def test_measurements_and_products_of_several_callers_until_the_process_ends():
+def test_callers_with_more_threads_than_cores_until_the_process_ends():
     script = """
 import threading
 import numpy as np, numba
@@ -153,20 +162,25 @@ from sparsecast.measuring.memory_read import memory_read
 from sparsecast.devices import DEVICES
 from sparsecast.formats import FORMATS
 A = csr_array(eye_array(20_000))
-product = DEVICES.get("cpu").kernels.get("csr").bind(FORMATS.get("csr").from_csr(A), "plain", 2)
+product = DEVICES.get("cpu").kernels.get("csr").bind(FORMATS.get("csr").from_csr(A), "plain", 6)
 x, y = np.ones(20_000), np.empty(20_000)
-read = memory_read(80_000, 2)
+read = memory_read(80_000, 6)
 read(); product(x, y)
 def repeat(call):
-    for _ in range(3000):
+    for _ in range(1000):
         call()
-calls = read, read, lambda: product(x, y.copy())
+def right():
+    out = y.copy()
+    product(x, out)
+    assert (out == 1).all()
+calls = read, read, right
 threads = [threading.Thread(target=repeat, args=(each,)) for each in calls]
 [each.start() for each in threads]
 [each.join() for each in threads]
 """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=300)
-    assert done.returncode == 0, done.stderr[-500:]
+    environment = {**os.environ, "NUMBA_NUM_THREADS": "6"}
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, timeout=300)
+    assert (done.returncode, done.stderr[-500:]) == (0, b"")
 
 
 def test_callers_that_come_at_once_get_one_pool(monkeypatch):

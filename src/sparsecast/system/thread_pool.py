@@ -12,6 +12,7 @@ import inspect
 import os
 import platform
 import threading
+import time
 import timeit
 from collections.abc import Callable
 from typing import Any
@@ -25,9 +26,18 @@ from numba.extending import intrinsic
 from sparsecast.system.jit import inner, lost_kernels, njit
 from sparsecast.system.memory import aligned_empty
 
-#: How long a thread waits awake for its next part, and a caller for the last part that a thread has taken. A
-#: dot product of NumPy on two threads waits as long for its core (benchmarks/run.py vectors-between).
+#: How long a thread waits awake for its next part before it offers its core to others. A dot product of NumPy
+#: on two threads waits as long for its core (benchmarks/run.py vectors-between).
 AWAKE_S = 20e-6
+
+#: How often a thread waits so before it sleeps. A caller waits as long for the last part of a thread.
+TIMES_AWAKE = 10
+
+#: A thread sleeps when others have kept its core for longer than the first time, and then after AWAKE_S until
+#: the second is over. Others that wait awake, as threads of NumPy do, keep a core for milliseconds.
+_WANTED_NS, _REMEMBERED_NS = 500_000, 1_000_000_000
+
+_MONOTONIC = getattr(time, "CLOCK_MONOTONIC", 0)
 
 WORD, _NOTHING = ir.IntType(64), ir.VoidType()
 
@@ -40,15 +50,21 @@ POOL = ir.FunctionType(_NOTHING, [WORD, WORD, WORD, WORD])
 _ANY, _PLAIN = ir.FunctionType(ir.IntType(32), [WORD, WORD]), ir.FunctionType(_NOTHING, [])
 
 # The pool is lines of 128 bytes, none of which two threads write all the time. The first one stays as it is:
-# the address of a function of type POOL, the pauses of a short wait, and Python's functions for locks, which
-# need no interpreter lock. The second is what the caller offers. The third says how many of the offered parts
-# are not done, and has the caller's lock. Line 2 + k is the mailbox of thread k, and its lock.
+# the address of a function of type POOL, the pauses of a short wait, Python's functions for locks, which need
+# no interpreter lock, and some of the system. The second is what the caller offers. The third says how many
+# of the offered parts are not done, and has the caller's lock. Line 2 + k is the mailbox of thread k, its
+# lock, the time that it has read, and until when it takes its core for wanted by others.
 _WORDS_OF_LINE = 16
 _LINE = 8 * _WORDS_OF_LINE
-_PAUSES, _ACQUIRE, _RELEASE, _CORE = 8, 16, 24, 32
+_PAUSES, _ACQUIRE, _RELEASE, _CORE, _YIELD, _CLOCK = 8, 16, 24, 32, 40, 48
+_FUNCTIONS = {_ACQUIRE: "PyThread_acquire_lock", _RELEASE: "PyThread_release_lock"}
+if hasattr(os, "sched_setaffinity"):  # without it, threads stay on the core where they wake
+    _FUNCTIONS[_CORE] = "sched_getcpu"
+if hasattr(time, "CLOCK_MONOTONIC"):  # without it, threads sleep after AWAKE_S
+    _FUNCTIONS |= {_YIELD: "sched_yield", _CLOCK: "clock_gettime"}
 _FUNCTION, _ARGUMENTS, _CALLERS_CORE, _CROWDED = _LINE, _LINE + 8, _LINE + 16, _LINE + 24
 _PENDING = _MAILBOXES = 2 * _LINE
-_LOCK = 8
+_LOCK, _TIME, _WANTED_UNTIL = 8, 16, 32
 
 #: What a mailbox says: nothing, a part is offered, or its thread sleeps until its lock is released.
 _EMPTY, _OFFERED, _ASLEEP = 0, 1, 2
@@ -134,23 +150,59 @@ def _pauses_awake(pool, thread):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
+def _has_come(line, wanted, pauses):  # type: ignore[no-untyped-def]
+    """Wait awake until a line begins with the word that is wanted; return whether it does."""
+    for _ in range(pauses):
+        if _load(line) == wanted:
+            return True
+        _pause()
+    return _load(line) == wanted
+
+
+@njit(nogil=True, cache=True)
+def _now_ns(pool, line):  # type: ignore[no-untyped-def]
+    _call(_load(pool + _CLOCK), _MONOTONIC, line + _TIME)
+    return 1_000_000_000 * _load(line + _TIME) + _load(line + _TIME + 8)
+
+
+@njit(nogil=True, cache=True)
+def _is_wanted(pool, mailbox):  # type: ignore[no-untyped-def]
+    """Offer the core of a thread to others; return whether one of them has wanted it, now or lately."""
+    now_ns = _now_ns(pool, mailbox)
+    if now_ns < _load(mailbox + _WANTED_UNTIL):
+        return True
+    _call(_load(pool + _YIELD), 0, 0)
+    back_ns = _now_ns(pool, mailbox)
+    if back_ns - now_ns > _WANTED_NS:
+        _exchange(mailbox + _WANTED_UNTIL, back_ns + _REMEMBERED_NS)
+        return True
+    return False
+
+
+@njit(nogil=True, cache=True)
+def _is_offered(pool, mailbox, pauses):  # type: ignore[no-untyped-def]
+    """Wait for a part while nobody else wants the core; return whether it is offered."""
+    times = TIMES_AWAKE if pauses > 0 and _load(pool + _YIELD) != 0 else 1
+    while not _has_come(mailbox, _OFFERED, pauses):
+        times -= 1
+        if times == 0 or _is_wanted(pool, mailbox):
+            return False
+    return True
+
+
+@njit(nogil=True, cache=True)
 def _do_what_is_offered(pool, thread):  # type: ignore[no-untyped-def]
     mailbox = pool + _MAILBOXES + thread * _LINE
-    left = _load(pool + _PAUSES)
-    while left >= 0:  # for ever
-        if _load(mailbox) == _OFFERED:
-            # The caller stays until all parts are done: whoever has taken one finds what belongs to it.
-            if _replace(mailbox, _OFFERED, _EMPTY):
-                _call(_load(pool + _FUNCTION), _load(pool + _ARGUMENTS), thread)
-                if _add(pool + _PENDING, -1) == _CALLER_ASLEEP + 1:
-                    _call(_load(pool + _RELEASE), _load(pool + _PENDING + _LOCK), 0)
-            left = _pauses_awake(pool, thread)
-        elif left > 0:
-            left -= 1
-            _pause()
-        elif _replace(mailbox, _EMPTY, _ASLEEP):
+    pauses = _load(pool + _PAUSES)
+    while pauses >= 0:  # for ever
+        if not _is_offered(pool, mailbox, pauses) and _replace(mailbox, _EMPTY, _ASLEEP):
             _call(_load(pool + _ACQUIRE), _load(mailbox + _LOCK), 1)
-            left = _pauses_awake(pool, thread)
+        # The caller stays until all parts are done: whoever has taken one finds what belongs to it.
+        if _replace(mailbox, _OFFERED, _EMPTY):
+            _call(_load(pool + _FUNCTION), _load(pool + _ARGUMENTS), thread)
+            if _add(pool + _PENDING, -1) == _CALLER_ASLEEP + 1:
+                _call(_load(pool + _RELEASE), _load(pool + _PENDING + _LOCK), 0)
+        pauses = _pauses_awake(pool, thread)
 
 
 def _do_parts(pool, function, arguments, parts):  # type: ignore[no-untyped-def]
@@ -171,11 +223,8 @@ def _do_parts(pool, function, arguments, parts):  # type: ignore[no-untyped-def]
                 _exchange(pool + _CROWDED, part)
             _call(function, arguments, part)
             _add(pool + _PENDING, -1)
-    left = _load(pool + _PAUSES)
-    while left > 0 and _load(pool + _PENDING) > 0:
-        left -= 1
-        _pause()
-    if left == 0 and _add(pool + _PENDING, _CALLER_ASLEEP) > 0:
+    pauses, pending = TIMES_AWAKE * _load(pool + _PAUSES), pool + _PENDING
+    if not _has_come(pending, 0, pauses) and _add(pending, _CALLER_ASLEEP) > 0:
         _call(_load(pool + _ACQUIRE), _load(pool + _PENDING + _LOCK), 1)
 
 
@@ -200,12 +249,10 @@ class ThreadPool:
         self._words, self._threads = words.data, [threading.current_thread()]
         signature = "void(int64, int64, int64, int64)"
         self._do_parts = numba.cfunc(signature, cache=not lost_kernels())(_do_parts)
-        functions: list[Any] = [python.PyThread_acquire_lock, python.PyThread_release_lock]
-        if hasattr(os, "sched_setaffinity") and hasattr(python, "sched_getcpu"):
-            functions.append(python.sched_getcpu)  # without it, threads stay on the core where they wake
         words[:2] = self._do_parts.address, _pauses_of(AWAKE_S)
-        for place, function in enumerate(functions, 2):
-            words[place] = ctypes.cast(function, ctypes.c_void_p).value
+        for place, name in _FUNCTIONS.items():
+            if function := getattr(python, name, None):
+                words[place // 8] = ctypes.cast(function, ctypes.c_void_p).value
         python.PyThread_allocate_lock.restype = ctypes.c_void_p
         for place in range(_PENDING // 8 + 1, len(words), _WORDS_OF_LINE):
             words[place] = lock = python.PyThread_allocate_lock()
@@ -236,11 +283,17 @@ class _OfProcess:
     """The pool of this process, and the lock of the one caller that makes it."""
 
     def __init__(self) -> None:
+        self.begin()
+
+    def begin(self) -> None:
+        """Have no pool yet, as when a process begins: a forked one has none of its parent's threads."""
         self.pool: ThreadPool | None = None
         self.making = threading.Lock()
 
 
 _of_process = _OfProcess()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_of_process.begin)
 
 
 def thread_pool() -> ThreadPool:
@@ -250,9 +303,3 @@ def thread_pool() -> ThreadPool:
             if _of_process.pool is None:
                 _of_process.pool = ThreadPool()
     return _of_process.pool
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        after_in_child=lambda: _OfProcess.__init__(_of_process)
-    )  # a forked process has none of the threads
