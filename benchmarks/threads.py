@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from experiment import Matrices, Rows, checked_product, experiment, most_threads, named, uniform_vector
+from libraries import torch_call
 from sparsecast.measuring.timing import Call
 from sparsecast.system.numba_pool import each_part, share
 
@@ -139,6 +140,36 @@ def _vectors_between(A: csr_array[Any], threads: int, rounds: int) -> dict[str, 
         seconds[f"{name} at once_s"] = _median_s(operation, rounds, product)
         seconds[f"{name} later_s"] = _median_s(operation, rounds, product_and_pause)
     return seconds | {"product_s": _median_s(product, rounds), "iteration_s": _median_s(iteration, rounds)}
+
+
+@experiment(PANEL)
+def small_products(matrices: Matrices = None, rounds: int = 60, blocks: int = 3) -> Rows:
+    """Time products of small matrices in CSR and PyTorch's, in turn in blocks of rounds.
+
+    "with vectors" are products that come after a dot product and an update, as in a solver; these are not
+    counted: NumPy and the products have the same cores. A ratio is PyTorch's time over ours.
+    """
+    for problem in named(matrices, [f"gallery:poisson3d?n={n}" for n in (32, 42, 48, 54)]):
+        A, threads = problem.matrix, most_threads()
+        x, y = uniform_vector(A), np.empty(A.shape[0])
+        products = {
+            "ours": checked_product(A, "csr", threads=threads),
+            "PyTorch": torch_call(A, x, threads)[0],
+        }
+
+        def vectors(x: NDArray[Any] = x, y: NDArray[Any] = y) -> None:
+            np.multiply(x, x @ x, out=y)
+
+        row: dict[str, Any] = {"matrix": problem.name, "threads": threads}
+        for name, before in {"back to back": lambda: None, "with vectors": vectors}.items():
+            seconds: dict[str, list[float]] = {library: [] for library in products}
+            for _ in range(blocks):
+                for library, product in products.items():
+                    seconds[library].append(_median_s(product, rounds, before))
+            middle = {library: statistics.median(each) for library, each in seconds.items()}
+            row |= {f"{library}, {name}_s": value for library, value in middle.items()}
+            row[f"{name} ratio"] = middle["PyTorch"] / middle["ours"]
+        yield row
 
 
 def _median_s(call: Call, rounds: int, before: Call = lambda: None) -> float:
