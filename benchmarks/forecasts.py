@@ -84,7 +84,8 @@ class WithoutTrees(LinearModel):
 class _Bytes(ProductWork):
     def of(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, Any]:
         storage: Any = FORMATS.get(candidate.format)
-        size = storage.predicted_bytes(blocks, candidate.value_bytes, candidate.index_bytes)
+        widths = candidate.value_bytes, candidate.index_bytes
+        size = storage.predicted_bytes(blocks, *widths, **candidate.parameters)
         return {"start": np.ones(len(blocks.rows)), "bytes": np.asarray(size, dtype=float)}
 
 

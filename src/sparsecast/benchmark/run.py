@@ -45,7 +45,7 @@ LEAST_BUDGET_S = 10.0
 #: With a smaller budget for each target, neither narrow storage nor several vectors are measured: to compile
 #: their kernels takes a third of a minute, and the formats come first. An entry then costs as much as in full
 #: storage, and several vectors are forecast from one.
-_LEAST_NARROW_S = 120.0
+_LEAST_NARROW_S = 70.0
 
 #: The share of such a budget in which products of PANEL_VECTORS are measured, but for compiling.
 _SEVERAL_SHARE = 0.1
