@@ -23,7 +23,7 @@ from sparsecast.machines.machine import detect
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.gallery import gallery
 from sparsecast.operators.block_operator import BlockOperator, LocalSpace, RowProduct, Transposed
-from sparsecast.records import Candidate
+from sparsecast.records import Candidate, Parameters
 
 #: Row blocks take these formats in turn; the first has a kernel for several vectors, the others have none.
 KERNELS = (("csr", "plain"), ("coo", "segmented"), ("sell", "chunks"))
@@ -360,3 +360,72 @@ def test_the_transpose_has_the_type_that_was_asked_for(own):
     y = vector(60, complex)
     assert op.T.dtype == op.rmatvec(y).dtype == np.complex128
     np.testing.assert_allclose(op.rmatvec(y), A.T @ y, rtol=1e-12, atol=1e-13)
+
+
+@every_kind
+def test_new_values_reach_an_operator_and_what_was_taken_of_it(own, kind):
+    A = ALL[kind]
+    op = sc.compile(A, threads=1)
+    taken = op.T, op.H, op.conjugate()
+    x, y = vector(A.shape[1], A.dtype), vector(A.shape[0], A.dtype)
+    assert all(view.shape for view in taken)
+    changed = 2.5 * A
+    op.update(changed)
+    for view, expected, z in zip(
+        taken, (changed.T, changed.T.conj(), changed.conj()), (y, y, x), strict=True
+    ):
+        np.testing.assert_allclose(view @ z, expected @ z, rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(op @ x, changed @ x, rtol=1e-12, atol=1e-13)
+
+
+def with_one_other(A):
+    changed = A.copy()
+    changed.data[1] = 0.1
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("name", "kernel", "parameters"),
+    [
+        ("csr", "plain", {"values": "one"}),
+        ("sell", "vectors", {"values": "float32"}),
+        ("symmetric_csr", "single", {}),
+    ],
+)
+def test_values_that_a_format_cannot_hold_are_refused_and_change_nothing(own, name, kernel, parameters):
+    A = csr_array(abs(gallery("poisson2d", n=9)).sign())
+    made = sc.plan(A, threads=1, measure=False)
+    candidate = Candidate(name, kernel, "cpu", "float64", 32, 1, Parameters(parameters))
+    block = dataclasses.replace(made.baseline, candidate=candidate)
+    op = sc.compile(A, dataclasses.replace(made, blocks=(block,)))
+    x = vector(81, float)
+    before = op @ x
+    with pytest.raises(InputError):
+        op.update(with_one_other(A))
+    np.testing.assert_array_equal(op @ x, before)
+    np.testing.assert_allclose(before, A @ x, rtol=1e-12)
+    op.update(3 * A)
+    np.testing.assert_allclose(op @ x, 3 * (A @ x), rtol=1e-12)
+
+
+def test_a_transpose_in_use_keeps_its_symmetry(own):
+    A = SQUARE["symmetric"]
+    changed, x = with_one_other(A), vector(49, float)
+    made = sc.plan(A, threads=1, measure=False)
+    made = dataclasses.replace(made, blocks=(made.baseline,))
+    unused, used = sc.compile(A, made), sc.compile(A, made, transpose=True)
+    unused.update(changed)
+    np.testing.assert_allclose(unused.T @ x, changed.T @ x, rtol=1e-12, atol=1e-13)
+    with pytest.raises(InputError):
+        used.update(changed)
+    np.testing.assert_allclose(used @ x, A @ x, rtol=1e-12, atol=1e-13)
+
+
+def test_operators_that_cannot_take_other_values_say_so(own):
+    A = SQUARE["general"]
+    op = sc.compile(A, threads=1)
+    for refusing in (op.T, operator(A), sc.compile(A, threads=1, adapt=True)):
+        with pytest.raises(InputError):
+            refusing.update(A)
+    with pytest.raises(InputError):
+        op.update(csr_array((49, 50)))

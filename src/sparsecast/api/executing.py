@@ -52,6 +52,8 @@ def compile(
 ) -> BlockOperator:
     """Build a matrix as a plan says; the result is a SciPy LinearOperator.
 
+    ``op.update(A)`` takes another matrix of the same shape, such as one with new values, as it is planned.
+
     The transpose of a matrix that equals it costs nothing. That of another one is planned and built like any
     matrix when ``op.T``, ``op.H``, ``op.rmatvec`` or ``op.rmatmat`` is first used; until then the operator
     keeps `A`, which must not change.
@@ -105,13 +107,12 @@ def compile(
                 f"{asked} with a plan for {planned}: expected the same; plan it so, or leave it out"
             )
     _select(device, made)
-    blocks = _built(problem, made)
     planned_transpose = None if isinstance(transpose, bool) else transpose
-    built = partial(_built_transpose, made=made, planned=planned_transpose)
-    transposed = partial(_transposed, problem, blocks, built)
-    operator = DEVICES.get(first.device).operator_type()(
-        problem.matrix.shape, np.dtype(first.dtype), blocks, transposed
-    )
+    shape, kind = problem.matrix.shape, DEVICES.get(first.device).operator_type()
+    parts = _built_with_transpose(made, planned_transpose, shape, problem)
+    operator = kind(shape, np.dtype(first.dtype), *parts)
+    if kind is BlockOperator:
+        operator.rebuild = partial(_built_with_transpose, made, planned_transpose, shape)
     if transpose:
         operator.transpose()
     return operator
@@ -134,6 +135,18 @@ def _adapting(
     if transpose:
         operator.transpose()
     return operator
+
+
+def _built_with_transpose(
+    made: Plan, planned_transpose: Plan | None, shape: tuple[int, int], A: Any
+) -> tuple[list[RowProduct], Callable[[], Transposed]]:
+    """Return the row blocks of a matrix, and what builds those of its transpose."""
+    problem = Problem.of(A)
+    if problem.matrix.shape != shape:
+        raise InputError(f"a matrix of shape {problem.matrix.shape}: expected {shape}; compile it anew")
+    blocks = _built(problem, made)
+    built = partial(_built_transpose, made=made, planned=planned_transpose)
+    return blocks, partial(_transposed, problem, blocks, built)
 
 
 def _built(problem: Problem, made: Plan) -> list[RowProduct]:

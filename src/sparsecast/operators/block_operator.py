@@ -126,7 +126,7 @@ class RowProduct:
 
 
 class Transposed(NamedTuple):
-    """The RowProducts of the transpose of a matrix; for a symmetric matrix, its own.
+    """The RowProducts of the transpose of a matrix, a list; for a symmetric matrix, its own.
 
     They are `conjugated` if they compute the conjugate transpose instead, like those of a Hermitian matrix.
     """
@@ -146,7 +146,7 @@ class BlockOperator(LinearOperator):
     shape : (int, int)
     dtype : dtype
         Type of the values, of x and of y: real or complex.
-    blocks : sequence of RowProduct
+    blocks : list of RowProduct
         All rows in order.
     transposed : callable, optional
         Returns the Transposed. It is called once, at the first product with the transpose or the adjoint.
@@ -164,6 +164,8 @@ class BlockOperator(LinearOperator):
         self._transposed = _Once(transposed or _refuse_transpose)
         self._is_conjugated = False
         self._views: dict[tuple[bool, bool], Self | None] = {}
+        #: Builds another matrix as this one was; None where nothing can.
+        self.rebuild: Callable[[Any], tuple[Sequence[Any], Callable[[], Transposed]]] | None = None
 
     @property
     def domain(self) -> VectorSpace:
@@ -178,6 +180,31 @@ class BlockOperator(LinearOperator):
     def conjugate(self) -> Self:
         """Return the operator of the conjugate values, itself for real values."""
         return self._view(False, True)
+
+    def update(self, A: Any) -> None:
+        """Take another matrix of the same shape, such as one with new values, in the formats of this one.
+
+        ``op.T``, ``op.H`` and their like follow. The matrix is converted again, not planned. No product may
+        run meanwhile.
+
+        Parameters
+        ----------
+        A : sparse matrix
+
+        Raises
+        ------
+        InputError
+            If the formats do not hold `A`: its values are not alike or not exact in float32, where they are
+            stored so, or it is not symmetric. Products are as before then.
+        """
+        if self.rebuild is None:
+            raise InputError(
+                "an operator that does not know how it was built: expected one of sparsecast.compile for a "
+                "processor, without adapt, not its transpose; compile the new matrix"
+            )
+        blocks, transposed = self.rebuild(A)
+        self._transposed.renew(transposed, was_shared_with=self.blocks, is_shared_with=blocks)
+        self.blocks[:] = blocks  # type: ignore[index]
 
     def matvec(  # type: ignore[override]
         self, x: NDArray[Any], out: NDArray[Any] | None = None
@@ -330,6 +357,26 @@ class _Once:
                 self._made = self._make()
                 self._make = None
         return self._made
+
+    def renew(
+        self, make: Callable[[], Transposed], was_shared_with: Sequence[Any], is_shared_with: Sequence[Any]
+    ) -> None:
+        """Compute another result, in the lists that others hold of the first one; or drop its function.
+
+        A matrix shares its blocks with its transpose where they are alike; this must not end.
+        """
+        with self._lock:
+            if self._make is not None:
+                self._make = make
+                return
+            made, before = make(), self._made
+            was_alike, is_alike = before.blocks is was_shared_with, made.blocks is is_shared_with
+            if made.conjugated != before.conjugated or (was_alike and not is_alike):
+                raise InputError(
+                    "a matrix of another symmetry, whose transpose is in use: expected the symmetry of the "
+                    "first one; compile the new matrix"
+                )
+            before.blocks[:] = made.blocks  # type: ignore[index]
 
 
 def _refuse_transpose() -> Transposed:
