@@ -243,6 +243,48 @@ def solver_costs(
         )
 
 
+@experiment(PANEL)
+def iterations(matrices: Matrices = None) -> Rows:
+    """Count the iterations of PageRank beside those expected after some; nothing is timed.
+
+    Matrices that are not square are left out, and runs that end while they are tried. Values are taken as 1.
+    """
+    from sparsecast.operators.applications.application import scipy_operator
+    from sparsecast.operators.applications.pagerank import PageRankOfGraph
+
+    defaults = (
+        "rmat?scale=13",
+        "rmat?scale=15&degree=4",
+        "poisson2d?n=60",
+        "banded?n=5000",
+        "circuit?n=20000",
+    )
+    errors = []
+    for problem in named(matrices, (f"gallery:{name}" for name in defaults)):
+        A = problem.matrix
+        if A.shape[0] != A.shape[1]:
+            continue
+        ranking = PageRankOfGraph(csr_array((np.ones(A.nnz), A.indices, A.indptr), shape=A.shape))
+        expected, run = ranking.iterations(), ranking.ranked(scipy_operator(ranking.matrix), 1000)
+        if run.iterations <= expected.tried:
+            continue
+        errors.append(expected.expected / run.iterations - 1)
+        yield {
+            "matrix": problem.name,
+            "iterations": run.iterations,
+            "expected": expected.expected,
+            "low": expected.low,
+            "high": expected.high,
+            "error": errors[-1],
+        }
+    sizes = np.abs(errors)
+    within = ", ".join(f"{int((sizes <= most).sum())} within {percent(most)}" for most in (0.1, 0.15))
+    yield (
+        f"{len(errors)} graphs: {percent(float(np.median(sizes)))} off in the median, "
+        f"{percent(float(sizes.mean()))} in the mean; {within}."
+    )
+
+
 def dominant(A: csr_array[Any]) -> csr_array[Any]:
     """Return a symmetric matrix with a diagonal that makes it positive definite, just so."""
     sizes = np.asarray(abs(A).sum(axis=1)).reshape(-1) - np.abs(A.diagonal())
@@ -291,7 +333,7 @@ def run_beside_forecast(
 
 #: Inputs of the model `blocks` that are dropped together, by their places.
 _OF_BLOCKS = {"ends of rows": (0, 2), "steps between columns": (2, 8), "lines and pages of x": (8, 12)}
-_OF_MATRICES = {"sizes": (2, 5), "mispredicted rows": (5, 7), "reuse of x": (7, 13), "kernel": (13, 17)}
+_OF_MATRICES = {"sizes": (2, 5), "mispredicted rows": (5, 7), "reuse of x": (7, 13), "kernel": (13, 18)}
 
 
 @experiment(PANEL)

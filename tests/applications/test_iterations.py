@@ -10,7 +10,7 @@ from sparsecast.errors import InputError
 from sparsecast.matrices.gallery import gallery
 from sparsecast.operators.applications.application import Iterations, scipy_operator
 from sparsecast.operators.applications.cg import ConjugateGradients, conjugate_gradients, lanczos_values
-from sparsecast.operators.applications.pagerank import PageRankOfGraph
+from sparsecast.operators.applications.pagerank import TRIALS, PageRankOfGraph, iterations_of
 
 
 def web(scale):
@@ -35,6 +35,17 @@ def test_pagerank_takes_no_more_than_what_is_told(operator, A, damping):
     told, found = ranking.iterations(), ranking.ranked(operator(ranking.matrix), 1000)
     assert found.iterations <= told.high  # the damping factor bounds it surely
     assert told.tried < told.low <= told.expected <= told.high or told.low == told.high
+
+
+@pytest.mark.parametrize(
+    ("rates", "shares"), [((0.3,), (1.0,)), ((0.4, 0.85), (1.0, 0.01)), ((0.2, 0.7), (5.0, 0.3))]
+)
+def test_slow_exponentials_are_found_below_fast_ones(rates, shares):
+    changes = np.sum(
+        [share * rate ** np.arange(80.0) for rate, share in zip(rates, shares, strict=True)], axis=0
+    )
+    after = 1 + int(np.argmax(changes <= 1e-6))
+    assert iterations_of(changes[:TRIALS], 1e-6, 0.85) == pytest.approx(after, rel=0.1)
 
 
 @pytest.mark.parametrize("n", (6, 40))
