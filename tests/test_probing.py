@@ -16,7 +16,7 @@ from sparsecast.machines.machine import detect
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.problem import Problem
 from sparsecast.measuring.timing import Timing
-from sparsecast.models import DEFAULT_MODEL, MODELS
+from sparsecast.models import DEFAULT_MODEL, MODELS, store
 from sparsecast.models.probing import Correction, PairedErrors, is_plain_csr, shared_error
 from sparsecast.models.store import fitted, probe_correction
 from sparsecast.models.training import TrainingSet
@@ -223,7 +223,10 @@ def test_the_correction_leaves_smaller_errors_and_narrower_intervals(own):
         assert all(low < 0 < high for low, high in correction.widths.values())
 
 
-def test_a_stored_correction_is_read_and_a_damaged_one_learned_anew(own, data_folder, monkeypatch):
+def test_a_stored_correction_is_read_and_a_damaged_one_learned_anew(
+    own, data_folder, monkeypatch, store_of_every_test
+):
+    monkeypatch.setattr(store, "_read", store_of_every_test)
     training = TrainingSet.of(own, own.select(dtype="float64", threads=1))
     model = fitted(MODELS.get("linear")(), training)
     first = probe_correction(model, training)

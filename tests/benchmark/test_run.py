@@ -115,7 +115,7 @@ def test_products_of_several_vectors_are_measured_beside_those_of_one_where_they
     assert {record.matrix for record in added} == set(NAMES)
 
 
-@pytest.mark.parametrize(("budget_s", "is_long"), [(119.0, False), (120.0, True)])
+@pytest.mark.parametrize(("budget_s", "is_long"), [(69.0, False), (70.0, True)])
 def test_a_long_calibration_measures_eight_vectors_where_three_formats_read_the_matrix_once(
     run, measured, clock, monkeypatch, small_suite, budget_s, is_long
 ):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sparsecast.benchmark.run import is_measured
+from sparsecast.benchmark.run import measured_formats
+from sparsecast.devices.target import Target
 from sparsecast.errors import InputError
 from sparsecast.features.analysis import structure
-from sparsecast.formats import FORMATS
 from sparsecast.matrices.atlas import MIRRORED, SIZES, atlas, atlas_entries, atlas_matrix
 from sparsecast.matrices.problem import group_of
 from sparsecast.matrices.suites.general import atlas_benchmarks
@@ -70,7 +70,7 @@ def test_a_twin_of_a_matrix_that_is_not_symmetric_is_not_mirrored():
 
 def test_twins_of_symmetric_matrices_are_mirrored_for_the_format_that_needs_it():
     mirrored = [each for each in atlas_benchmarks() if each.kind == MIRRORED]
-    takers = [name for name in FORMATS.names() if is_measured(mirrored[0], name)]
+    takers = measured_formats(mirrored[0], Target("cpu", "float64", 32, 1))
     assert len(mirrored) > 40 and takers == ["csr", "symmetric_bcsr", "symmetric_csr"]
     small = next(each for each in mirrored if each.entries < 20_000)
     found = small.problem.structure

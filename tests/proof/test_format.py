@@ -47,7 +47,12 @@ def test_a_plan_takes_it_where_it_is_forecast_to_be_fast(install, document, reco
     install("short_csr")
     plain = recorded.select(format="csr", dtype="float64")
     twice_as_fast = [
-        replace(r, candidate=replace(r.candidate, format="short_csr", kernel="rows"), time_s=r.time_s / 2)
+        replace(
+            r,
+            candidate=replace(r.candidate, format="short_csr", kernel="rows"),
+            time_s=r.time_s / 2,
+            kernel_version=1,
+        )
         for r in plain
     ]
     Profile(detect(), (*plain, *twice_as_fast), recorded.matrices).save()
@@ -65,6 +70,7 @@ def test_it_is_forecast_from_a_suite_that_only_it_has(install, document, recorde
             candidate=replace(r.candidate, format="short_csr", kernel="rows"),
             suite=r.suite if r.suite == "gallery" else "short rows",
             time_s=r.time_s / 2,
+            kernel_version=1,
         )
         for r in plain
     ]
