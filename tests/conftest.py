@@ -210,11 +210,13 @@ def gpu_profile() -> Profile:
             "samples_s": (time_s,) * 3,
             "convert_s": 1e-5 + record.stored_bytes / GPU_WAY_BYTES_PER_S,
         }
-        there = name in DEVICES.get("cuda").kernels.names()
-        for variant in DEVICES.get("cuda").kernels.get(name).variants if there else ():
-            layout = Parameters(DEVICES.get("cuda").kernels.get(name).layout)
-            candidate = Candidate(name, variant, "cuda", "float64", 32, 1, layout)
-            records.append(dataclasses.replace(record, candidate=candidate, **made_up))
+        known = DEVICES.get("cuda").kernels
+        for kernels in [known.get(name)] if name in known.names() else []:
+            for variant in kernels.variants:
+                layout = Parameters(kernels.layout)
+                candidate = Candidate(name, variant, "cuda", "float64", 32, 1, layout)
+                made = {"candidate": candidate, "kernel_version": kernels.version, **made_up}
+                records.append(dataclasses.replace(record, **made))
     bandwidths = [
         Bandwidth(
             kind, "cuda", 1, size, 1e-5 + size / GPU_WAY_BYTES_PER_S, 0.0, "2026-01-01T00:00:00", "made up"
