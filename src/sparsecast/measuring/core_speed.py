@@ -24,8 +24,9 @@ _TOLERANCE = 1.15
 #: Readings, and the seconds between them, to find the full speed before a measurement.
 _FIRST_READINGS, _PAUSE_S = 40, 0.001
 
-#: Words read, places gathered from (12 KiB together), and repetitions of a reading.
-_WORDS, _PLACES, _TIMES = 1024, 512, 24
+#: Words read, places gathered from (12 KiB together), and repetitions of a reading with one core, and with
+#: several: what their hand-off varies by, some microseconds, must be far below the tolerance.
+_WORDS, _PLACES, _TIMES, _TIMES_OF_SEVERAL = 1024, 512, 24, 160
 
 
 class CoreSpeed:
@@ -79,7 +80,8 @@ def reading(threads: int) -> Callable[[], float]:
     words = generator.integers(0, _PLACES, _WORDS, dtype=np.uint64)
     places, totals = np.ones(_PLACES, dtype=np.uint64), np.empty(threads, dtype=np.uint64)
     starts = np.arange(threads + 1, dtype=np.uint64)
-    work = share(_works, (words, places), starts, scratch=totals)
+    times = _TIMES if threads == 1 else _TIMES_OF_SEVERAL
+    work = share(_works, (words, places, times), starts, scratch=totals)
 
     def read_s() -> float:
         start = time.perf_counter()
@@ -91,14 +93,14 @@ def reading(threads: int) -> Callable[[], float]:
 
 
 @njit(nogil=True, cache=True)
-def _work(part, words, places, totals, starts):  # type: ignore[no-untyped-def]
+def _work(part, words, places, times, totals, starts):  # type: ignore[no-untyped-def]
     total = np.uint64(0)
-    for _ in range(_TIMES):
+    for _ in range(times):
         for i in range(words.size):
             total += places[words[i]]
     totals[part] = total
 
 
 @njit(nogil=True, cache=True)
-def _works(words, places, totals, starts, pool):  # type: ignore[no-untyped-def]
-    each_part(_work, (words, places, totals, starts), pool)
+def _works(words, places, times, totals, starts, pool):  # type: ignore[no-untyped-def]
+    each_part(_work, (words, places, times, totals, starts), pool)
