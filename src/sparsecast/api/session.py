@@ -192,7 +192,7 @@ class Session:
         drift, notes = trust
         if groups := believed(structure, [forecast.candidate for forecast in forecasts]):
             shown = ", ".join(groups).replace("_", " ")
-            sample = f"A sample of {structure.sampled_nnz:,} entries tells of {shown}"
+            sample = f"A sample of {structure.sampled_nnz:,} entries shows {shown}"
             notes = (f"{sample}: a conversion reads all, and may refuse.", *notes)
         drifted = (
             drift.forecast(forecast, self.profile.machine)

@@ -25,7 +25,7 @@ def thread_numbers(profile: Profile, target: Target) -> list[int]:
     """Return the numbers of threads that a profile has Records of, in ascending order.
 
     Without any of the target's it is its own number, whose forecasts say what is missing; of several vectors
-    it is each, as one vector tells.
+    it is each number that has Records of one vector.
     """
     if target.is_published:
         return [target.threads]

@@ -26,6 +26,7 @@ from sparsecast.devices.target import Target, whole_matrix
 from sparsecast.errors import DeviceError, InputError, MatrixSizeError
 from sparsecast.features.analysis import structure
 from sparsecast.formats import FORMATS
+from sparsecast.formats.narrowing import NARROW_PARAMETERS
 from sparsecast.machines import storage
 from sparsecast.machines.machine import Machine
 from sparsecast.machines.profile import Profile, user_path
@@ -510,7 +511,8 @@ class Calibration:
         wanted = [
             each
             for each in self._device.calibrated(chosen)
-            if each.format in formats and (matrix.in_narrow_storage or _is_full(each))
+            if each.format in formats
+            and (matrix.in_narrow_storage or NARROW_PARAMETERS.isdisjoint(each.parameters))
         ]
         with self._phase("compiling"):
             self._compile_in_turn(wanted)
@@ -556,10 +558,6 @@ def _has_product(format_name: str, target: Target) -> bool:
     """Tell whether a product is not several ones, one after another: their time is known."""
     kernels = DEVICES.get(target.device).kernels.get(format_name)
     return target.vectors == 1 or kernels.passes(target.vectors) < target.vectors
-
-
-def _is_full(candidate: Candidate) -> bool:
-    return set(FORMATS.get(candidate.format).narrow_parameters).isdisjoint(candidate.parameters)
 
 
 def most_entries_here(target: Target) -> float:

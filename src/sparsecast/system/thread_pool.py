@@ -181,7 +181,7 @@ def _is_wanted(pool, mailbox):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _is_offered(pool, mailbox, pauses):  # type: ignore[no-untyped-def]
-    """Wait for a part while nobody else wants the core; return whether it is offered."""
+    """Wait for a part while no other thread wants the core; return whether it is offered."""
     times = TIMES_AWAKE if pauses > 0 and _load(pool + _YIELD) != 0 else 1
     while not _has_come(mailbox, _OFFERED, pauses):
         times -= 1
@@ -197,7 +197,7 @@ def _do_what_is_offered(pool, thread):  # type: ignore[no-untyped-def]
     while pauses >= 0:  # for ever
         if not _is_offered(pool, mailbox, pauses) and _replace(mailbox, _EMPTY, _ASLEEP):
             _call(_load(pool + _ACQUIRE), _load(mailbox + _LOCK), 1)
-        # The caller stays until all parts are done: whoever has taken one finds what belongs to it.
+        # The caller stays until all parts are done: a thread that has taken one finds what belongs to it.
         if _replace(mailbox, _OFFERED, _EMPTY):
             _call(_load(pool + _FUNCTION), _load(pool + _ARGUMENTS), thread)
             if _add(pool + _PENDING, -1) == _CALLER_ASLEEP + 1:
