@@ -259,8 +259,8 @@ def names(text: str | None) -> list[str] | None:
 
 def refuse_beside_ranks(given: Mapping[str, object], device: str = "cpu") -> None:
     """Refuse options of one process, those that are not None: a rank has one thread of a processor."""
-    named = [f"{name} {value}" for name, value in given.items() if value is not None]
+    named = [f"{name} {value}".rstrip() for name, value in given.items() if value is not None]
     if device != "cpu":
         named.append(f"--device {device}")
     if named:
-        raise InputError(f"{named[0]} beside ranks: expected none, a rank is one thread; leave it out")
+        raise InputError(f"{named[0]} with ranks: expected none, as ranks do not use it; leave it out")

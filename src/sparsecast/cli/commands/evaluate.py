@@ -48,7 +48,7 @@ def evaluate(
     """Forecast and measure a collection of matrices on this machine, and score the models."""
     if ranks:
         unused = {"--threads": threads, "--dtype": dtype, "--models": models, "--rows": rows}
-        unused |= {"--vectors": None if vectors == 1 else vectors, "--transpose": transpose or None}
+        unused |= {"--vectors": None if vectors == 1 else vectors, "--transpose": "" if transpose else None}
         if not replay:
             raise InputError(
                 "--ranks without --replay: expected both; measure by mpirun -n N sparsecast measure"
