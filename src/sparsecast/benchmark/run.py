@@ -369,9 +369,9 @@ class Calibration:
 
     def _measure_usual(self) -> Iterator[Measured]:
         suites = [(target, self._device.suites(target, self.machine)) for target in self.targets]
-        needed, optional = (
-            [(target, matrix) for target, both in suites for matrix in both[part]] for part in (0, 1)
-        )
+        needed = [(target, matrix) for target, both in suites for matrix in both[0]]
+        # No number of threads gets what is left before the others.
+        optional = in_turn([(target, matrix) for matrix in both[1]] for target, both in suites)
         # The figures and the way to a device need them; forecasts on a processor do not.
         is_short = _STREAMS_S * len(self.targets) <= _STREAMS_SHARE * self.budget_s
         if self.rating or not self._device.shares_host or is_short:
