@@ -12,7 +12,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import permutations
 from pathlib import Path
 from time import perf_counter
@@ -33,6 +33,7 @@ from sparsecast.errors import InputError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.matrices.problem import Problem
+from sparsecast.models.intervals import INTERVAL_SHARE
 from sparsecast.models.linear import LinearModel, WorkCosts
 from sparsecast.models.model import HELD_OUT_SUITE
 from sparsecast.models.sparsecast import SparsecastModel
@@ -47,6 +48,7 @@ from sparsecast.models.transfer import (
 )
 from sparsecast.models.work import ProductWork
 from sparsecast.records import Candidate, Estimate
+from sparsecast.results.evaluation import EvaluationRow
 
 PANEL = "Forecasts"
 
@@ -99,6 +101,36 @@ class WithoutCostModel(SparsecastModel):
     name, physics_class = "without the linear cost model", _ByteCosts
 
 
+class _OfOneThread(ProductWork):
+    def of(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, Any]:
+        return super().of(replace(candidate, threads=1), blocks)
+
+
+class _OfOneThreadCosts(WorkCosts):
+    work = _OfOneThread
+
+
+class WithoutThreads(SparsecastModel):
+    """Nobody waits for the longest row or adds up buffers, and threads have the caches of one."""
+
+    name, physics_class = "without the work of threads", _OfOneThreadCosts
+
+
+class _WithoutStart(ProductWork):
+    def of(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, Any]:
+        return {**super().of(candidate, blocks), "start": np.zeros(len(blocks.rows))}
+
+
+class _WithoutStartCosts(WorkCosts):
+    work = _WithoutStart
+
+
+class WithoutStart(SparsecastModel):
+    """A product without entries takes no time: with several threads, there is no hand-off."""
+
+    name, physics_class = "without the start", _WithoutStartCosts
+
+
 class WithSlowRecords(SparsecastModel):
     """Also what was measured while the cores were slow."""
 
@@ -122,6 +154,8 @@ def parts(profile: ProfileName = None, threads: Threads = 1) -> Rows:
         WithoutUserRecords,
         WithoutTrees,
         WithoutCostModel,
+        WithoutThreads,
+        WithoutStart,
         WithSlowRecords,
     )
     chosen = sc.profile(profile)
@@ -134,8 +168,31 @@ def parts(profile: ProfileName = None, threads: Threads = 1) -> Rows:
             "90th percentile error": score.p90_error,
             "regret": score.regret,
             "worst choice": score.worst_ratio,
+            **_of_intervals([row for row in evaluation.rows if row.model == name]),
         }
     yield from (f"{name}: {reason}" for name, reason in evaluation.refused.items())
+
+
+def _of_intervals(rows: list[EvaluationRow]) -> dict[str, float]:
+    """Return how many intervals hold the measurement, how wide they are, and both in one number.
+
+    That is the interval score of Gneiting and Raftery (2007), in logarithms of time: the width, and for a
+    measurement outside how far it is, over half of the share that may be outside. Less is better.
+    """
+    known = [
+        (row.estimate.low, row.estimate.high, row.measured) for row in rows if row.estimate.low is not None
+    ]
+    if not known:
+        return {}
+    low, high, measured = np.log(np.array(known)).T
+    outside = np.maximum(np.maximum(low - measured, measured - high), 0.0)
+    width = high - low
+    return {
+        "in the interval": float((outside == 0).mean()),
+        "high over low": float(np.exp(np.median(width))),
+        "high over low, mean": float(np.exp(width).mean()),
+        "interval score": float((width + 2 / (1 - INTERVAL_SHARE) * outside).mean()),
+    }
 
 
 def errors_of(pairs: list[tuple[Estimate, float]]) -> dict[str, float]:

@@ -54,10 +54,12 @@ def test_a_forest_gives_what_scikit_learn_gives():
     forest = Forest.grown(x, y, **settings)
     trees = ExtraTreesRegressor(**settings).fit(x, y).estimators_
     theirs = np.median([tree.predict(asked.astype(np.float32)) for tree in trees], axis=0)
-    np.testing.assert_allclose(forest.median(asked), theirs, rtol=1e-6)
+    median, spread = forest.median_and_spread(asked)
+    np.testing.assert_allclose(median, theirs, rtol=1e-6)
+    assert (spread > 0).any() and (spread <= np.ptp(y)).all()
     restored = from_plain(json.loads(json.dumps(to_plain(forest))), Forest)
-    assert restored.median(asked).tolist() == forest.median(asked).tolist()
-    assert forest.median(asked[:0]).shape == (0,)
+    assert np.array_equal(restored.median_and_spread(asked), (median, spread))
+    assert [each.shape for each in forest.median_and_spread(asked[:0])] == [(0,), (0,)]
 
 
 def test_the_trees_learn_what_the_physics_does_not_know(training):
@@ -96,12 +98,32 @@ def test_the_terms_add_up_and_say_what_the_trees_correct(fitted, training):
         assert time_s == pytest.approx(sum(terms.values()), rel=1e-9) and "correction" in terms
 
 
-def test_a_matrix_unlike_all_known_ones_has_a_wider_interval(fitted, training):
-    near = training.structure(training.records[0])
-    far = structure(gallery("rmat", scale=16, degree=40))
-    candidate = next(r.candidate for r in training.records if r.candidate.format == "csr")
-    widths = [each.high / each.low for m in (near, far) for each in fitted.estimates(m, [candidate])]
-    assert widths[1] > widths[0] > 1.0
+def widths(model, training, records):
+    """Return high over low of the interval of each Record's Candidate."""
+    found = [model.estimates(training.structure(r), [r.candidate])[0] for r in records]
+    return np.array([each.high / each.low for each in found])
+
+
+def test_what_varies_has_wider_intervals_and_the_rest_has_not(training):
+    generator, groups = np.random.default_rng(0), training.groups()
+    known = training.of_groups(groups[::2])
+    disturbed = [
+        slower(r, np.exp(generator.normal(0, 0.4))) if r.candidate.format == "coo" else r
+        for r in known.records
+    ]
+    models = [SparsecastModel().fit(each) for each in (known, replace(known, records=tuple(disturbed)))]
+    grown = {}
+    for name in ("coo", "csr"):
+        unseen = training.of_groups(groups[1::2]).where(lambda r, name=name: r.candidate.format == name)
+        before, after = (np.log(widths(model, unseen, unseen.records)) for model in models)
+        grown[name] = np.median(after / before)
+    assert grown["coo"] > 1.3 * grown["csr"]
+
+
+def test_a_restored_model_gives_the_same_intervals(fitted, training):
+    restored = SparsecastModel().restored(json.loads(json.dumps(fitted.to_state())))
+    records = training.records[::40]
+    assert np.array_equal(widths(restored, training, records), widths(fitted, training, records))
 
 
 def test_a_plan_has_the_interval_of_the_forecast(fitted, training):

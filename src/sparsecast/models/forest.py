@@ -114,12 +114,14 @@ class Forest:
         parts = [self._leaves(features[first : first + _SAMPLES_AT_ONCE]).mean(axis=0) for first in starts]
         return np.concatenate(parts)
 
-    def median(self, features: Floats) -> Floats:
-        """Return the median of the trees for features of shape (samples, features).
+    def median_and_spread(self, features: Floats) -> tuple[Floats, Floats]:
+        """Return the median of the trees, and their mean distance from it, for features as in `mean`.
 
         A disturbed measurement is in the leaves of some trees. It moves their mean, and hardly their median.
         """
-        return np.asarray(np.median(self._leaves(features), axis=0))
+        leaves = self._leaves(features)
+        median = np.median(leaves, axis=0)
+        return median, np.abs(leaves - median).mean(axis=0)
 
     def _leaves(self, features: Floats) -> Floats:
         """Return the value of each tree, shape (trees, samples)."""

@@ -178,7 +178,7 @@ class PowerModel(Model):
             point = [*self._of_matrix(blocks.matrix), *self._of_candidate(candidate)]
             speeds = _speeds(blocks.nnz, blocks.rows, time_s)
             features = np.column_stack([np.tile(point, (len(speeds), 1)), speeds])
-            learned = np.exp(self.forest_.median(features))
+            learned = np.exp(self.forest_.median_and_spread(features)[0])
             terms["correction"], watts = learned - watts, learned
         return {**terms, "watts": watts}
 

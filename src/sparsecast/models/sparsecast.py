@@ -7,7 +7,8 @@ one forest serves them better than one for each.
 
 Intervals come from conformal prediction: whole groups of matrices are left out in turn, and forecast by what
 was learned from the others. An interval is so wide that nine tenths of these errors were within it. It is
-wider in proportion for a matrix that is farther from all known ones.
+wider in proportion where the trees agree less (Papadopoulos, Vovk and Gammerman 2011 normalise errors so):
+they disagree where what was measured varies, or where little was.
 
 From published results, which tell of a matrix no more than counts, something else is learned
 (`published_trees.py`).
@@ -16,7 +17,7 @@ From published results, which tell of a matrix no more than counts, something el
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
@@ -29,16 +30,13 @@ from sparsecast.features.structure import Structure
 from sparsecast.formats import FORMATS
 from sparsecast.models import MODELS
 from sparsecast.models.forest import Floats, Forest
-from sparsecast.models.intervals import INTERVAL_FOLDS, Interval, conformal_bound
+from sparsecast.models.intervals import INTERVAL_FOLDS, WIDEST, Interval, conformal_bound
 from sparsecast.models.linear import WorkCosts
 from sparsecast.models.model import Model
 from sparsecast.models.published_trees import PublishedTrees
 from sparsecast.models.training import TrainingSet
 from sparsecast.models.work import CountedWork, unit_cost
 from sparsecast.records import Candidate
-
-#: As many of the known matrices tell how far a new one is from them.
-_NEIGHBOURS = 3
 
 #: Octaves of the distance of reuse up to which its shares are features.
 _REUSE_LEVELS = [1, 3, 5, 7, 9, 12, 15, 18]
@@ -47,41 +45,8 @@ _REUSE_LEVELS = [1, 3, 5, 7, 9, 12, 15, 18]
 #: of a fit.
 FOREST: dict[str, Any] = {"n_estimators": 60, "max_features": 0.5, "random_state": 0}
 
-
-@dataclass(frozen=True)
-class _Known:
-    """The matrices that were learned from, as points in the space of their features.
-
-    Attributes
-    ----------
-    mean, deviation : float arrays of shape (features,)
-    points : float array of shape (matrices, features)
-        Scaled by these.
-    typical : float
-        Median distance of a known matrix from the others.
-    """
-
-    mean: Floats
-    deviation: Floats
-    points: Floats
-    typical: float
-
-    @classmethod
-    def of(cls, structures: Sequence[Structure]) -> _Known:
-        raw = np.array([of_matrix(structure) for structure in structures])
-        mean, deviation = raw.mean(axis=0), raw.std(axis=0) + 1e-9
-        points = (raw - mean) / deviation
-        known = cls(mean, deviation, points, 1.0)
-        return replace(known, typical=float(np.median([known._distance(point, 1) for point in points])))
-
-    def _distance(self, point: Floats, skipped: int = 0) -> float:
-        nearest = np.sort(np.linalg.norm(self.points - point, axis=1))[skipped : skipped + _NEIGHBOURS]
-        return float(nearest.mean())
-
-    def widening(self, structure: Structure) -> float:
-        """Return how much wider the interval of a matrix is than at distance 0."""
-        point = (np.array(of_matrix(structure)) - self.mean) / self.deviation
-        return 1.0 + self._distance(point) / max(self.typical, 1e-9)
+#: Least spread of the trees that counts, in logarithms of time: a repeated measurement differs as much.
+_LEAST_SPREAD = 0.01
 
 
 @dataclass(frozen=True)
@@ -90,9 +55,6 @@ class _Samples:
 
     Attributes
     ----------
-    matrices : tuple of Structure
-    matrix : int array of shape (records,)
-        Place of each Record's matrix among these.
     group : object array of shape (records,)
     kinds : tuple of str
         Formats, formats with their kernels, and parameters of narrow storage, that are features.
@@ -103,8 +65,6 @@ class _Samples:
     log_time : float array of shape (records,)
     """
 
-    matrices: tuple[Structure, ...]
-    matrix: NDArray[np.int64]
     group: NDArray[np.object_]
     kinds: tuple[str, ...]
     features: Floats
@@ -115,7 +75,6 @@ class _Samples:
     def of(cls, training: TrainingSet, work: list[CountedWork]) -> _Samples:
         records = training.records
         structures = {record.matrix: training.structure(record) for record in records}
-        places = {name: place for place, name in enumerate(structures)}
         blocks = {name: RowBlocks.of(structure) for name, structure in structures.items()}
         points = {name: of_matrix(structure) for name, structure in structures.items()}
         kinds = tuple(sorted({kind for record in records for kind in _kinds_of(record.candidate)}))
@@ -123,8 +82,6 @@ class _Samples:
             [*points[r.matrix], *_of_candidate(r.candidate, blocks[r.matrix], kinds)] for r in records
         ]
         return cls(
-            tuple(structures.values()),
-            np.array([places[record.matrix] for record in records]),
             np.array([training.group(record) for record in records], dtype=object),
             kinds,
             np.array(features),
@@ -153,11 +110,10 @@ def _term_names(work: Sequence[CountedWork]) -> list[str]:
 
 @dataclass(frozen=True)
 class _Learned:
-    """Physics, the trees that correct it, and the matrices that both were learned from."""
+    """Physics, and the trees that correct it."""
 
     physics: WorkCosts
     forest: Forest
-    known: _Known
     kinds: tuple[str, ...]
     terms: tuple[str, ...]
 
@@ -178,28 +134,33 @@ class _Learned:
         features, log_physics = samples.explained(physics)
         used = chosen & np.isfinite(log_physics)
         forest = Forest.grown(features[used], (samples.log_time - log_physics)[used], **FOREST)
-        known = _Known.of([samples.matrices[place] for place in np.unique(samples.matrix[used])])
-        return cls(physics, forest, known, samples.kinds, tuple(_term_names(samples.work)))
+        return cls(physics, forest, samples.kinds, tuple(_term_names(samples.work)))
 
     def scores(self, samples: _Samples, chosen: NDArray[np.bool_]) -> Floats:
-        """Return |log(measured / forecast)| of samples that are not known, over their matrices' widening."""
+        """Return |log(measured / forecast)| of samples that are not known, over the spread of the trees."""
         features, log_physics = samples.explained(self.physics)
         used = chosen & np.isfinite(log_physics)
-        errors = samples.log_time[used] - log_physics[used] - self.forest.median(features[used])
-        places, of_record = np.unique(samples.matrix[used], return_inverse=True)
-        widening = np.array([self.known.widening(samples.matrices[place]) for place in places])
-        return np.asarray(np.abs(errors) / widening[of_record])
+        corrections, spread = self._asked(features[used])
+        return np.abs(samples.log_time[used] - log_physics[used] - corrections) / spread
 
     def corrections(
         self, candidates: Sequence[Candidate], whole: RowBlocks, terms: Sequence[Mapping[str, Floats]]
-    ) -> Floats:
-        """Return log(measured / physics) of Candidates as the trees expect it, by the terms of the matrix."""
+    ) -> list[tuple[float, float]]:
+        """Return log(measured / physics) of Candidates as the trees expect it, and how far they are apart.
+
+        `terms` are those of the whole matrix.
+        """
         features, point = [], of_matrix(whole.matrix)
         for candidate, seconds in zip(candidates, terms, strict=True):
             time_s = float(seconds["time_s"][0])
             shares = [float(seconds[name][0]) / time_s if name in seconds else 0.0 for name in self.terms]
             features.append([*point, *_of_candidate(candidate, whole, self.kinds), *shares, np.log(time_s)])
-        return self.forest.median(np.array(features)) if features else np.empty(0)
+        found = self._asked(np.array(features)) if features else ()
+        return list(zip(*(each.tolist() for each in found), strict=True))
+
+    def _asked(self, features: Floats) -> tuple[Floats, Floats]:
+        corrections, spread = self.forest.median_and_spread(features)
+        return corrections, np.maximum(spread, _LEAST_SPREAD)
 
 
 @MODELS.register("sparsecast")
@@ -210,15 +171,15 @@ class SparsecastModel(Model):
     ----------
     learned_ : _Learned or None
     width_ : float or None
-        Half the width of an interval of logarithms of time, at distance 0 from the known matrices; None
-        where too few are left when a part of them is left out.
+        Half the width of an interval of logarithms of time, over the spread of the trees; None where too few
+        matrices are left when a part of them is left out.
     published_ : PublishedTrees or None
         What was learned in place of these from published results; None from our own.
     """
 
     name: ClassVar[str] = "sparsecast"
     optional_groups: ClassVar[tuple[str, ...]] = ("locality", "bands", "blocks")
-    version: ClassVar[int] = 9
+    version: ClassVar[int] = 10
     #: What the trees correct: another class in experiments on the parts of the model.
     physics_class: ClassVar[type[WorkCosts]] = WorkCosts
     learned_: _Learned | None
@@ -230,7 +191,7 @@ class SparsecastModel(Model):
         """Tell whether it is fitted to the Records of a suite: to all; groups are left out in turn."""
         return True
 
-    _remembered: tuple[Structure, dict[Candidate, float]] | None = None
+    _remembered: tuple[Structure, dict[Candidate, tuple[float, float]]] | None = None
 
     def _fit(self, training: TrainingSet) -> None:
         self.learned_ = self.published_ = self.width_ = self._remembered = None
@@ -282,51 +243,60 @@ class SparsecastModel(Model):
         """Return the terms of several Candidates: the trees are asked once."""
         if self.published_:
             return [self.published_.terms(candidate, blocks) for candidate in candidates]
-        learned, matrix = self.learned_, blocks.matrix
-        assert learned is not None
-        terms_of_all = [learned.physics.terms(candidate, blocks) for candidate in candidates]
-        if blocks.rows.tolist() == [matrix.rows]:
-            factors = np.exp(learned.corrections(candidates, blocks, terms_of_all)).tolist()
-        else:
-            factors = self._factors_of_blocks(candidates, matrix)
-        for terms, factor in zip(terms_of_all, factors, strict=True):
-            time_s = terms.pop("time_s")
+        assert self.learned_ is not None
+        terms_of_all = [self.learned_.physics.terms(candidate, blocks) for candidate in candidates]
+        is_whole = blocks.rows.tolist() == [blocks.matrix.rows]
+        of_whole = dict(zip(candidates, terms_of_all, strict=True)) if is_whole else {}
+        for terms, (correction, _) in zip(
+            terms_of_all, self._corrections(candidates, blocks.matrix, of_whole), strict=True
+        ):
+            factor, time_s = float(np.exp(correction)), terms.pop("time_s")
             terms |= {"correction": time_s * (factor - 1.0), "time_s": time_s * factor}
         return terms_of_all
 
-    def _factors_of_blocks(self, candidates: Sequence[Candidate], matrix: Structure) -> list[float]:
-        """Return the factors of a matrix; they are remembered, because a plan asks for each strip."""
-        if self._remembered is None or self._remembered[0] is not matrix:
-            self._remembered = matrix, {}
-        factors, whole = self._remembered[1], RowBlocks.of(matrix)
-        if missing := [candidate for candidate in candidates if candidate not in factors]:
+    def _corrections(
+        self,
+        candidates: Sequence[Candidate],
+        matrix: Structure,
+        terms: Mapping[Candidate, Mapping[str, Floats]],
+    ) -> list[tuple[float, float]]:
+        """Return what the trees say of a matrix, and their spread; `terms` are those of it that are known.
+
+        They are remembered: a plan asks for each strip, and an interval follows each forecast.
+        """
+        remembered = self._remembered
+        if remembered is None or remembered[0] is not matrix:
+            remembered = self._remembered = matrix, {}
+        known, whole = remembered[1], RowBlocks.of(matrix)
+        if missing := [candidate for candidate in candidates if candidate not in known]:
             assert self.learned_ is not None
-            terms = [self.learned_.physics.terms(candidate, whole) for candidate in missing]
-            corrections = self.learned_.corrections(missing, whole, terms)
-            factors |= dict(zip(missing, np.exp(corrections).tolist(), strict=True))
-        return [factors[candidate] for candidate in candidates]
+            of_missing = [terms.get(c) or self.learned_.physics.terms(c, whole) for c in missing]
+            found = self.learned_.corrections(missing, whole, of_missing)
+            known.update(zip(missing, found, strict=True))
+        return [known[candidate] for candidate in candidates]
 
     def interval(self, candidate: Candidate, value: float, matrix: Structure) -> Interval:
-        """Return the low and high end of a forecast; farther apart the farther all known matrices are."""
+        """Return the low and high end of a forecast; farther apart where the trees agree less."""
         return self.intervals([candidate], [value], matrix)[0]
 
     def intervals(
         self, candidates: Sequence[Candidate], values: Sequence[float], matrix: Structure
     ) -> list[Interval]:
-        """Return the intervals of several Candidates: the known matrices are looked through once."""
+        """Return the intervals of several Candidates: the trees are asked once."""
         if self.published_:
             return [self.published_.interval(*pair) for pair in zip(candidates, values, strict=True)]
         if self.width_ is None or self.learned_ is None:
             return [(None, None)] * len(values)
-        factor = float(np.exp(self.width_ * self.learned_.known.widening(matrix)))
-        return [(value / factor, value * factor) for value in values]
+        spreads = [spread for _, spread in self._corrections(candidates, matrix, {})]
+        factors = np.minimum(np.exp(self.width_ * np.array(spreads)), WIDEST).tolist()
+        return [(value / factor, value * factor) for value, factor in zip(values, factors, strict=True)]
 
     def _ratios(self, used: TrainingSet) -> dict[str, list[float]]:
         return {}  # it learns from what others hold out: `width_` is for its intervals
 
 
 def of_matrix(structure: Structure) -> list[float]:
-    """Return the features of a matrix that the trees and the distances see; 0 where a group is not known.
+    """Return the features of a matrix that the trees see; 0 where a group is not known.
 
     Those who are asked know as much as those who were learned from: where a group is unknown, all are 0.
     """
