@@ -20,10 +20,12 @@ from sparsecast.benchmark.plan_check import check_plan
 from sparsecast.devices import DEVICES
 from sparsecast.devices.binding import Bound, bind, prepared, row_slice
 from sparsecast.devices.naming import AUTO, Threads, machine_of, parse_device, parse_devices
+from sparsecast.devices.reordered import in_first_order
 from sparsecast.errors import InputError, MeterError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.machines.machine import PROCESSOR, Machine, detect
 from sparsecast.matrices.problem import Problem
+from sparsecast.matrices.reordering import reordered
 from sparsecast.measuring.command_meter import CommandMeter as CommandMeter
 from sparsecast.measuring.condition_monitor import ConditionMonitor
 from sparsecast.measuring.energy import Meter as Meter
@@ -164,7 +166,11 @@ def _built(problem: Problem, made: Plan) -> list[RowProduct]:
     for block in made.blocks:
         is_whole = block.last_row + 1 - block.first_row == planned_rows
         bound = problem.built.pop(block.candidate, None) if is_whole else None
-        if bound is None:
+        if bound is None and made.order is not None:
+            bound = in_first_order(
+                bind(reordered(ready, made.order), block.candidate), made.order, first.threads
+            )
+        elif bound is None:
             rows = ready if is_whole else row_slice(ready, block.first_row, block.last_row)
             bound = bind(rows, block.candidate)
         blocks.append(RowProduct(block.first_row, block.last_row + 1, bound.product, bound.multivector))

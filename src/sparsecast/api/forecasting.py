@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -16,6 +17,7 @@ from sparsecast.api.matrices import structure as structure_of
 from sparsecast.api.profiles import calibrated_profile, model_records, require_own
 from sparsecast.api.session import Session, question, session_for, sources
 from sparsecast.api.thread_numbers import for_each_number, in_one_plan, in_one_prediction, thread_numbers
+from sparsecast.benchmark.reordering import in_best_order, may_pay
 from sparsecast.benchmark.trials import UNLIMITED, Spending
 from sparsecast.devices import DEVICES
 from sparsecast.devices.naming import AUTO, Threads, machine_of, number_of, parse_device, parse_devices
@@ -265,12 +267,18 @@ def plan(
     best = planned(structure) if isinstance(planner, Tried) else _on_proof(matrix, structure, planned)
     drift, notes = session.trust(drift_correction and trials is None)
     size = int(target.format_bytes("csr", RowBlocks.of(structure))[0])
-    return replace(
+    made = replace(
         drift.plan(best, size, machine),
         notes=(*best.notes, *session.notes, *notes, *([trials.sentence()] if trials else [])),
         trials=trials,
         transferred_from=session.transferred_from,
     )
+    if matrix.order is not None or not may_pay(made, structure, machine):
+        return made
+    there = partial(
+        plan, profile=profile, iterations=iterations, threads=target.threads, dtype=dtype, model=model
+    )
+    return in_best_order(matrix, made, there)
 
 
 def _on_proof(matrix: Problem, structure: Structure, planned: Callable[[Structure], Plan]) -> Plan:

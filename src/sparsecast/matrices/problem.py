@@ -8,6 +8,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
+from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
 from sparsecast.errors import InputError
@@ -18,6 +19,7 @@ from sparsecast.matrices.atlas import atlas_group
 from sparsecast.matrices.families import FAMILIES, VALUES, built, expected_entries, parse_specification
 from sparsecast.matrices.gallery import gallery_from_specification
 from sparsecast.matrices.reading import FileFacts, matrix_name, read_file
+from sparsecast.matrices.reordering import cuthill_mckee_order, reordered
 from sparsecast.matrices.sources import check_file
 from sparsecast.matrices.twin_synthesis import banded_twin, twin
 from sparsecast.matrices.values import computed_dtype
@@ -64,6 +66,8 @@ class Problem:
     ----------
     built : dict
         By Candidate, the matrix as trials built it: who needs it takes it out, in place of a conversion.
+    order : integer array of shape (rows,) or None
+        That of rows and columns, where it is `in_other_order`.
     """
 
     def __init__(
@@ -77,6 +81,7 @@ class Problem:
         self.name, self.expected_nnz = name, expected_nnz
         self._make, self._specification, self._group = make, specification, group
         self.built: dict[Any, Any] = {}
+        self.order: NDArray[Any] | None = None
 
     @classmethod
     def of(cls, A: Any, name: str = "matrix") -> Problem:
@@ -203,6 +208,13 @@ class Problem:
     def notes(self) -> tuple[str, ...]:
         """Sentences for the user: summed duplicates, stored zeros, values that are not finite."""
         return self.facts.notes if self.facts else ()
+
+    def in_other_order(self, order: NDArray[Any] | None = None) -> Problem:
+        """Return a square matrix in another order, by default that of reverse Cuthill-McKee."""
+        order = cuthill_mckee_order(self.matrix) if order is None else order
+        other = Problem.of(reordered(self.matrix, order), self.name)
+        other.order = order
+        return other
 
     @cached_property
     def structure(self) -> Structure:

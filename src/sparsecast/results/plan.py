@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
+
+from numpy.typing import NDArray
 
 from sparsecast.devices import DEVICES
 from sparsecast.models.transfer import Setting
@@ -39,6 +42,11 @@ PLAN: Columns = (
     Column("notes"),
     Column("trials", columns=TRIALS, about="null where nothing was measured for it"),
     Column("as_printed"),
+    Column(
+        "reordered",
+        value=lambda plan: plan.order is not None,
+        about="whether rows and columns are in another order",
+    ),
     Column("threads"),
     Column(
         "thread_plans",
@@ -112,6 +120,10 @@ class Plan(Tabular):
         measured.
     objective : str
         One of OBJECTIVES.
+    order : integer array of shape (rows,) or None
+        In which rows and columns are stored, and x and y are copied there and back. A solver that keeps its
+        vectors in this order saves the copies: ``replace(plan, order=None)`` is the plan of
+        ``A[order][:, order]``.
     thread_plans : tuple of Plan
         Of each number of threads that was compared, this one among them; empty where one was asked for.
     """
@@ -132,6 +144,7 @@ class Plan(Tabular):
     energy_low_j: float | None = None
     energy_high_j: float | None = None
     objective: str = "time"
+    order: NDArray[Any] | None = field(default=None, compare=False, repr=False)
     thread_plans: tuple[Plan, ...] = ()
 
     def table(self, title: str = "") -> Table:
@@ -174,6 +187,7 @@ class Plan(Tabular):
         return replace(
             self,
             blocks=(csr,),
+            order=None,
             baseline=csr,
             time_s=time_s,
             low_s=None,
