@@ -28,6 +28,7 @@ from experiment import (
     Matrices,
     ProfileName,
     Rows,
+    Threads,
     alternated,
     checked_product,
     experiment,
@@ -37,12 +38,14 @@ from experiment import (
     percent,
     timed,
 )
+from sparsecast import api
 from sparsecast.errors import InputError, ProfileError
 from sparsecast.features.analysis import structure as structure_of
 from sparsecast.features.structure import Structure
 from sparsecast.formats import FORMATS
 from sparsecast.formats.storage_format import StorageFormat
 from sparsecast.matrices.gallery import gallery_from_specification
+from sparsecast.matrices.problem import Problem
 from sparsecast.matrices.reading import load
 
 PANEL = "Costs"
@@ -339,6 +342,123 @@ def short_rows(rows: int) -> csr_array[Any]:
     np.cumsum(np.random.default_rng(0).integers(0, 9, rows), out=indptr[1:])
     entries = int(indptr[-1])
     return csr_array((np.ones(entries, np.float32), np.zeros(entries, np.int32), indptr), (rows, rows))
+
+
+#: Symmetric positive definite matrices, and graphs.
+SOLVED = (
+    *("poisson2d?n=300", "poisson3d?n=50", "elasticity3d?n=16", "poisson3d?n=40&points=27"),
+    *("rmat?scale=16", "circuit?n=200000"),
+)
+
+
+def applications_of(problem: Problem, least_nnz: int) -> Iterator[tuple[str, Problem]]:
+    """Yield PageRank of a real square matrix, and CG where it is positive definite, as far as 40 steps tell.
+
+    PageRank takes absolute values. Matrices with fewer entries than `least_nnz` are left out.
+    """
+    A = problem.matrix
+    if A.shape[0] != A.shape[1] or A.nnz < least_nnz or A.dtype.kind == "c":
+        return
+    yield (
+        "pagerank",
+        Problem.of(csr_array((np.abs(A.data), A.indices, A.indptr), shape=A.shape), problem.name),
+    )
+    try:
+        api.application_question("cg", problem).application.iterations()
+    except InputError as error:
+        print(f"no CG: {error}", file=sys.stderr)
+    else:
+        yield "cg", problem
+
+
+@experiment(PANEL)
+def whole_runs(matrices: Matrices = None, threads: Threads = 1, least_nnz: int = 100_000) -> Rows:
+    """Run PageRank and CG beside the forecasts of whole runs, whose errors are told apart.
+
+    Errors are signed: above 0 the forecast was too long. That of the whole run is the sum of the five behind
+    it, which are differences over the whole run: of the conversion, of products alone, of what they take more
+    within the run, of the loops over vectors, and of the number of iterations.
+    """
+    rows = []
+    for problem in named(matrices, [f"gallery:{name}" for name in SOLVED]):
+        for application, problem_of_run in applications_of(problem, least_nnz):
+            question = api.application_question(application, problem_of_run)
+            cost = api.application_cost(question, threads=threads)
+            run = api.run_application(question, cost.plan)
+            if run.stop != "converged":
+                print(f"{application} of {problem.name}: {run.stop}", file=sys.stderr)
+            whole_s = run.time_s + run.convert_s
+            rows.append(
+                {
+                    "run": application,
+                    "matrix": problem.name,
+                    "format": cost.format,
+                    "iterations": run.iterations,
+                    "expected": cost.iterations.expected,
+                    "measured_s": whole_s,
+                    "whole error": run.whole_error(cost),
+                    **{f"{term.name} error": term.share for term in run.terms(cost)},
+                    "same iterations error": run.error(cost),
+                    "inside": (cost.low_s or 0) <= whole_s <= (cost.high_s or np.inf),
+                    "trials_s": cost.trials_s,
+                }
+            )
+            yield rows[-1]
+    for application in dict.fromkeys(row["run"] for row in rows):
+        own = [row for row in rows if row["run"] == application]
+        for name in ("whole error", "same iterations error"):
+            errors = np.array([row[name] for row in own])
+            sizes, within = np.abs(errors), [int((np.abs(errors) <= most).sum()) for most in (0.1, 0.15)]
+            yield (
+                f"{application}, {name}: {len(own)} runs, median {percent(float(np.median(sizes)))}, 90th "
+                f"percentile {percent(float(np.quantile(sizes, 0.9)))}, mean signed "
+                f"{100 * errors.mean():+.1f} %; {within[0]} within 10 %, {within[1]} within 15 %."
+            )
+        yield f"{application}: {sum(row['inside'] for row in own)} of {len(own)} whole runs in the interval."
+
+
+@experiment(PANEL)
+def solvers(
+    matrices: Matrices = None, threads: Threads = 1, least_nnz: int = 100_000, rounds: int = 5
+) -> Rows:
+    """Time `sc.pagerank` and `sc.cg` against the same solvers with SciPy's product, from the matrix on.
+
+    Ours has all of it: first iterations, plan, trials and conversion; compiled kernels are at hand.
+    """
+    from sparsecast.operators.applications.application import Laps, no_iteration, scipy_operator
+
+    ratios: dict[str, list[float]] = {}
+    for problem in named(matrices, [f"gallery:{name}" for name in SOLVED]):
+        for application, problem_of_run in applications_of(problem, least_nnz):
+            A, b = problem_of_run.matrix, np.random.default_rng(0).standard_normal(problem.matrix.shape[0])
+
+            def with_scipy(application: str = application, A: csr_array[Any] = A) -> Any:
+                solver = api.application_question(application, A).application
+                return solver.run(scipy_operator(solver.matrix), solver.most_iterations, no_iteration, Laps())
+
+            def ours(application: str = application, A: csr_array[Any] = A, b: Any = b) -> Any:
+                return (
+                    sc.pagerank(A, threads=threads)
+                    if application == "pagerank"
+                    else sc.cg(A, b, threads=threads)
+                )
+
+            seconds = alternated({"SciPy": with_scipy, "ours": ours}, rounds)
+            pairs = zip(seconds["SciPy"], seconds["ours"], strict=True)
+            ratio = statistics.median(ours_s / scipy_s for scipy_s, ours_s in pairs)
+            ratios.setdefault(application, []).append(ratio)
+            yield {
+                "run": application,
+                "matrix": problem.name,
+                "entries": A.nnz,
+                "iterations": ours().iterations,
+                **{f"{name}_s": statistics.median(values) for name, values in seconds.items()},
+                "ours / SciPy": ratio,
+            }
+    for application, found in ratios.items():
+        mean = float(np.exp(np.mean(np.log(found))))
+        ends = f"{min(found):.2f} to {max(found):.2f}"
+        yield f"{application}: ours over SciPy's, geometric mean {mean:.2f}, {ends}."
 
 
 #: What a fresh process does, by the name of the row.

@@ -20,16 +20,14 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import typer
-from scipy.sparse import csr_array, diags_array
+from scipy.sparse import csr_array
 
 import sparsecast as sc
 from experiment import Matrices, ProfileName, Rows, Threads, experiment, named, percent
-from sparsecast import api
 from sparsecast.api.profiles import model_records, training_for
 from sparsecast.benchmark.replay import FOLDS, replay
 from sparsecast.devices.naming import machine_of
 from sparsecast.devices.target import Target
-from sparsecast.errors import InputError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.matrices.problem import Problem
@@ -256,51 +254,6 @@ def _pairs(model: Any, held_out: TrainingSet) -> list[tuple[Estimate, float]]:
 
 
 @experiment(PANEL)
-def solver_costs(
-    matrices: Matrices = None, threads: Threads = 1, cg_iterations: int = 200, least_nnz: int = 100_000
-) -> Rows:
-    """Run PageRank and CG beside the forecasts of whole runs, given the iterations that there were.
-
-    Matrices that are not real and square, or too small, are left out. PageRank takes absolute values. CG is
-    run on the symmetric ones, with a diagonal that makes them positive definite. Errors are signed: above 0
-    the forecast was too long. Beside the error of the product within the run stands where it comes from: the
-    forecast of the product alone at full speed of the cores; what it takes more at any speed; and what more
-    within a run.
-    """
-    from sparsecast.operators.applications.defaults import DAMPING, EPSILON
-    from sparsecast.operators.applications.pagerank import most_iterations
-
-    rows = []
-    for problem in named(matrices, ("gallery:poisson2d?n=300",)):
-        A = problem.matrix
-        if A.shape[0] != A.shape[1] or A.nnz < least_nnz or A.dtype.kind == "c":
-            continue
-        graph = csr_array((np.abs(A.data), A.indices, A.indptr), shape=A.shape)
-        runs = [("pagerank", Problem.of(graph, problem.name), None)]
-        if problem.structure.symmetry.triangle_nnz is not None:
-            runs.append(("cg", Problem.of(dominant(A), problem.name), cg_iterations))
-        for application, problem_of_run, iterations in runs:
-            rows.append(run_beside_forecast(application, problem_of_run, threads, iterations))
-            yield rows[-1]
-    for application in dict.fromkeys(row["run"] for row in rows):
-        own = [row for row in rows if row["run"] == application]
-        errors = np.array([row["error"] for row in own])
-        yield (
-            f"{application}: {len(own)} runs, median error {percent(float(np.median(np.abs(errors))))}, 90th "
-            f"percentile {percent(float(np.quantile(np.abs(errors), 0.9)))}, mean signed error "
-            f"{100 * errors.mean():+.1f} %; {int((np.abs(errors) <= 0.1).sum())} within 10 %."
-        )
-    expected = [row for row in rows if row["expected"] is not None]
-    if expected:
-        ratios = [row["iterations"] / row["expected"] for row in expected]
-        yield (
-            f"Iterations of PageRank over those expected: {min(ratios):.2f} to {max(ratios):.2f}; "
-            f"{sum(row['in the interval'] for row in expected)} of {len(expected)} within the interval; "
-            f"epsilon and the damping factor bound them by {most_iterations(DAMPING, EPSILON)}."
-        )
-
-
-@experiment(PANEL)
 def iterations(matrices: Matrices = None) -> Rows:
     """Count the iterations of PageRank beside those expected after some; nothing is timed.
 
@@ -340,52 +293,6 @@ def iterations(matrices: Matrices = None) -> Rows:
         f"{len(errors)} graphs: {percent(float(np.median(sizes)))} off in the median, "
         f"{percent(float(sizes.mean()))} in the mean; {within}."
     )
-
-
-def dominant(A: csr_array[Any]) -> csr_array[Any]:
-    """Return a symmetric matrix with a diagonal that makes it positive definite, just so."""
-    sizes = np.asarray(abs(A).sum(axis=1)).reshape(-1) - np.abs(A.diagonal())
-    least = 1e-6 * sizes.max() or 1.0
-    return csr_array(A + diags_array(sizes + least - A.diagonal()))
-
-
-def run_beside_forecast(
-    application: str, problem: Problem, threads: int, iterations: int | None
-) -> dict[str, Any]:
-    """Return the row of a run beside its forecast."""
-    from sparsecast.measuring.core_speed import core_speed
-    from sparsecast.measuring.timing import measure
-    from sparsecast.operators.applications.application import PRODUCT
-
-    question = api.application_question(application, problem)
-    cost = api.application_cost(question, threads=threads, iterations=iterations)
-    run = api.run_application(question, cost.plan, most=iterations)
-    if run.stop.startswith("breakdown"):
-        raise InputError(f"{problem.name}: {run.stop}")
-    error, known, product_s = run.error(cost), cost.iterations, run.loops[PRODUCT]
-    operator = sc.compile(question.problem, cost.plan)
-    x = np.ones(operator.shape[1], dtype=operator.dtype)
-    out = operator.matvec(x)
-    calls = {"product": lambda: operator.matvec(x, out=out)}
-    full_s = measure(calls, cores=core_speed(threads))["product"].time_s
-    usual_s = float(np.mean(measure(calls)["product"].samples_s))
-    return {
-        "run": application,
-        "matrix": problem.name,
-        "entries": int(problem.matrix.nnz),
-        "format": cost.format,
-        "iterations": run.iterations,
-        "expected": known.expected if iterations is None else None,
-        "in the interval": known.low <= run.iterations <= known.high if iterations is None else None,
-        "forecast_s": run.time_s * (1 + error),
-        "measured_s": run.time_s,
-        "error": error,
-        "product error": run.errors(cost)[PRODUCT].relative,
-        "product alone error": cost.plan.time_s / full_s - 1,
-        "usual over full speed difference": usual_s / full_s - 1,
-        "within the run difference": product_s / usual_s - 1,
-        "vector loops share": 1 - product_s * run.iterations / run.time_s,
-    }
 
 
 #: Inputs of the model `blocks` that are dropped together, by their places.

@@ -45,6 +45,16 @@ def test_iterates_are_those_of_scipy(operator, name, is_preconditioned):
     np.testing.assert_allclose(tenth.x, ahead[-1], rtol=1e-9, atol=1e-12 * np.abs(tenth.x).max())
 
 
+@pytest.mark.parametrize("is_preconditioned", (False, True))
+def test_a_run_that_ended_too_soon_is_gone_on_with(operator, is_preconditioned):
+    A = scaled()
+    op, asked = operator(A), (side(A), 1 / A.diagonal() if is_preconditioned else None)
+    whole, begun = conjugate_gradients(op, *asked), conjugate_gradients(op, *asked, most=11)
+    rest = conjugate_gradients(op, *asked, start=begun)
+    assert rest.residuals == whole.residuals and rest.coefficients == whole.coefficients
+    np.testing.assert_array_equal(rest.x, whole.x)
+
+
 def test_residuals_are_those_of_b_minus_a_x(operator):
     A = MATRICES["poisson"]()
     b, seen = side(A), []

@@ -104,6 +104,15 @@ def test_too_few_iterations_are_said(operator):
     assert seen == list(zip((1, 2, 3), found.residuals, strict=True))
 
 
+@pytest.mark.parametrize("name", ("rmat", "rmat with weights"))
+def test_a_run_that_ended_too_soon_is_gone_on_with(operator, name):
+    A = GRAPHS[name]()
+    whole, begun = ranked(operator, A, epsilon=EPSILON), ranked(operator, A, epsilon=EPSILON, most=7)
+    rest = ranked(operator, A, epsilon=EPSILON, start=begun)
+    assert rest.residuals == pytest.approx(whole.residuals) and rest.iterations == whole.iterations
+    np.testing.assert_allclose(rest.ranks, whole.ranks, rtol=1e-13)
+
+
 def test_every_loop_is_timed_as_often_as_it_runs(operator):
     laps = Laps()
     found = ranked(operator, rmat(), lap=laps)

@@ -11,13 +11,20 @@ import numpy as np
 import pytest
 
 import sparsecast as sc
+from sparsecast.api import applications
 from sparsecast.api.applications import RUNS
 from sparsecast.devices.cpu.processor import Processor
 from sparsecast.errors import InputError
 from sparsecast.matrices.gallery import gallery
 from sparsecast.models.product_files import PRODUCT_FILES, ProductForecast
-from sparsecast.operators.applications.application import scipy_operator
+from sparsecast.operators.applications.application import (
+    PRODUCT,
+    Iterations,
+    _ScipyOperator,
+    scipy_operator,
+)
 from sparsecast.records import Bandwidth
+from sparsecast.results.application import ApplicationCost, LoopCost
 
 GRAPH, GRID = "gallery:rmat?scale=10", "gallery:poisson2d?n=30"
 ONE = ("--threads", "1")
@@ -58,7 +65,8 @@ def test_a_known_number_of_iterations_leaves_no_doubt_about_them(run, exact, str
         exact(run("cost", "pagerank", GRAPH, *ONE, "--iterations", count, "--json"), "cost")
         for count in (10, 20)
     )
-    assert ten["iterations"] == {"expected": 10, "low": 10, "high": 10, "tried": 0}
+    assert ten["iterations"] == {"expected": 10, "low": 10, "high": 10, "tried": 0, "tried_s": 0.0}
+    assert ten["trials_s"] == 0.0
     assert ten["time_s"] < twenty["time_s"] <= 2 * ten["time_s"]
 
 
@@ -84,6 +92,51 @@ def test_a_run_beside_the_forecast_has_the_paper_s_errors(run, exact, streaming,
         assert loop["weighted_error"] == pytest.approx(beyond / mean_s)  # equation 6
     weighted = np.mean([loop["weighted_error"] for loop in measured["loops"]])
     assert measured["weighted_error"] == pytest.approx(weighted)  # equation 8
+    terms = {term["name"]: term for term in measured["terms"]}
+    assert set(terms) == {"conversion", "product", "hand-off", "vector loops", "iterations"}
+    whole_s = measured["time_s"] + measured["convert_s"]
+    beyond_s = {name: term["forecast_s"] - term["measured_s"] for name, term in terms.items()}
+    assert {name: term["share"] * whole_s for name, term in terms.items()} == pytest.approx(beyond_s)
+    assert sum(beyond_s.values()) == pytest.approx(found["time_s"] - whole_s)
+    assert measured["whole_error"] == pytest.approx(found["time_s"] / whole_s - 1)
+    in_products_s = terms["product"]["measured_s"] + terms["hand-off"]["measured_s"]
+    product_s = next(loop["time_s"] for loop in measured["loops"] if loop["name"] == "SpMV")
+    assert in_products_s == pytest.approx(measured["iterations"] * product_s)
+    assert terms["product"]["measured_s"] == pytest.approx(measured["iterations"] * measured["product_s"])
+
+
+def test_a_forecast_alone_does_no_product(run, exact, streaming, monkeypatch):
+    def refused(self, x, out=None):
+        raise AssertionError("a product")
+
+    monkeypatch.setattr(_ScipyOperator, "matvec", refused)
+    asked = (*ONE, "--forecast-only", "--json")
+    bounded = exact(run("cost", "pagerank", GRAPH, *asked), "cost")["iterations"]
+    assert bounded == {"expected": 91, "low": 1, "high": 91, "tried": 0, "tried_s": 0.0}
+    unbounded = run("cost", "cg", GRID, *asked)
+    assert unbounded.status == 2 and "expected the number of iterations" in unbounded.err
+    assert exact(run("cost", "cg", GRID, "--iterations", "20", *asked), "cost")["trials_s"] == 0.0
+
+
+def test_iterations_that_were_tried_cost_seconds(run, exact, streaming):
+    found = exact(run("cost", "cg", GRID, *ONE, "--json"), "cost")
+    assert found["iterations"]["tried"] > 0 and found["trials_s"] >= found["iterations"]["tried_s"] > 0
+
+
+@pytest.mark.parametrize(
+    ("iterations", "loops", "expected"),
+    [
+        ((10, 5, 20), (1.0, 1.0, 1.0), (5, 20)),
+        ((10, 10, 10), (1.0, 0.5, 3.0), (5, 30)),
+        ((10, 5, 20), (1.0, 0.5, 2.0), (10 / 2**2**0.5, 10 * 2**2**0.5)),
+    ],
+)
+def test_intervals_of_iterations_and_of_products_are_independent(iterations, loops, expected):
+    known = Iterations(*iterations, "told")
+    cost = ApplicationCost("cg", "p", known, None, (LoopCost(PRODUCT, *loops),), None, (), 0.0)
+    assert (cost.low_s, cost.high_s) == pytest.approx(expected)
+    unknown = replace(cost, loops=(LoopCost(PRODUCT, 1.0, None, 2.0),))
+    assert unknown.low_s is None and unknown.high_s >= unknown.time_s
 
 
 def test_a_run_has_the_joules_of_a_meter_and_none_without_one(run, exact, streaming, monkeypatch):
@@ -104,11 +157,13 @@ def test_products_of_a_run_take_the_mean_of_the_samples_not_their_low_quantile(s
         question = sc.api.application_question("pagerank", gallery("rmat", scale=10))
         profile = replace(streaming, records=tuple(records))
         found = sc.api.application_cost(question, profile, iterations=10, threads=1)
-        return {loop.name: loop.time_s for loop in found.loops}, found.plan.time_s
+        return {loop.name: loop for loop in found.loops}, found.plan
 
-    (usual, alone_s), (calm, same_s) = cost(1.5), cost(1.0)
-    assert alone_s == same_s  # a plan is of products at full speed
-    assert usual["SpMV"] - calm["SpMV"] == pytest.approx(0.25 * alone_s)
+    (usual, alone), (calm, same) = cost(1.5), cost(1.0)
+    assert alone == same  # a plan is of products at full speed
+    for end in ("time_s", "low_s", "high_s"):
+        slower_s = getattr(usual["SpMV"], end) - getattr(calm["SpMV"], end)
+        assert slower_s == pytest.approx(0.25 * getattr(alone, end))
     assert usual["L0"] == calm["L0"]
 
 
@@ -126,7 +181,7 @@ def test_products_of_a_graph_whose_weights_are_alike_stream_no_values(streaming,
 def test_people_get_the_loops_that_take_longest_first(process, streaming):
     outcome = process("cost", "pagerank", GRAPH, *ONE, "--check")
     assert outcome.status == 0 and outcome.err == "", outcome.err
-    rows = [line.split("│") for line in outcome.out.splitlines() if line.startswith("│")]
+    rows = [line.split("│") for line in outcome.out.splitlines() if line.count("│") == 9]
     shares = [float(row[5].strip(" %")) for row in rows]
     assert {row[1].split(",")[0].strip() for row in rows} == PAGERANK_LOOPS
     assert shares == sorted(shares, reverse=True)
@@ -198,6 +253,31 @@ def test_what_cannot_be_is_refused_in_one_line(run, streaming, tmp_path, asked, 
 def test_a_profile_without_bandwidths_is_refused(run, calibrated):
     outcome = run("cost", "pagerank", GRAPH, *ONE)
     assert outcome.status == 2 and "has no bandwidths: expected those of reads" in outcome.err
+
+
+def test_a_short_run_asks_for_no_plan_and_a_long_one_for_what_is_left(streaming, monkeypatch):
+    asked = []
+    graph, grid = gallery("rmat", scale=8), gallery("poisson2d", n=30)
+    b = np.random.default_rng(0).uniform(-1, 1, grid.shape[0])
+
+    def planned(problem, *, iterations, threads):
+        asked.append(iterations)
+        return sc.plan(problem, streaming, iterations=iterations, threads=threads, measure=False)
+
+    monkeypatch.setattr(applications, "plan_of", planned)
+    short = sc.pagerank(graph, epsilon=1e-12, threads=1), sc.cg(grid, b, threads=1)
+    assert asked == []
+    monkeypatch.setattr(applications, "PLANNING_S", 0.0)
+    long = sc.pagerank(graph, epsilon=1e-12, threads=1), sc.cg(grid, b, threads=1)
+    ranking = sc.api.application_question("pagerank", graph, epsilon=1e-12).application
+    assert asked[0] == ranking.iterations().expected - 12 and asked[1] >= 1
+    for one, other in zip(short, long, strict=True):
+        assert abs(one.iterations - other.iterations) <= 1 and one.stop == other.stop == "converged"
+        assert len(other.residuals) >= other.iterations
+    np.testing.assert_allclose(short[0].ranks, long[0].ranks, rtol=1e-9)
+    np.testing.assert_allclose(short[1].x, long[1].x, rtol=1e-5)
+    sc.pagerank(graph, epsilon=1e-12, most=12, threads=1)
+    assert len(asked) == 2, "nothing is left"
 
 
 def test_the_same_in_python(streaming):

@@ -13,7 +13,7 @@ LOOPS = (
     LoopCost("L0", 30e-6, 10e-6, None, is_once=True),
     LoopCost("L1", 1e-6, None, 2e-6),
 )
-COST = ApplicationCost("cg", "p", Iterations(10, 10, 10, 0, "told"), None, LOOPS, None, ())
+COST = ApplicationCost("cg", "p", Iterations(10, 10, 10, "told"), None, LOOPS, None, (), 0.0)
 
 
 def test_shares_of_loops_count_their_runs(drawn, rows_of):
@@ -27,7 +27,7 @@ def test_shares_of_loops_count_their_runs(drawn, rows_of):
 
 
 def test_a_loop_that_was_not_timed_has_no_measured_share(drawn, rows_of):
-    chart = shares(COST, ApplicationRun(5, "converged", 1.0, {PRODUCT: 6e-6, "L0": 10e-6}, 0.0))
+    chart = shares(COST, ApplicationRun(5, "converged", 1.0, {PRODUCT: 6e-6, "L0": 10e-6}, 0.0, 6e-6, 0.0))
     measured = {row["loop"]: row for row in rows_of(chart) if row["what"] == "measured"}
     assert {name: row["share"] for name, row in measured.items()} == pytest.approx({PRODUCT: 75, "L0": 25})
     assert measured[PRODUCT]["time_s"] == pytest.approx(30e-6)

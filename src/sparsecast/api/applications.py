@@ -4,23 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from time import perf_counter
+from typing import Any, TypeVar
 
 import numpy as np
 
 from sparsecast.api.calibrating import own_profile
-from sparsecast.api.executing import compile
+from sparsecast.api.executing import compile, in_csr
 from sparsecast.api.forecasting import plan as plan_of
 from sparsecast.api.forecasting import predict
 from sparsecast.api.profiles import model_records
 from sparsecast.devices import DEVICES
+from sparsecast.devices.naming import machine_of
 from sparsecast.devices.target import Target
 from sparsecast.errors import InputError
+from sparsecast.machines.machine import PROCESSOR
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.problem import Problem
 from sparsecast.measuring.energy import Meter, ProcessorMeter, used_joules
+from sparsecast.measuring.timing import HostClock
+from sparsecast.measuring.timing import measure as measure_calls
 from sparsecast.models.product_files import product_forecast
+from sparsecast.models.training import TrainingSet
 from sparsecast.operators.applications import APPLICATIONS
 from sparsecast.operators.applications import cg as conjugate_gradients
 from sparsecast.operators.applications import pagerank as power_method
@@ -32,10 +39,17 @@ from sparsecast.operators.applications.application import (
     no_iteration,
 )
 from sparsecast.operators.applications.defaults import DAMPING, EPSILON, TOLERANCE
-from sparsecast.planning.application_cost import RunConditions, WorkingSet, costs_of, usual_over_full
+from sparsecast.operators.block_operator import Operator
+from sparsecast.planning.application_cost import RunConditions, costs_of, usual_conversion, usual_over_full
+from sparsecast.planning.trials import LOADER
 from sparsecast.records import VALUE_BYTES
 from sparsecast.results.application import ApplicationCost, ApplicationRun
 from sparsecast.results.plan import Plan
+
+Ran = TypeVar("Ran", power_method.PageRank, conjugate_gradients.Solution)
+
+#: What a plan takes: products that take less together in plain CSR stay in it. 0.4 to 0.9 s were measured.
+PLANNING_S = 1.0
 
 #: Runs of an application that are measured, while they take no longer together than so many seconds.
 RUNS, REPEATED_S = 10, 1.0
@@ -58,7 +72,8 @@ def pagerank(
     A : sparse matrix of shape (nodes, nodes)
         With an edge i -> j of weight a_ij for each entry; not negative.
     plan : Plan, optional
-        For the transposed graph, as `application_cost` has it; made here without one.
+        For the transposed graph, as `application_cost` has it. Without one the first iterations are done in
+        plain CSR; if what they tell of the others is worth a plan, it is made for these.
     damping, epsilon, most, on_iteration
         As in `sparsecast.operators.applications.pagerank.pagerank`.
     threads : int, optional
@@ -71,10 +86,11 @@ def pagerank(
     """
     power_method.refuse_settings(damping, epsilon, most)
     ranking = power_method.PageRankOfGraph(Problem.of(A).matrix, damping, epsilon)
-    problem = Problem.of(ranking.matrix)
-    expected = power_method.most_iterations(damping, epsilon)
-    plan = plan or plan_of(problem, iterations=expected, threads=threads)
-    return ranking.ranked(compile(problem, plan), most, on_iteration)
+    if plan is not None:
+        return ranking.ranked(compile(ranking.matrix, plan), most, on_iteration=on_iteration)
+    run = partial(ranking.ranked, on_iteration=on_iteration)
+    op = in_csr(ranking.matrix, threads, all_alike=ranking.is_alike)
+    return _planned_on_the_way(ranking, op, threads, most, run)
 
 
 def cg(
@@ -96,7 +112,7 @@ def cg(
         Real, symmetric and positive definite.
     b : float array of shape (rows,)
     plan : Plan, optional
-        Made here without one.
+        Without one it is made on the way, as in `pagerank`.
     preconditioner : str, optional
         ``"jacobi"``: the diagonal.
     tolerance, most, on_iteration
@@ -118,8 +134,29 @@ def cg(
             f"b is {b.dtype} of shape {b.shape}: expected real numbers of shape ({rows},), one for each row; "
             f"correct b"
         )
-    plan = plan or plan_of(problem, iterations=solver.iterations().expected, threads=threads)
-    return solver.solved(compile(problem, plan), b, most, on_iteration)
+    if plan is not None:
+        return solver.solved(compile(problem, plan), b, most, on_iteration=on_iteration)
+    run, most = partial(solver.solved, b=b, on_iteration=on_iteration), most or solver.most_iterations
+    op = in_csr(solver.matrix, threads)
+    return _planned_on_the_way(solver, op, threads, most, run)
+
+
+def _planned_on_the_way(
+    application: Application, op: Operator, threads: int | None, most: int, run: Callable[..., Ran]
+) -> Ran:
+    """Run an application: first iterations with an operator, then by a plan for as many as they tell.
+
+    There is no plan where the products to come take less time than to make one.
+    """
+    laps = Laps()
+    begun = run(op, most=min(application.trials, most), lap=laps)
+    if begun.stop != "most iterations" or begun.iterations == most:
+        return begun
+    left = min(application.told(begun).expected, most) - begun.iterations
+    if left * laps.time_s[PRODUCT] / laps.runs[PRODUCT] > PLANNING_S:
+        problem = Problem.of(application.matrix)
+        op = compile(problem, plan_of(problem, iterations=left, threads=threads))
+    return run(op, most=most, start=begun)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -180,9 +217,10 @@ def application_cost(
     profile, threads, model
         As in `predict`.
     iterations : int, optional
-        How many there will be, where that is known; else some are done with SciPy's product to tell.
+        How many there will be, where that is known; else some are done here to tell, also for another
+        machine, as their number does not depend on it. With this machine's profile their loops are timed.
     measure : bool
-        As in `plan`; nothing is measured with `networks`.
+        As in `plan`; nothing is timed with `networks`. Without it no iterations are done either.
     networks : sequence of Path
         Files that forecast the product in the place of the model: its time, its energy, or one file of each.
         It is done in CSR on one thread then, as they know it.
@@ -194,10 +232,18 @@ def application_cost(
     """
     threads = threads_of_networks(networks, threads)
     application, problem = question.application, question.problem
-    expected = application.iterations() if iterations is None else Iterations.known(iterations)
     options: dict[str, Any] = {"threads": threads, "model": model}
     profile = profile or own_profile(problem, threads=threads)
-    measures = measure and not networks
+    measures, loops_s = measure and not networks, dict[str, float]()
+    if iterations is not None:
+        expected = Iterations.known(iterations)
+    elif measures and profile.name == machine_of(PROCESSOR).name:
+        expected, loops_s = _timed(application, threads)
+    else:
+        expected = application.iterations() if measure else application.untried()
+    if expected.tried and not loops_s:
+        told = f"{expected.why} They were tried here: their number is the same on any machine."
+        expected = replace(expected, why=told)
     plan = plan_of(problem, profile, iterations=expected.expected, measure=measures, **options)
     prediction = predict(problem, profile, **options, drift_correction=False)
     forecasts = [product_forecast(problem, profile, path) for path in networks]
@@ -210,10 +256,13 @@ def application_cost(
     stored = {(block.candidate.format, block.candidate.parameters) for block in plan.blocks}
     product_bytes = max(f.bytes for f in prediction if (f.candidate.format, f.candidate.parameters) in stored)
     vectors_bytes = application.vectors * vector_bytes
-    working = WorkingSet(vectors_bytes, product_bytes + vectors_bytes - 2 * vector_bytes)
     target = Target(csr.device, csr.dtype, csr.index_bits, csr.threads)
-    slower = usual_over_full(model_records(profile, target))
-    loops = costs_of(application.loops, plan, profile, RunConditions(vector_bytes, working, slower))
+    records = model_records(profile, target)
+    working_bytes = product_bytes + vectors_bytes - 2 * vector_bytes
+    conditions = RunConditions(vector_bytes, vectors_bytes, working_bytes, usual_over_full(records), loops_s)
+    loops = costs_of(application.loops, plan, profile, conditions)
+    is_forecast = plan.convert_s > 0 and plan.trials is None
+    slower = usual_conversion(TrainingSet.of(profile, records), plan) if is_forecast else 1.0
     notes = (expected.why, *plan.notes, *(forecast.note for forecast in forecasts))
     powers_w = [f.energy_j / plan.time_s for f in forecasts if f.energy_j is not None] or [
         forecast.energy_j / forecast.time_s
@@ -222,7 +271,25 @@ def application_cost(
     ]
     # The loops over vectors wait for memory as the product does: the same power.
     power_w = powers_w[0] if powers_w else None
-    return ApplicationCost(application.name, prediction.profile, expected, plan, loops, power_w, notes)
+    convert_s, name = slower * plan.convert_s, prediction.profile
+    return ApplicationCost(application.name, name, expected, plan, loops, power_w, notes, convert_s)
+
+
+def _timed(application: Application, threads: int | None) -> tuple[Iterations, dict[str, float]]:
+    """Return the iterations that some here tell, and the seconds of their loops.
+
+    Those of the product are what it takes more between the loops than alone: a part of the vectors comes
+    from where the loops left it, such as the cache of another core.
+    """
+    start, laps = perf_counter(), Laps()
+    op = in_csr(application.matrix, threads)
+    application.run(op, 2, no_iteration, Laps())  # compiles
+    found = application.iterations(op, laps)
+    loops_s = {name: total_s / laps.runs[name] for name, total_s in laps.time_s.items()}
+    x, out = op.domain.host_zeros(), op.range.host_zeros()
+    alone_s = HostClock().seconds(lambda: op.matvec(x, out=out), laps.runs[PRODUCT]) / laps.runs[PRODUCT]
+    loops_s[PRODUCT] -= alone_s
+    return replace(found, tried_s=perf_counter() - start), loops_s
 
 
 def run_application(
@@ -251,10 +318,16 @@ def run_application(
     meter : Meter, optional
         What counts joules; that of the device by default.
     """
-    op, application = compile(question.problem, plan), question.application
+    problem, application = question.problem, question.application
+    for block in plan.blocks:
+        LOADER.load(DEVICES.get(plan.device), block.candidate)
+    start = perf_counter()
+    op = compile(problem, plan)
+    convert_s = plan.convert_s if plan.trials else perf_counter() - start  # trials have built and timed it
     most = application.most_iterations if most is None else most
     application.run(op, 2, no_iteration, Laps())
     meter = meter or DEVICES.get(plan.device).meter()
+    product_s = _alone_s(op, plan)
     before = meter.joules() if meter else None
     runs: list[ApplicationRun] = []
     products = 0
@@ -263,7 +336,8 @@ def run_application(
         outcome = application.run(op, most, no_iteration if runs else on_iteration, laps)
         loops = {name: seconds / laps.runs[name] for name, seconds in laps.time_s.items()}
         total_s, products = sum(laps.time_s.values()), products + laps.runs[PRODUCT]
-        runs.append(ApplicationRun(outcome.iterations, outcome.stop, total_s, loops, outcome.residuals[-1]))
+        told = outcome.iterations, outcome.stop, total_s, loops, outcome.residuals[-1]
+        runs.append(ApplicationRun(*told, product_s, convert_s))
     shortest = min(runs, key=lambda run: run.time_s)
     if meter is None or sum(run.time_s for run in runs) < meter.run_s:
         return shortest  # too short for the meter to see
@@ -271,3 +345,10 @@ def run_application(
         meter.work(products * application.matrix.nnz)
     joules = used_joules(before, meter.joules())
     return replace(shortest, energy_j=None if joules is None else joules / len(runs))
+
+
+def _alone_s(op: Operator, plan: Plan) -> float:
+    """Return the seconds of a product that follows another one, as in a Record."""
+    x, out = op.domain.host_zeros(), op.range.host_zeros()
+    cores = DEVICES.get(plan.device).core_speed(plan.threads)
+    return measure_calls({PRODUCT: lambda: op.matvec(x, out=out)}, cores=cores)[PRODUCT].time_s

@@ -21,7 +21,9 @@ from sparsecast.devices import DEVICES
 from sparsecast.devices.binding import Bound, bind, prepared, row_slice
 from sparsecast.devices.naming import AUTO, Threads, machine_of, parse_device, parse_devices
 from sparsecast.devices.reordered import in_first_order
+from sparsecast.devices.target import Target
 from sparsecast.errors import InputError, MeterError
+from sparsecast.features.analysis import structure as structure_of
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.machines.machine import PROCESSOR, Machine, detect
 from sparsecast.matrices.problem import Problem
@@ -118,6 +120,18 @@ def compile(
     if transpose:
         operator.transpose()
     return operator
+
+
+def in_csr(matrix: csr_array[Any], threads: int | None, *, all_alike: bool = False) -> BlockOperator:
+    """Return a matrix in CSR on this processor, without values if they are all alike: nothing is forecast."""
+    machine = machine_of(PROCESSOR)
+    target = Target.of(matrix, machine, threads, None)
+    blocks = RowBlocks.of(structure_of(matrix, groups=["row_lengths"]))
+    csr = target.candidate("csr", blocks, machine, narrow={"values": "one"} if all_alike else {})
+    LOADER.load(DEVICES.get(PROCESSOR), csr)
+    bound = bind(prepared(matrix, csr.dtype, csr.index_bits), csr)
+    block = RowProduct(0, matrix.shape[0], bound.product, bound.multivector)
+    return BlockOperator(matrix.shape, matrix.dtype, [block])
 
 
 def _adapting(

@@ -10,6 +10,7 @@ import platform
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -174,7 +175,7 @@ def detect() -> Machine:
         architecture=platform.machine(),
         cores=psutil.cpu_count(logical=False) or _usable_threads(),
         threads=_usable_threads(),
-        caches=_caches(),
+        caches=_caches(_CPU_FOLDER),
         simd=_found_flags(_SIMD_FLAGS),
         memory_bytes=int(psutil.virtual_memory().total),
         system=platform.system(),
@@ -188,6 +189,7 @@ def _usable_threads() -> int:
     return os.cpu_count() or 1
 
 
+@cache
 def _cpuinfo(key: str) -> str | None:
     try:
         text = Path("/proc/cpuinfo").read_text()
@@ -202,9 +204,10 @@ def _found_flags(wanted: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(flag for flag in wanted if flag in flags)
 
 
-def _caches() -> tuple[Cache, ...]:
+@cache
+def _caches(of_cpu: Path) -> tuple[Cache, ...]:
     caches = []
-    for folder in sorted(_CPU_FOLDER.glob("cache/index*")):
+    for folder in sorted(of_cpu.glob("cache/index*")):
         kind = (folder / "type").read_text().strip()
         size = re.fullmatch(r"(\d+)([KMG])", (folder / "size").read_text().strip())
         if kind == "Instruction" or size is None:

@@ -6,12 +6,15 @@ Barreda et al. (2020), equations 3 and 4: T = T_once + k (T_SpMV + sum of T_loop
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
 from sparsecast.errors import ProfileError
+from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.machines.profile import Profile
+from sparsecast.models.conversion import ConversionCost, what_is_built
+from sparsecast.models.training import TrainingSet
 from sparsecast.operators.applications.application import PRODUCT, VectorLoop
 from sparsecast.records import Bandwidth, Record
 from sparsecast.results.application import LoopCost
@@ -28,22 +31,39 @@ def usual_over_full(records: Iterable[Record]) -> float:
     return max(1.0, median(ratios)) if ratios else 1.0
 
 
+def usual_conversion(training: TrainingSet, plan: Plan) -> float:
+    """Return how much longer conversions take in the mean than forecast, which is fitted to the quick ones.
+
+    Of the Records of the formats of a plan; 1 where there are none.
+    """
+    fit, formats = ConversionCost.fitted(training), {what_is_built(block.candidate) for block in plan.blocks}
+    ratios = [
+        each.convert_s / float(fit.seconds(each.candidate, RowBlocks.of(training.structure(each)))[0])
+        for each in training.records
+        if each.convert_s and what_is_built(each.candidate) in formats
+    ]
+    return max(1.0, fmean(ratios)) if ratios else 1.0
+
+
 @dataclass(frozen=True, slots=True)
 class RunConditions:
     """What a run finds, in which products are not alone.
 
     Attributes
     ----------
-    vector_bytes : int
-        Of one vector.
-    working : WorkingSet
+    vector_bytes, vectors_bytes, bytes : int
+        Of one vector, of all, and of all with the matrix: what an iteration goes through.
     usual_over_full : float
         What a product takes, over its forecast time.
+    loops_s : mapping of str to float
+        Measured seconds of loops, and of the product what it takes more between them; empty if unknown.
     """
 
     vector_bytes: int
-    working: WorkingSet
+    vectors_bytes: int
+    bytes: int
     usual_over_full: float
+    loops_s: Mapping[str, float]
 
 
 def costs_of(
@@ -51,10 +71,11 @@ def costs_of(
 ) -> tuple[LoopCost, ...]:
     """Return the costs of the loops of an application and of its product.
 
-    The loops run on one thread. A product brings the matrix through the caches, and leaves there a part of
-    the vectors: so these come at a speed between those of the smallest cache that holds all vectors, and of
-    the one that holds the matrix as well. The forecast is the geometric mean of both, which are also the ends
-    of the interval. A loop also takes a call, and so does the product.
+    Loops that were measured take as long again. The others run on one thread. A product brings the matrix
+    through the caches, and leaves there a part of the vectors: so these come at a speed between those of the
+    smallest cache that holds all vectors, and of the one that holds the matrix as well. The forecast is the
+    geometric mean of both, which are also the ends of the interval. A loop also takes a call, and so does
+    the product.
 
     Parameters
     ----------
@@ -69,25 +90,17 @@ def costs_of(
         If the profile has no Bandwidth of reads.
     """
     speeds = _Speeds.of(profile)
-    working, slower = conditions.working, conditions.usual_over_full
-    fast, slow = speeds.at(working.vectors_bytes), speeds.at(working.bytes)
-    call_s, product_high_s = speeds.call_s, plan.high_s
-    if product_high_s is not None:
-        product_high_s = slower * product_high_s + call_s
-    found = [LoopCost(PRODUCT, slower * plan.time_s + call_s, plan.low_s, product_high_s)]
+    slower, call_s = conditions.usual_over_full, speeds.call_s
+    fast, slow = speeds.at(conditions.vectors_bytes), speeds.at(conditions.bytes)
+    more_s = max(call_s, conditions.loops_s.get(PRODUCT, 0.0))
+    low_s, high_s = (None if end is None else slower * end + more_s for end in (plan.low_s, plan.high_s))
+    found = [LoopCost(PRODUCT, slower * plan.time_s + more_s, low_s, high_s)]
     for loop in loops:
         moved = loop.moved * conditions.vector_bytes
-        expected_s = call_s + moved / math.sqrt(fast * slow)
-        found.append(LoopCost(loop.name, expected_s, moved / fast, call_s + moved / slow, loop.is_once))
+        time_s = conditions.loops_s.get(loop.name, call_s + moved / math.sqrt(fast * slow))
+        ends = min(time_s, moved / fast), max(time_s, call_s + moved / slow)
+        found.append(LoopCost(loop.name, time_s, *ends, loop.is_once))
     return tuple(found)
-
-
-@dataclass(frozen=True, slots=True)
-class WorkingSet:
-    """Bytes that an iteration goes through: those of all vectors, and with the matrix."""
-
-    vectors_bytes: int
-    bytes: int
 
 
 @dataclass(frozen=True, slots=True)

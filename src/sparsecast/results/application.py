@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from sparsecast.operators.applications.application import Iterations
+from sparsecast.operators.applications.application import PRODUCT, Iterations
 from sparsecast.results.columns import INTERVAL, within
 from sparsecast.results.plan import Plan
 from sparsecast.system.tabular import Column, Columns, Table, keys
@@ -45,6 +46,8 @@ class ApplicationCost:
     power_w : float or None
         Of the product, and of each loop; None where no energy was ever measured.
     notes : tuple of str
+    convert_s : float
+        Of a conversion as it usually takes; the plan has that of a quick one.
     """
 
     application: str
@@ -54,6 +57,7 @@ class ApplicationCost:
     loops: tuple[LoopCost, ...]
     power_w: float | None
     notes: tuple[str, ...]
+    convert_s: float
 
     @property
     def energy_j(self) -> float | None:
@@ -67,15 +71,18 @@ class ApplicationCost:
 
     @property
     def low_s(self) -> float | None:
-        """Seconds with the fewest iterations and the low ends of all loops."""
-        ends = {loop.name: loop.low_s for loop in self.loops}
-        return self._end(ends, self.iterations.low)
+        """Low end of the seconds: those of all loops and of the iterations rarely meet."""
+        return self._end("low", -1)
 
     @property
     def high_s(self) -> float | None:
-        """Seconds with the most iterations and the high ends of all loops."""
-        ends = {loop.name: loop.high_s for loop in self.loops}
-        return self._end(ends, self.iterations.high)
+        """High end of the seconds, as the low one."""
+        return self._end("high", 1)
+
+    @property
+    def trials_s(self) -> float:
+        """Seconds that trials took, of iterations and of formats; the run is without them."""
+        return self.iterations.tried_s + (self.plan.trials.used_s if self.plan.trials else 0.0)
 
     @property
     def format(self) -> str:
@@ -84,20 +91,25 @@ class ApplicationCost:
 
     def total_s(self, seconds: Mapping[str, float], iterations: int) -> float:
         """Return the seconds of a run of which the loops take so long, conversion included."""
-        return self.plan.convert_s + sum(loop.runs(iterations) * seconds[loop.name] for loop in self.loops)
+        return self.convert_s + sum(loop.runs(iterations) * seconds[loop.name] for loop in self.loops)
 
     def shares(self) -> dict[str, float]:
         """Return the share of each loop in the expected run, without the conversion."""
         seconds = {loop.name: loop.runs(self.iterations.expected) * loop.time_s for loop in self.loops}
         return {name: value / sum(seconds.values()) for name, value in seconds.items()}
 
-    def _end(self, seconds: Mapping[str, float | None], iterations: int) -> float | None:
-        ends = {name: value for name, value in seconds.items() if value is not None}
-        return self.total_s(ends, iterations) if len(ends) == len(seconds) else None
+    def _end(self, end: str, side: int) -> float | None:
+        """Return an end: two independent factors, whose logarithms add like the sides of a right angle."""
+        ends = {loop.name: getattr(loop, f"{end}_s") for loop in self.loops}
+        if None in ends.values():
+            return None
+        expected = {loop.name: loop.time_s for loop in self.loops}
+        of_loops = math.log(self.total_s(ends, self.iterations.expected) / self.time_s)
+        of_iterations = math.log(self.total_s(expected, getattr(self.iterations, end)) / self.time_s)
+        return self.time_s * math.exp(side * math.hypot(of_loops, of_iterations))
 
 
-@dataclass(frozen=True, slots=True)
-class LoopError:
+class LoopError(NamedTuple):
     """Signed errors of the forecast of a loop: above 0 where it was too long.
 
     Attributes
@@ -110,6 +122,15 @@ class LoopError:
 
     relative: float
     weighted: float
+
+
+class ErrorTerm(NamedTuple):
+    """A part of the error of a whole run: `share` is the difference over the measured run."""
+
+    name: str
+    forecast_s: float
+    measured_s: float
+    share: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +148,10 @@ class ApplicationRun:
         Seconds of one run of each loop, in the mean.
     residual : float
         The last one.
+    product_s : float
+        Of a product alone, at full speed of the cores.
+    convert_s : float
+        Seconds that building took.
     energy_j : float or None
         None where nothing measured it.
     """
@@ -136,6 +161,8 @@ class ApplicationRun:
     time_s: float
     loops: dict[str, float]
     residual: float
+    product_s: float
+    convert_s: float
     energy_j: float | None = None
 
     def errors(self, cost: ApplicationCost) -> dict[str, LoopError]:
@@ -154,10 +181,37 @@ class ApplicationRun:
         errors = self.errors(cost).values()
         return sum(error.weighted for error in errors) / len(errors)
 
+    def terms(self, cost: ApplicationCost) -> tuple[ErrorTerm, ...]:
+        """Return where the error of the whole run comes from.
+
+        The loops are compared for the iterations that there were, of which the last term tells what the
+        forecast of their number makes of it, at the forecast speed. The hand-off is what a product takes
+        within the run beyond that of the product alone.
+        """
+        done, forecast = self.iterations, {loop.name: loop.time_s for loop in cost.loops}
+        alone_s, vectors = cost.plan.time_s, [loop for loop in cost.loops if loop.name != PRODUCT]
+        in_run_s, forecast_s = self.loops[PRODUCT] - self.product_s, forecast[PRODUCT] - alone_s
+        pairs = {
+            "conversion": (cost.convert_s, self.convert_s),
+            "product": (done * alone_s, done * self.product_s),
+            "hand-off": (done * forecast_s, done * in_run_s),
+            "vector loops": (
+                sum(loop.runs(done) * loop.time_s for loop in vectors),
+                sum(loop.runs(done) * self.loops[loop.name] for loop in vectors),
+            ),
+            "iterations": (cost.time_s, cost.total_s(forecast, done)),
+        }
+        whole_s = self.convert_s + self.time_s
+        return tuple(ErrorTerm(name, *each, (each[0] - each[1]) / whole_s) for name, each in pairs.items())
+
+    def whole_error(self, cost: ApplicationCost) -> float:
+        """Return the error of the whole run, of iterations and conversion too: the sum of its terms."""
+        return cost.time_s / (self.convert_s + self.time_s) - 1
+
     def error(self, cost: ApplicationCost) -> float:
         """Return the error of the whole run, given the iterations that there were."""
         seconds = {loop.name: loop.time_s for loop in cost.loops}
-        forecast = cost.total_s(seconds, self.iterations) - cost.plan.convert_s
+        forecast = cost.total_s(seconds, self.iterations) - cost.convert_s
         return (forecast - self.time_s) / self.time_s
 
 
@@ -192,14 +246,24 @@ class CostReport:
         """The run with its errors, None without one."""
         if self.run is None:
             return None
-        error, weighted = self.run.error(self.cost), self.run.weighted_error(self.cost)
-        return {"run": self.run, "loops": self.loops, "error": error, "weighted_error": weighted}
+        return {
+            "run": self.run,
+            "loops": self.loops,
+            "error": self.run.error(self.cost),
+            "weighted_error": self.run.weighted_error(self.cost),
+            "whole_error": self.run.whole_error(self.cost),
+            "terms": self.run.terms(self.cost),
+        }
 
-    def table(self) -> Table:
-        """Return the loops, those that take the most of the run first."""
+    def tables(self) -> list[Table]:
+        """Return the loops, those that take the most of the run first; of a measured run also its error."""
         rows = sorted(self.loops, key=lambda row: -row["share"])
+        title = f"{self.cost.application} on {self.matrix}"
+        if self.run is None:
+            return [Table(title, LOOP, rows)]
         explained = ("weighted: error over the mean of all loops (Barreda et al. 2020, equation 6)",)
-        return Table(f"{self.cost.application} on {self.matrix}", LOOP, rows, explained if self.run else ())
+        whole = f"Error of the whole run, {signed_percent(self.run.whole_error(self.cost))}"
+        return [Table(title, LOOP, rows, explained), Table(whole, ERROR_TERM, self.run.terms(self.cost))]
 
     def sentences(self) -> list[str]:
         """Return what the run comes to, and what was measured."""
@@ -211,8 +275,10 @@ class CostReport:
         sentences = [
             f"{expected}. {iterations.why}",
             f"Whole run on {cost.profile}: {time(cost.time_s)} ({ends}), of which "
-            f"{time(cost.plan.convert_s)} for conversion; energy {energy(cost.energy_j)}.",
+            f"{time(cost.convert_s)} for conversion; energy {energy(cost.energy_j)}.",
         ]
+        if cost.trials_s:
+            sentences.append(f"Trials before it took {time(cost.trials_s)}.")
         if run is not None:
             error, weighted = signed_percent(run.error(cost)), signed_percent(run.weighted_error(cost))
             sentences.append(
@@ -236,6 +302,14 @@ LOOP: Columns = (
     Column("", "weighted", "error.weighted", signed_percent),
 )
 
+#: Of an ErrorTerm.
+ERROR_TERM: Columns = (
+    Column("name", "part"),
+    Column("forecast_s", "forecast", about="for the iterations that there were"),
+    Column("measured_s", "measured", about="of iterations: of so many as there were, at the forecast speed"),
+    Column("share", "of the run", text=signed_percent, about="of the difference; all shares are whole_error"),
+)
+
 _MEASURED_LOOP: Columns = (
     Column("name", value="loop.name"),
     Column("time_s", value="measured_s"),
@@ -243,14 +317,17 @@ _MEASURED_LOOP: Columns = (
     Column("weighted_error", value="error.weighted"),
 )
 
+ITERATIONS: Columns = keys("expected", "low", "high", "tried", "tried_s")
+
 #: The documents of commands, by how they are called.
 DOCUMENTS: dict[str, Columns] = {
     "cost": (
         Column("matrix"),
         *within("cost", keys("profile", "application")),
-        Column("iterations", value="cost.iterations", columns=keys("expected", "low", "high", "tried")),
+        Column("iterations", value="cost.iterations", columns=ITERATIONS),
         *within("cost", keys("format", "time_s", "low_s", "high_s")),
-        Column("convert_s", value="cost.plan.convert_s"),
+        Column("trials_s", value="cost.trials_s", about="of iterations and of formats, before the run"),
+        Column("convert_s", value="cost.convert_s", about="as it usually takes, not as fast as in a plan"),
         *within("cost", keys("power_w", "energy_j")),
         Column("loops", columns=LOOP),
         Column("notes", value="cost.notes"),
@@ -258,11 +335,14 @@ DOCUMENTS: dict[str, Columns] = {
             "measured",
             columns=(
                 *within("run", keys("iterations", "stop", "residual", "time_s", "energy_j")),
+                *within("run", keys("convert_s", "product_s")),
                 Column("error", about="signed, as those below: equations 5 to 8 of Barreda et al. (2020)"),
                 Column("weighted_error"),
                 Column("loops", columns=_MEASURED_LOOP),
+                Column("whole_error", about="signed, with iterations and conversion"),
+                Column("terms", columns=ERROR_TERM),
             ),
-            about="null without --check; its time_s is without the conversion",
+            about="null without --check; its time_s and error are without the conversion",
         ),
     ),
 }

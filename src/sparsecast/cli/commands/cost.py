@@ -89,5 +89,5 @@ def cost(
         render(shares(cost, run), title + done, path)
 
     notes = (*(f"{problem.name} {note}." for note in problem.notes), *question.application.notes)
-    shown = [report.table(), *report.sentences()]
+    shown = [*report.tables(), *report.sentences()]
     return Output(DOCUMENTS["cost"], report, shown, (*notes, *cost.plan.notes), draw)

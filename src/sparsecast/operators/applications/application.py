@@ -84,6 +84,8 @@ class Iterations:
         Origin of the numbers, in a sentence.
     tried : int
         Iterations that were run for the forecast.
+    tried_s : float
+        Seconds that these took.
     """
 
     expected: int
@@ -91,6 +93,7 @@ class Iterations:
     high: int
     why: str
     tried: int = 0
+    tried_s: float = 0.0
 
     @classmethod
     def known(cls, number: int) -> Iterations:
@@ -101,22 +104,16 @@ class Iterations:
 
 
 class Outcome(Protocol):
-    """Common attributes of the results of all applications."""
+    """The iterations that were run, the distance from the result after each, and the reason of the end."""
 
     @property
-    def iterations(self) -> int:
-        """Number of iterations that were run."""
-        ...
+    def iterations(self) -> int: ...
 
     @property
-    def residuals(self) -> tuple[float, ...]:
-        """Distance from the result after each iteration."""
-        ...
+    def residuals(self) -> tuple[float, ...]: ...
 
     @property
-    def stop(self) -> str:
-        """Reason of the end."""
-        ...
+    def stop(self) -> str: ...
 
 
 class Application(ABC):
@@ -137,6 +134,8 @@ class Application(ABC):
         Number of vectors of an iteration.
     most_iterations : int
         Greatest number of iterations of a run.
+    trials : int
+        Iterations that forecast the number of all.
     notes : tuple of str
         Sentences on the matrix for the user.
     """
@@ -147,6 +146,7 @@ class Application(ABC):
     loops: tuple[VectorLoop, ...]
     vectors: int
     most_iterations: int
+    trials: int
     notes: tuple[str, ...] = ()
 
     @classmethod
@@ -161,9 +161,21 @@ class Application(ABC):
                 )
         return cls(A, **settings)  # type: ignore[call-arg]
 
+    def iterations(self, op: Operator | None = None, laps: Laps | None = None) -> Iterations:
+        """Return the forecast number of iterations, after some with an operator, SciPy's by default."""
+        op = scipy_operator(self.matrix) if op is None else op
+        return self.told(self.run(op, self.trials, no_iteration, laps or Laps()))
+
     @abstractmethod
-    def iterations(self) -> Iterations:
-        """Return the forecast number of iterations, for example after some with `scipy_operator`."""
+    def told(self, done: Any) -> Iterations:
+        """Return the number of iterations that the Outcome of the first ones tells."""
+
+    def untried(self) -> Iterations:
+        """Return what is known of their number without a product; an InputError where nothing is."""
+        raise InputError(
+            f"{self.name} without a trial: expected the number of iterations, which only iterations tell; "
+            f"give --iterations N, or leave --forecast-only out"
+        )
 
     @abstractmethod
     def run(self, op: Operator, most: int, on_iteration: OnIteration, laps: Laps) -> Outcome:

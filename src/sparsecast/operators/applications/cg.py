@@ -27,7 +27,6 @@ from sparsecast.operators.applications.application import (
     VectorLoop,
     no_iteration,
     no_laps,
-    scipy_operator,
 )
 from sparsecast.operators.applications.defaults import TOLERANCE
 from sparsecast.operators.block_operator import Operator
@@ -67,6 +66,8 @@ class Solution:
         ``"converged"``, ``"most iterations"``, or ``"breakdown"`` with the step and the reason.
     coefficients : tuple of (float, float)
         Alpha and beta of each step, which give Lanczos' matrix (Saad 2003, section 6.7.3).
+    state : (r, p, rho), or None
+        What the next step would need.
     """
 
     x: Any
@@ -74,6 +75,7 @@ class Solution:
     residuals: tuple[float, ...]
     stop: str
     coefficients: tuple[tuple[float, float], ...] = ()
+    state: tuple[Any, Any, float] | None = None
 
 
 @APPLICATIONS.register("cg")
@@ -82,6 +84,7 @@ class ConjugateGradients(Application):
 
     name = "cg"
     settings = ("tolerance", "preconditioner")
+    trials = TRIALS
 
     def __init__(
         self, A: csr_array[Any], tolerance: float = TOLERANCE, preconditioner: str | None = None
@@ -95,16 +98,13 @@ class ConjugateGradients(Application):
         self.vectors = 6 if is_preconditioned else 4  # x, r, p and q; with z and the diagonal
         self.most_iterations = most_iterations(A.shape[0])
 
-    def iterations(self) -> Iterations:
-        """Return the iterations, after some for a random right-hand side.
+    def told(self, done: Solution) -> Iterations:
+        """Return the iterations; an InputError where the first ones broke down.
 
         Their coefficients are those of Lanczos' method, whose values estimate the condition number kappa. The
         error shrinks as 2 ((sqrt(kappa) - 1) / (sqrt(kappa) + 1))^k (Saad 2003, equation 6.128).
         """
-        rows = int(self.matrix.shape[0])
-        b = np.random.default_rng(0).standard_normal(rows).astype(self.matrix.dtype)
-        done = self.solved(scipy_operator(self.matrix), b, TRIALS)
-        tried = done.iterations
+        rows, tried = int(self.matrix.shape[0]), done.iterations
         if done.stop == "converged":
             why = f"A random right-hand side takes {tried} iteration{'s' * (tried != 1)}."
             return Iterations(tried, max(1, tried // 2), 2 * tried, why, tried)
@@ -126,30 +126,22 @@ class ConjugateGradients(Application):
         return Iterations(min(expected, max(rows, tried + 1)), tried + 1, min(high, most), why, tried)
 
     def run(self, op: Operator, most: int, on_iteration: OnIteration, laps: Laps) -> Solution:
-        ones = op.domain.host_zeros()
-        for array in op.domain.arrays(ones):
-            array[:] = 1
-        b = op.matvec(ones, out=op.range.host_zeros())
+        b = _right_hand_side(op)
         laps.start()  # not before b, which is no part of the run
-        return self.solved(op, b, most, on_iteration, laps)
+        return self.solved(op, b, most, on_iteration=on_iteration, lap=laps)
 
-    def solved(
-        self,
-        op: Operator,
-        b: Any,
-        most: int | None,
-        on_iteration: OnIteration = no_iteration,
-        lap: Lap = no_laps,
-    ) -> Solution:
-        return conjugate_gradients(
-            op,
-            b,
-            self.inverse_diagonal,
-            tolerance=self.tolerance,
-            most=most,
-            on_iteration=on_iteration,
-            lap=lap,
-        )
+    def solved(self, op: Operator, b: Any, most: int | None, **asked: Any) -> Solution:
+        """Return the solution; what is `asked` is as in `conjugate_gradients`."""
+        asked |= {"tolerance": self.tolerance, "most": most}
+        return conjugate_gradients(op, b, self.inverse_diagonal, **asked)
+
+
+def _right_hand_side(op: Operator) -> Any:
+    """Return the b of forecasts and of their checks: random, so that no matrix finds it easy."""
+    b, generator = op.range.host_zeros(), np.random.default_rng(0)
+    for array in op.range.arrays(b):
+        array[:] = generator.standard_normal(array.size)
+    return b
 
 
 def conjugate_gradients(
@@ -161,6 +153,7 @@ def conjugate_gradients(
     most: int | None = None,
     on_iteration: OnIteration = no_iteration,
     lap: Lap = no_laps,
+    start: Solution | None = None,
 ) -> Solution:
     """Solve A x = b from x = 0.
 
@@ -180,6 +173,8 @@ def conjugate_gradients(
         Called after each with its number and the relative residual.
     lap : callable
         Called at the end of each loop, with its name.
+    start : Solution, optional
+        A run for the same b that ended too soon, such as one with another operator: it is gone on with.
     """
     most = most_iterations(op.shape[0]) if most is None else most
     refuse_settings(tolerance, most)
@@ -197,8 +192,12 @@ def conjugate_gradients(
     over.run(copy, z, p)  # 1: p0 = z0
     if not math.isfinite(norm_b):
         raise InputError("b has values that are NaN or infinite: expected finite ones; correct b")
+    residuals, steps = [1.0 if norm_b else 0.0], list[tuple[float, float]]()
+    if start is not None and start.state is not None:
+        for kept, vector in zip((start.x, *start.state[:2]), (x, r, p), strict=True):
+            over.run(copy, kept, vector)
+        rho, residuals, steps = start.state[2], list(start.residuals), list(start.coefficients)
     lap("start")
-    residuals, steps = [1.0 if norm_b else 0.0], []
     stop = "converged"
     while residuals[-1] > tolerance:
         number = len(residuals)
@@ -224,7 +223,7 @@ def conjugate_gradients(
         steps.append((alpha, rho / last))
         residuals.append(math.sqrt(squares) / norm_b)
         on_iteration(number, residuals[-1])
-    return Solution(x, len(residuals) - 1, tuple(residuals), stop, tuple(steps))
+    return Solution(x, len(residuals) - 1, tuple(residuals), stop, tuple(steps), (r, p, rho))
 
 
 def _breakdown(number: int, curvature: float, rho: float) -> str:

@@ -25,7 +25,6 @@ from sparsecast.operators.applications.application import (
     VectorLoop,
     no_iteration,
     no_laps,
-    scipy_operator,
 )
 from sparsecast.operators.applications.defaults import DAMPING, EPSILON
 from sparsecast.operators.applications.graphs import links
@@ -75,7 +74,7 @@ class PageRankOfGraph(Application):
     name = "pagerank"
     settings = ("damping", "epsilon")
     vectors = 4  # the ranks, those before, what is sent, and the inverse weights
-    most_iterations = MOST_ITERATIONS
+    most_iterations, trials = MOST_ITERATIONS, TRIALS
 
     def __init__(self, A: csr_array[Any], damping: float = DAMPING, epsilon: float = EPSILON) -> None:
         refuse_settings(damping, epsilon, 1)
@@ -83,18 +82,18 @@ class PageRankOfGraph(Application):
         self.graph = links(A)
         self.matrix = self.graph.matrix
         share = len(self.graph.dangling) / self.graph.nodes
+        self.is_alike = self.graph.inverse_weight is not None and self.matrix.nnz > 0
         self.loops = loops(share, self.graph.inverse_weight is not None)
         if not self.matrix.nnz:
             self.notes = ("The graph has no edges: all nodes are dangling, and have the same rank.",)
 
-    def iterations(self) -> Iterations:
-        """Return the iterations: some are run, the others follow from the decrease of the change.
+    def told(self, done: PageRank) -> Iterations:
+        """Return the iterations, which follow from the decrease of the change in the first ones.
 
         The change shrinks at least by the damping factor in each iteration, which gives the upper bound. It
         hardly ever shrinks faster later than after some iterations, which gives the lower bound (Haveliwala
         and Kamvar 2003). Between them, the change is taken for a sum of exponentials: slow ones show late.
         """
-        done = self.ranked(scipy_operator(self.matrix), TRIALS)
         tried, change = done.iterations, done.residuals[-1]
         if done.stop == "converged":
             counted = "1 iteration" if tried == 1 else f"{tried} iterations"
@@ -111,23 +110,19 @@ class PageRankOfGraph(Application):
         least, most = tried + low, tried + high
         return Iterations(min(max(expected, least), most), least, most, why, tried)
 
+    def untried(self) -> Iterations:
+        most = most_iterations(self.damping, self.epsilon)
+        why = "No iteration was tried: the damping factor bounds their number, and most runs end sooner."
+        return Iterations(most, 1, most, why)
+
     def run(self, op: Operator, most: int, on_iteration: OnIteration, laps: Laps) -> PageRank:
         laps.start()
-        return self.ranked(op, most, on_iteration, laps)
+        return self.ranked(op, most, on_iteration=on_iteration, lap=laps)
 
-    def ranked(
-        self, op: Operator, most: int, on_iteration: OnIteration = no_iteration, lap: Lap = no_laps
-    ) -> PageRank:
-        return pagerank(
-            op,
-            self.graph.dangling,
-            self.graph.inverse_weight,
-            damping=self.damping,
-            epsilon=self.epsilon,
-            most=most,
-            on_iteration=on_iteration,
-            lap=lap,
-        )
+    def ranked(self, op: Operator, most: int, **asked: Any) -> PageRank:
+        """Return the ranks; what is `asked` is as in `pagerank`."""
+        asked |= {"damping": self.damping, "epsilon": self.epsilon, "most": most}
+        return pagerank(op, self.graph.dangling, self.graph.inverse_weight, **asked)
 
 
 def iterations_of(changes: Sequence[float], epsilon: float, damping: float) -> int:
@@ -187,6 +182,7 @@ def pagerank(
     most: int = MOST_ITERATIONS,
     on_iteration: OnIteration = no_iteration,
     lap: Lap = no_laps,
+    start: PageRank | None = None,
 ) -> PageRank:
     """Return the ranks of the nodes of a graph.
 
@@ -208,6 +204,8 @@ def pagerank(
         Called after each with its number and the change.
     lap : callable
         Called at the end of each loop, with its name.
+    start : PageRank, optional
+        A run that ended too soon, such as one with another operator: it is gone on with.
 
     Raises
     ------
@@ -217,6 +215,7 @@ def pagerank(
     refuse_settings(damping, epsilon, most)
     from sparsecast.operators.applications.vector_loops import (
         Loops,
+        copy,
         fill,
         multiply,
         settle,
@@ -228,12 +227,15 @@ def pagerank(
     over = Loops(space)
     p, y = space.host_zeros(), space.host_zeros()
     sent = p if inverse_weight is None else space.host_zeros()
-    over.run(fill, 1 / nodes, p)  # L0
+    if start is None:
+        over.run(fill, 1 / nodes, p)  # L0
+    else:
+        over.run(copy, start.ranks, p)
     if inverse_weight is not None:
         over.run(multiply, p, inverse_weight, sent)
         lost = over.total(sum_at, p, dangling)
     lap("L0")
-    residuals: list[float] = []
+    residuals = list(start.residuals) if start else []
     while len(residuals) < most:
         if inverse_weight is None:
             lost = over.total(sum_at, p, dangling)  # L1: what dangling nodes would send

@@ -7,15 +7,7 @@ from dataclasses import dataclass
 
 from sparsecast.errors import InputError
 from sparsecast.operators.applications import APPLICATIONS
-from sparsecast.operators.applications.application import (
-    PRODUCT,
-    Application,
-    Iterations,
-    Laps,
-    VectorLoop,
-    no_iteration,
-    scipy_operator,
-)
+from sparsecast.operators.applications.application import PRODUCT, Application, Iterations, VectorLoop
 
 
 @dataclass
@@ -36,7 +28,7 @@ class Jacobi(Application):
     settings = ("tolerance",)
     loops = (VectorLoop("update", 4),)
     vectors = 3
-    most_iterations = 2000
+    most_iterations, trials = 2000, 20
 
     def __init__(self, A, tolerance=1e-6):
         if not A.diagonal().all():
@@ -44,8 +36,7 @@ class Jacobi(Application):
         self.matrix, self.tolerance = A, tolerance
         self.inverse = 1 / A.diagonal()
 
-    def iterations(self):
-        done = self.run(scipy_operator(self.matrix), 20, no_iteration, Laps())
+    def told(self, done):
         if done.stop == "converged":
             return Iterations(done.iterations, done.iterations, done.iterations, "It converges at once.", 20)
         rate = done.residuals[-1] / done.residuals[-2]

@@ -271,7 +271,7 @@ def _pagerank(setting: Setting, on_progress: Callable[[str], None]) -> tuple[lis
 def _pagerank_row(cost: ApplicationCost, run: ApplicationRun, meter: Meter) -> dict[str, Any]:
     """Return the forecast of a run of as many iterations as it took, by equations 3 and 4, and its errors."""
     error, seconds = run.errors(cost)[PRODUCT], {loop.name: loop.time_s for loop in cost.loops}
-    time_s = cost.total_s(seconds, run.iterations) - cost.plan.convert_s
+    time_s = cost.total_s(seconds, run.iterations) - cost.convert_s
     energy_j = None if cost.power_w is None else cost.power_w * time_s
     return {
         "share": cost.shares()[PRODUCT],
