@@ -56,7 +56,7 @@ def checked_candidates(A: csr_array[Any], threads: int, order: NDArray[Any] | No
         reference.check(out, name)
         calls[name] = partial(bound.product, x, out)
         if order is not None:
-            copied = in_first_order(bound, order, threads).product
+            copied = in_first_order(bound, order, each).product
             copied(x, out)
             calls[f"copied {name}"] = partial(copied, x, out)
     return calls

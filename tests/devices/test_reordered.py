@@ -14,18 +14,24 @@ from sparsecast.matrices.reordering import cuthill_mckee_order, reordered
 from sparsecast.records import Candidate
 
 
-def csr(threads: int) -> Candidate:
-    return Candidate("csr", "plain", "cpu", "float64", 32, threads)
+def candidate(threads: int = 1, name: str = "csr", kernel: str = "plain") -> Candidate:
+    return Candidate(name, kernel, "cpu", "float64", 32, threads)
 
 
 @settings(max_examples=30, deadline=None)
-@given(st.integers(1, 40), st.integers(0, 2**32 - 1), st.sampled_from([1, 2]))
-def test_a_product_in_another_order_is_that_of_the_matrix(rows, seed, threads):
+@given(
+    st.integers(1, 40),
+    st.integers(0, 2**32 - 1),
+    st.sampled_from(
+        [candidate(), candidate(2), candidate(2, "sell", "vectors"), candidate(1, "jad", "blocks")]
+    ),
+)
+def test_a_product_in_another_order_is_that_of_the_matrix(rows, seed, stored):
     generator = np.random.default_rng(seed)
     A = csr_array(random_array((rows, rows), density=0.2, rng=generator))
     A.data = generator.integers(-9, 9, A.nnz).astype(float)  # sums in any order are exact
     order = generator.permutation(rows).astype(np.int32)
-    bound = in_first_order(bind(reordered(A, order), csr(threads)), order, threads)
+    bound = in_first_order(bind(reordered(A, order), stored), order, stored)
     for shape in ((rows,), (rows, 3)):
         x, out = generator.integers(-9, 9, shape).astype(float), np.full(shape, np.nan)
         bound.of(1 if len(shape) == 1 else 3)(x, out)
@@ -36,7 +42,8 @@ def test_an_x_that_is_not_finite_reaches_the_rows_that_read_it():
     A = csr_array(diags_array([1.0, 2.0, 3.0]))
     order = np.array([2, 0, 1], dtype=np.int32)
     out = np.empty(3)
-    in_first_order(bind(reordered(A, order), csr(1)), order, 1).product(np.array([np.nan, np.inf, 1.0]), out)
+    bound = in_first_order(bind(reordered(A, order), candidate()), order, candidate())
+    bound.product(np.array([np.nan, np.inf, 1.0]), out)
     assert np.isnan(out[0]) and out[1:].tolist() == [np.inf, 3.0]
 
 

@@ -182,7 +182,7 @@ def _built(problem: Problem, made: Plan) -> list[RowProduct]:
         bound = problem.built.pop(block.candidate, None) if is_whole else None
         if bound is None and made.order is not None:
             bound = in_first_order(
-                bind(reordered(ready, made.order), block.candidate), made.order, first.threads
+                bind(reordered(ready, made.order), block.candidate), made.order, block.candidate
             )
         elif bound is None:
             rows = ready if is_whole else row_slice(ready, block.first_row, block.last_row)

@@ -57,7 +57,7 @@ def in_best_order(problem: Problem, made: Plan, planned: Callable[[Problem], Pla
     bound = other.built.get(there.blocks[0].candidate)
     if trials is None or trials.share is None or bound is None or other.order is None:
         return made  # nothing was tried there
-    after = in_first_order(bound, other.order, candidate.threads)
+    after = in_first_order(bound, other.order, there.blocks[0].candidate)
     before_s, after_s = _times_s(problem, candidate, problem.built[candidate].product, after.product)
     is_faster = after_s * (1 + LEAST_GAIN) < before_s
     used_s = perf_counter() - start

@@ -34,10 +34,13 @@ class Bound(NamedTuple):
 def bind(A: csr_array[Any], candidate: Candidate) -> Bound:
     """Build `A` as `candidate` says and prepare its kernel."""
     storage: Any = FORMATS.get(candidate.format)
-    device = DEVICES.get(candidate.device)
-    device.require_library()
-    kernels = device.kernels.get(candidate.format)
-    matrix = storage.from_csr(A, **candidate.parameters)
+    DEVICES.get(candidate.device).require_library()
+    return bound(storage.from_csr(A, **candidate.parameters), candidate)
+
+
+def bound(matrix: StorageFormat, candidate: Candidate) -> Bound:
+    """Prepare the kernel of a candidate for a matrix in its format."""
+    kernels = DEVICES.get(candidate.device).kernels.get(candidate.format)
     multivector = kernels.bind_multivector(matrix, candidate.threads) if kernels.bind_multivector else None
     return Bound(matrix, kernels.bind(matrix, candidate.kernel, candidate.threads), multivector)
 
