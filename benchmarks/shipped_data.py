@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import hashlib
+import lzma
 import math
+import os
+import shutil
+import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
 
-from experiment import Rows, experiment, geometric_mean, named
+from experiment import Rows, experiment, geometric_mean, named, timed
 from sparsecast.benchmark.published import FIVE, OPTIONAL, REQUIRED, published_profiles
 from sparsecast.benchmark.published_tables import table_lines
 from sparsecast.errors import PaddingError
@@ -25,10 +30,13 @@ from sparsecast.formats.bcsr import BCSR, best_block
 from sparsecast.machines import profile as profiles
 from sparsecast.machines.machine import Cache, Machine
 from sparsecast.machines.profile import MatrixEntry, Profile
+from sparsecast.machines.storage import HOME_VARIABLE
 from sparsecast.matrices import band_statistics as band_statistics_of
 from sparsecast.matrices.atlas import MIRRORED, SIZES, Atlas, AtlasEntry
 from sparsecast.matrices.problem import PUBLISHED_PREFIX, group_of
+from sparsecast.models import DEFAULT_MODEL, MODELS
 from sparsecast.models.sparsecast import SparsecastModel
+from sparsecast.models.store import SHIPPED, fitted
 from sparsecast.models.training import TrainingSet
 from sparsecast.records import MicroBenchmark, Record
 from sparsecast.system.version import VERSION
@@ -145,6 +153,9 @@ NAMES = {
 
 SOURCE = "ginkgo-project/ginkgo-data, commit b9082895, CC BY 4.0; reduced to some of its matrices"
 
+#: Where they are.
+PROFILES = Path(profiles.__file__).parent / "profiles"
+
 #: Matrices that are kept of each machine.
 MATRICES = 800
 
@@ -242,8 +253,7 @@ def shipped_machines(
             continue
         small = reduced(whole, NAMES[name], known)
         if not check:
-            folder = Path(profiles.__file__).parent / "profiles"
-            path = small.save(folder / f"{small.name}{profiles.SUFFIX}", is_packed=True)
+            path = small.save(PROFILES / f"{small.name}{profiles.SUFFIX}", is_packed=True)
             yield f"{path.name}: {path.stat().st_size / 1e3:.0f} kB, {small.table().title}"
             continue
         groups = sorted({group_of(matrix) for matrix in whole.matrices}, key=_digest)
@@ -252,6 +262,27 @@ def shipped_machines(
         for source, profile in {"all that was published": whole, "what is shipped": small}.items():
             learned = [record for record in profile.records if group_of(record.matrix) not in held_out]
             yield {"machine": NAMES[name], "learned from": source, **_score(learned, tested, whole)}
+
+
+@experiment(PANEL)
+def shipped_fits(names: Annotated[list[str] | None, typer.Argument(metavar="NAME...")] = None) -> Rows:
+    """Write what the usual model learns of the shipped machines, so that nobody waits for its fits.
+
+    To be run again when a test asks for it: after changes of the model, of the shipped profiles or of the
+    version. The same Records give the same bytes again.
+    """
+    for name in names or sorted(NAMES.values()):
+        profile = Profile.load(PROFILES / f"{name}{profiles.SUFFIX}")
+        shutil.rmtree(SHIPPED / name, ignore_errors=True)
+        with tempfile.TemporaryDirectory() as home:
+            os.environ[HOME_VARIABLE] = home
+            fit = partial(fitted, MODELS.get(DEFAULT_MODEL)(), TrainingSet.of(profile))
+            _, fit_s = timed(fit)
+            (stored,) = Path(home).rglob("*.json")
+            path = SHIPPED / name / f"{stored.name}.xz"
+            path.parent.mkdir(parents=True)
+            path.write_bytes(lzma.compress(stored.read_bytes()))
+        yield {"machine": name, "fit_s": fit_s, "bytes": path.stat().st_size}
 
 
 @experiment(PANEL)
@@ -288,5 +319,5 @@ def published_cluster(out: Annotated[Path | None, typer.Argument(metavar="OUT.pa
         system="Linux",
         published_as="xeon-gold-6154-edr",
     )
-    shipped = Path(profiles.__file__).parent / "profiles" / f"{machine.published_as}{profiles.SUFFIX}"
+    shipped = PROFILES / f"{machine.published_as}{profiles.SUFFIX}"
     yield str(Profile(machine, ()).with_microbenchmarks(speeds).save(out or shipped))

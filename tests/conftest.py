@@ -139,15 +139,19 @@ def served_model(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def few_trees() -> Iterator[None]:
-    """Have our own models grow few trees: what they learn with all is tested in their own files."""
+def few_trees() -> Iterator[dict[str, Any]]:
+    """Have our own models grow few trees: what they learn with all is tested in their own files.
+
+    Gives the settings of those that are boosted, as they are outside of the tests.
+    """
+    usual = dict(published_trees.BOOSTING)
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sparsecast_model.FOREST, "n_estimators", 6)
         patch.setitem(published_trees.BOOSTING, "n_estimators", 30)
         patch.setitem(published_trees.BOOSTING, "learning_rate", 0.2)
         patch.setitem(blocks_model.TREES, "n_estimators", 15)
         patch.setitem(power_model.FOREST, "n_estimators", 15)
-        yield
+        yield usual
 
 
 @pytest.fixture(scope="session", autouse=True)

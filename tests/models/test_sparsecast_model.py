@@ -62,6 +62,36 @@ def test_a_forest_gives_what_scikit_learn_gives():
     assert [each.shape for each in forest.median_and_spread(asked[:0])] == [(0,), (0,)]
 
 
+def test_samples_beside_each_other_in_single_precision_fall_as_in_scikit_learn():
+    from sklearn.ensemble import GradientBoostingRegressor
+
+    x = np.float32(1) + np.arange(40)[:, None] * np.spacing(np.float32(1))
+    y, settings = np.arange(40) % 7, {"n_estimators": 30, "max_depth": 6, "random_state": 0}
+    # A threshold between two neighbours has no number of its own in single precision.
+    theirs = GradientBoostingRegressor(**settings).fit(x, y).predict(x)
+    np.testing.assert_allclose(Forest.boosted(x, y, **settings).mean(x), theirs, rtol=1e-5)
+
+
+def test_trees_of_one_leaf_stand_beside_others():
+    x, y = np.arange(8.0)[:, None], np.arange(8.0)
+    one = Forest.boosted(x, np.full(8, 5.0), n_estimators=3)
+    deep = Forest.boosted(x, y, n_estimators=3, learning_rate=1.0, max_depth=None)
+    expected = (one.mean(x) + deep.mean(x)) / 2
+    for forests in ([one, deep], [deep, one]):
+        np.testing.assert_allclose(Forest.joined(forests).mean(x), expected)
+    np.testing.assert_allclose(expected, (5 + y) / 2, rtol=1e-6)
+
+
+def test_rounded_leaves_are_multiples_and_thresholds_stay():
+    x = np.random.default_rng(1).uniform(size=(60, 2))
+    trees = Forest.boosted(x, x.sum(axis=1), n_estimators=5)
+    rounded = trees.rounded(1 / 8)
+    is_leaf = trees.feature < 0
+    assert np.array_equal(rounded.number[~is_leaf], trees.number[~is_leaf])
+    assert np.all(rounded.number[is_leaf] % 0.125 == 0)
+    assert np.abs(rounded.number - trees.number).max() <= 1 / 16
+
+
 def test_the_trees_learn_what_the_physics_does_not_know(training):
     # One format takes twice its time on matrices with long rows: no cost of the physics is for that.
     def is_changed(record):

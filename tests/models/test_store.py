@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import lzma
 
 import pytest
 
@@ -132,6 +133,36 @@ def test_a_file_with_another_state_is_fitted_anew(model_class, training, fits):
         path.write_text(json.dumps({**json.loads(path.read_text()), "state": state}))
         fitted(model_class(), training)
         assert len(fits) == count, state
+
+
+@pytest.fixture
+def shipped(model_class, training, tmp_path, monkeypatch):
+    """The file of a fit that is shipped and not in the user's folder."""
+    fitted(model_class(), training)
+    own = stored_file()
+    path = tmp_path / "fits" / own.parent.name / f"{own.name}.xz"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(lzma.compress(own.read_bytes()))
+    own.unlink()
+    monkeypatch.setattr(store, "SHIPPED", tmp_path / "fits")
+    return path
+
+
+@one_for_all
+def test_a_shipped_fit_is_used_and_not_copied(model_class, training, fits, shipped):
+    assert fitted(model_class(), training).formats()
+    assert len(fits) == 1 and not list(home().rglob("*.json"))
+
+
+@one_for_all
+@pytest.mark.parametrize("named", ["xz of another key", "no JSON"])
+def test_a_shipped_fit_of_something_else_is_fitted_anew_once(model_class, training, fits, shipped, named):
+    text = lzma.decompress(shipped.read_bytes())
+    other = b"{" if named == "no JSON" else text.replace(b'"key": "', b'"key": "0')
+    shipped.write_bytes(lzma.compress(other))
+    for _ in range(2):
+        assert fitted(model_class(), training).formats()
+    assert len(fits) == 2 and stored_file().read_bytes() == text
 
 
 @one_for_all

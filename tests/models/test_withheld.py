@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from statistics import fmean
 
@@ -11,6 +12,7 @@ from sparsecast import api
 from sparsecast.errors import FeatureError
 from sparsecast.features.analysis import structure
 from sparsecast.features.structure import Structure
+from sparsecast.machines.profile import MatrixEntry
 from sparsecast.matrices.gallery import gallery
 from sparsecast.models.training import TrainingSet
 from sparsecast.models.withheld import ROW_ORDER, Withheld, with_even_rows
@@ -48,6 +50,17 @@ def test_intervals_are_those_of_held_out_matrices_of_which_as_little_is_known(as
     common = exact.keys() & blind.keys()
     assert {"csr", "coo"} <= common
     assert fmean(blind[name] for name in common) > fmean(exact[name] for name in common)
+
+
+def test_what_is_known_is_read_from_stored_structures_as_from_structures(recorded):
+    """Also of an older version that is still read, and not of one that is not."""
+    older = WHOLE.to_dict()
+    older["symmetry"] = {"version": 1, "triangle_nnz": None}
+    older["bands"] = {**older["bands"], "version": 0}
+    entry = MatrixEntry("gallery:circuit?n=20000", "circuit", older)
+    record = dataclasses.replace(recorded.records[0], matrix=entry.specification)
+    training = TrainingSet(recorded.machine, (record,), {entry.specification: entry})
+    assert Withheld.of(COUNTS, training).names == {*WHOLE.groups, ROW_ORDER} - {"bands"}
 
 
 def test_counts_alone_stand_for_even_rows_and_that_is_said(asked):

@@ -344,7 +344,7 @@ def _read(problem: Problem, profile: Profile, target: Target, groups: Sequence[s
         )
     if not target.is_published:
         return structure
-    wanted = structure.lacks(unusual_groups(entry.structure for entry in profile.matrices.values()))
+    wanted = structure.lacks(unusual_groups(profile.matrices.values()))
     return (
         structure.having(*structure_of(problem.matrix, groups=wanted).groups.values())
         if wanted

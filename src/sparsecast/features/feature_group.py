@@ -53,7 +53,12 @@ class FeatureGroup(ABC):
 
         A KeyError or a msgspec.ValidationError says that it is something else.
         """
-        return None if stored["version"] != cls.version else msgspec.convert(stored, cls)
+        return msgspec.convert(stored, cls) if cls.reads(stored) else None
+
+    @classmethod
+    def reads(cls, stored: Mapping[str, Any]) -> bool:
+        """Tell whether stored features are of a version that `from_dict` reads."""
+        return bool(stored["version"] == cls.version)
 
     @classmethod
     def feature_names(cls) -> list[str]:

@@ -161,9 +161,13 @@ class Structure(Tabular):
 
         A KeyError, TypeError, ValueError or msgspec.ValidationError says that it is something else.
         """
-        names = set(FEATURES.names()) & set(stored)
-        read = {name: FEATURES.get(name).from_dict(stored[name]) for name in names}
+        read = {name: FEATURES.get(name).from_dict(stored[name]) for name in known_groups(stored)}
         groups = {name: group for name, group in read.items() if group is not None}
         rows, cols, nnz = (int(stored[name]) for name in ("rows", "cols", "nnz"))
         unproven = (name for name in stored.get("unproven", ()) if name in groups)
         return cls(rows, cols, nnz, groups, stored.get("sampled_nnz"), tuple(unproven))
+
+
+def known_groups(stored: Mapping[str, Any]) -> set[str]:
+    """Return the names of the groups that `Structure.from_dict` reads of what is stored."""
+    return {name for name in FEATURES.names() if name in stored and FEATURES.get(name).reads(stored[name])}

@@ -83,6 +83,11 @@ class Symmetry(FeatureGroup):
         kind = None if stored["triangle_nnz"] is None else "symmetric"
         return super(Symmetry, cls).from_dict({**stored, "version": cls.version, "kind": kind})
 
+    @classmethod
+    def reads(cls, stored: Mapping[str, Any]) -> bool:
+        """Tell whether they are of this version, or of the first."""
+        return stored["version"] in (1, cls.version)
+
     def contradiction(self, rows: int, cols: int, nnz: int) -> str | None:
         if self.kind not in (*KINDS, None) or (self.kind is None) != (self.triangle_nnz is None):
             return f"its symmetry is '{self.kind}' with {self.triangle_nnz} entries in one triangle"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,29 +19,21 @@ Integers = NDArray[np.int32]
 _SAMPLES_AT_ONCE = 1 << 14
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Forest:
-    """Trees that give numbers, their nodes one after another, each followed by its left child.
+    """Trees that give numbers: their nodes one after another, each followed by its left part, then its right.
 
     Attributes
     ----------
-    roots : int32 array of shape (trees,)
-        Node at which each tree begins.
     feature : int16 array of shape (nodes,)
-        Feature that a node asks for.
-    threshold : float64 array of shape (nodes,)
-        Where the feature is at most this, the next node is the following one, else `right`; -inf in a leaf.
-    right : int32 array of shape (nodes,)
-        A leaf is its own.
-    value : float32 array of shape (nodes,)
-        What was learned there, the mean where it is several samples.
+        Feature that a node asks for; -1 in a leaf.
+    number : float32 array of shape (nodes,)
+        In a node, the threshold: where the feature is at most this, the way is left. In a leaf, its value:
+        the mean of the samples there.
     """
 
-    roots: Integers
     feature: NDArray[np.int16]
-    threshold: Floats
-    right: Integers
-    value: NDArray[np.float32]
+    number: NDArray[np.float32]
 
     @classmethod
     def grown(cls, features: Floats, values: Floats, **settings: Any) -> Forest:
@@ -65,48 +58,49 @@ class Forest:
         trees = cls._of_trees([tree.tree_ for tree in grown.estimators_[:, 0]])
         first = float(grown.init_.predict(features[:1])[0])
         # The mean of so many trees is then the sum that boosting gives.
-        value = first + grown.learning_rate * len(trees.roots) * trees.value.astype(np.float64)
-        return replace(trees, value=value.astype(np.float32))
+        value = first + grown.learning_rate * len(grown.estimators_) * trees.number.astype(np.float64)
+        return trees._with_leaves(value)
 
     @classmethod
     def joined(cls, forests: Sequence[Forest]) -> Forest:
         """Return the trees of several forests, each with as many, whose mean is that of the forests."""
-        before = np.cumsum([0, *(len(each.feature) for each in forests[:-1])], dtype=np.int32)
-
-        def together(name: str, is_place: bool = False) -> NDArray[Any]:
-            arrays = [getattr(each, name) for each in forests]
-            return np.concatenate(
-                [a + b for a, b in zip(arrays, before, strict=True)] if is_place else arrays
-            )
-
         return cls(
-            together("roots", True),
-            together("feature"),
-            together("threshold"),
-            together("right", True),
-            together("value"),
+            np.concatenate([each.feature for each in forests]),
+            np.concatenate([each.number for each in forests]),
         )
+
+    def rounded(self, step: float) -> Forest:
+        """Return the trees with leaves that are multiples of `step`: a file of them is smaller."""
+        return self._with_leaves(step * np.round(self.number / step))
+
+    def _with_leaves(self, value: NDArray[Any]) -> Forest:
+        """Return the trees with other values, shape (nodes,), in their leaves."""
+        return replace(self, number=np.where(self.feature < 0, value, self.number).astype(np.float32))
 
     @classmethod
     def _of_trees(cls, trees: Sequence[Any]) -> Forest:
-        sizes = [tree.node_count for tree in trees]
-        roots = np.concatenate(([0], np.cumsum(sizes)[:-1]))
-
-        def joined(name: str) -> NDArray[Any]:
-            return np.concatenate([getattr(tree, name) for tree in trees])
-
-        feature = joined("feature")
-        is_leaf, own = feature < 0, np.arange(sum(sizes))
-        first = np.repeat(roots, sizes)
-        if not np.array_equal((joined("children_left") + first)[~is_leaf], own[~is_leaf] + 1):
-            raise AssertionError("scikit-learn no longer stores a left child after its node")
-        return cls(
-            roots.astype(np.int32),
-            np.where(is_leaf, 0, feature).astype(np.int16),
-            np.where(is_leaf, -np.inf, joined("threshold")),
-            np.where(is_leaf, own, joined("children_right") + first).astype(np.int32),
-            joined("value").reshape(-1).astype(np.float32),
+        feature, left, threshold, value = (
+            np.concatenate([getattr(tree, name).reshape(tree.node_count) for tree in trees])
+            for name in ("feature", "children_left", "threshold", "value")
         )
+        own = np.concatenate([np.arange(tree.node_count) for tree in trees])
+        is_leaf = left < 0
+        if not np.array_equal(left[~is_leaf], own[~is_leaf] + 1):
+            raise AssertionError("scikit-learn no longer stores a left child after its node")
+        # Samples have single precision, as in scikit-learn: a threshold rounded down divides them alike.
+        single = threshold.astype(np.float32)
+        below = np.where(single > threshold, np.nextafter(single, np.float32(-np.inf)), single)
+        return cls(
+            np.where(is_leaf, -1, feature).astype(np.int16),
+            np.where(is_leaf, value, below).astype(np.float32),
+        )
+
+    @cached_property
+    def _following(self) -> Integers:
+        """The node that comes after all below a node, shape (nodes,)."""
+        following = np.empty(len(self.feature), dtype=np.int32)
+        _fill_following(self.feature, following)
+        return following
 
     def mean(self, features: Floats) -> Floats:
         """Return the mean of the trees for features of shape (samples, features)."""
@@ -125,18 +119,27 @@ class Forest:
 
     def _leaves(self, features: Floats) -> Floats:
         """Return the value of each tree, shape (trees, samples)."""
-        leaves = np.empty((len(self.roots), len(features)))
-        nodes = self.roots, self.feature, self.threshold, self.right, self.value
-        _fill_leaves(*nodes, np.ascontiguousarray(features), leaves)
+        is_leaf = self.feature < 0  # one more in each tree than of other nodes
+        leaves = np.empty((np.count_nonzero(is_leaf) - np.count_nonzero(~is_leaf), len(features)))
+        samples = np.ascontiguousarray(features, dtype=np.float32)
+        _fill_leaves(self.feature, self.number, self._following, samples, leaves)
         return leaves
 
 
 @njit(nogil=True, cache=True)
-def _fill_leaves(roots, feature, threshold, right, value, samples, leaves):  # type: ignore[no-untyped-def]
+def _fill_following(feature, following):  # type: ignore[no-untyped-def]
+    for node in range(len(feature) - 1, -1, -1):
+        following[node] = node + 1 if feature[node] < 0 else following[following[node + 1]]
+
+
+@njit(nogil=True, cache=True)
+def _fill_leaves(feature, number, following, samples, leaves):  # type: ignore[no-untyped-def]
     for sample in range(len(samples)):
-        for tree in range(len(roots)):
-            node = roots[tree]
-            while right[node] != node:
-                goes_left = samples[sample, feature[node]] <= threshold[node]
-                node = node + 1 if goes_left else right[node]
-            leaves[tree, sample] = value[node]
+        root = 0
+        for tree in range(len(leaves)):
+            node = root
+            while feature[node] >= 0:
+                goes_left = samples[sample, feature[node]] <= number[node]
+                node = node + 1 if goes_left else following[node + 1]
+            leaves[tree, sample] = number[node]
+            root = following[root]

@@ -52,6 +52,9 @@ BOOSTING: dict[str, Any] = {
     "subsample": 0.5,
 }
 
+#: Binary digits of features, and so of thresholds, and what leaves are rounded to: shipped fits are small.
+_DIGITS, _LEAF_STEP = 11, 1 / 64
+
 #: Forecasts whose errors tell that of one near them, and places at which these are kept.
 _NEAREST, _PLACES = 151, 60
 
@@ -133,7 +136,7 @@ class PublishedTrees:
             own = [training.records[place] for place in each.places]
             costs = [physics.costs[each.label][kind] for kind in each.kinds]
             log_physics = np.log(np.maximum(each.counts @ costs, np.finfo(float).tiny))
-            features = np.column_stack([[points[record.matrix] for record in own], log_physics])
+            features = _rounded(np.column_stack([[points[record.matrix] for record in own], log_physics]))
             groups = np.array([training.group(record) for record in own], dtype=object)
             ratios = np.log(each.time_s) - log_physics
             trees[each.label], left_out = _boosted_without(features, ratios, _parts(groups))
@@ -151,7 +154,7 @@ class PublishedTrees:
         is_whole = len(blocks.rows) == 1 and blocks.rows[0] == matrix.rows
         whole = terms if is_whole else self.physics.terms(candidate, RowBlocks.of(matrix))
         log_physics = np.log(whole["time_s"])
-        trees = self.trees[label].mean(np.array([[*of_matrix(matrix), *log_physics]]))
+        trees = self.trees[label].mean(_rounded(np.array([[*of_matrix(matrix), *log_physics]])))
         factor = np.exp(trees)
         time_s = terms.pop("time_s")
         return {**terms, "correction": time_s * (factor - 1.0), "time_s": time_s * factor}
@@ -177,12 +180,18 @@ def _parts(groups: NDArray[np.object_]) -> NDArray[np.int64]:
     return np.asarray(part_of[place])
 
 
+def _rounded(features: Floats) -> Floats:
+    digits, exponents = np.frexp(features)
+    return np.asarray(np.ldexp(np.round(digits * 2**_DIGITS), exponents - _DIGITS))
+
+
 def _boosted_without(features: Floats, values: Floats, parts: NDArray[np.int64]) -> tuple[Forest, Floats]:
     """Return trees that were grown without each part in turn, and what is said of each value without it."""
     grown, left_out = [], np.empty(len(values))
     for part in range(parts.max() + 1):
         is_out = parts == part
         trees = Forest.boosted(features[~is_out], values[~is_out], random_state=part, **BOOSTING)
+        trees = trees.rounded(_LEAF_STEP)
         left_out[is_out] = trees.mean(features[is_out])
         grown.append(trees)
     return Forest.joined(grown), left_out

@@ -1,4 +1,7 @@
-"""Store of fitted models: JSON files in the data folder, used until something they depend on changes."""
+"""Store of fitted models: JSON files in the data folder, used until something they depend on changes.
+
+Fits of shipped machines come with the package: the same files, compressed.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ AnyModel = TypeVar("AnyModel", bound=Model)
 
 
 def fitted(model: AnyModel, training: TrainingSet) -> AnyModel:
-    """Return `model` fitted to `training`: read from the user's data folder if it was fitted before.
+    """Return `model` fitted to `training`: read from the package or the user's data folder, if it is there.
 
     A stored model counts only for the same Records, hyper-parameters and versions (of the model, of its
     feature groups, of Sparsecast). Each model has one file for each machine and kind of Records.
@@ -33,8 +36,9 @@ def fitted(model: AnyModel, training: TrainingSet) -> AnyModel:
     """
     training = model.used(training)
     key, path = _key(model, training), _path(model, training)
-    with _unreadable:
-        return model.restored(_read(path, key))
+    for stored in (SHIPPED / path.parent.name / f"{path.name}.xz", path):
+        with _unreadable:
+            return model.restored(_read(stored, key))
     model.fit(training)
     _write(path, key, model, model.to_state())
     return model
@@ -58,12 +62,20 @@ def probe_correction(model: Model, training: TrainingSet) -> Correction:
     return correction
 
 
+#: Where the package has fits; `python benchmarks/run.py shipped-fits` writes them.
+SHIPPED = Path(__file__).parent / "fits"
+
 #: What is stored is missing, damaged, or of something else: it is learned anew, and replaced.
-_unreadable = suppress(OSError, KeyError, TypeError, ValueError)
+_unreadable = suppress(OSError, KeyError, TypeError, ValueError, ImportError)
 
 
 def _read(path: Path, key: str) -> Any:
-    stored = json.loads(path.read_text(encoding="utf-8"))
+    data = path.read_bytes()
+    if path.suffix == ".xz":
+        import lzma  # some builds of Python lack it
+
+        data = lzma.decompress(data)
+    stored = json.loads(data)
     if stored["key"] != key:
         raise ValueError("stored for something else")
     return stored["state"]

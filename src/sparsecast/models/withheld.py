@@ -8,7 +8,7 @@ to them, and its errors on the matrices that are held out of the fit say how wid
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from sparsecast.errors import FeatureError
 from sparsecast.features import FEATURES, usual_groups
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.row_lengths import RowLengths, row_length_statistics
-from sparsecast.features.structure import Structure
+from sparsecast.features.structure import Structure, known_groups
 from sparsecast.formats import FORMATS
 from sparsecast.machines.profile import MatrixEntry
 from sparsecast.models.training import TrainingSet
@@ -37,14 +37,14 @@ class Withheld:
     @classmethod
     def of(cls, structure: Structure, training: TrainingSet) -> Withheld:
         """Return what the training set knows of matrices and `structure` does not."""
-        return cls(_known(_structures(training)) - _known([structure]))
+        return cls(_known(_stored(training)) - _known([structure.to_dict()]))
 
     @classmethod
     def of_question(cls, structure: Structure, training: TrainingSet) -> Withheld:
         """Return what `structure` knows, and published results do not, whose matrices nobody can look up."""
         if training.machine.published_as is None:
             return cls()
-        return cls(_known([structure]) - _known(_structures(training)))
+        return cls(_known([structure.to_dict()]) - _known(_stored(training)))
 
     def __bool__(self) -> bool:
         return bool(self.names)
@@ -115,21 +115,26 @@ def with_even_rows(structure: Structure) -> Structure:
     return structure.having(RowLengths(**statistics, changes=None, mispredicted=None))
 
 
-def unusual_groups(structures: Iterable[Structure]) -> list[str]:
-    """Return the names of the groups of at least one Structure that are computed on request only."""
-    return sorted(_known(structures) & (set(FEATURES.names()) - set(usual_groups())))
+def unusual_groups(matrices: Iterable[MatrixEntry]) -> list[str]:
+    """Return the names of the groups of at least one matrix that are computed on request only."""
+    stored = (entry.to_dict()["structure"] for entry in matrices)
+    return sorted(_known(stored) & (set(FEATURES.names()) - set(usual_groups())))
 
 
-def _structures(training: TrainingSet) -> Iterable[Structure]:
-    return (training.matrices[name].structure for name in {record.matrix for record in training.records})
+def _stored(training: TrainingSet) -> Iterable[Mapping[str, Any]]:
+    matrices = {record.matrix for record in training.records}
+    return (training.matrices[name].to_dict()["structure"] for name in matrices)
 
 
-def _known(structures: Iterable[Structure]) -> frozenset[str]:
-    """Return the names of all that is known of at least one matrix."""
+def _known(structures: Iterable[Mapping[str, Any]]) -> frozenset[str]:
+    """Return the names of all that is known of at least one matrix, of Structures as plain data.
+
+    To make the Structures of a shipped machine takes half a second.
+    """
     names: set[str] = set()
-    for structure in structures:
-        names |= set(structure.groups)
-        lengths = structure.groups.get("row_lengths")
-        if isinstance(lengths, RowLengths) and lengths.mispredicted is not None:
+    for stored in structures:
+        known = known_groups(stored)
+        names |= known
+        if "row_lengths" in known and stored["row_lengths"].get("mispredicted") is not None:
             names.add(ROW_ORDER)
     return frozenset(names)
