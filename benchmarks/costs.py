@@ -96,7 +96,7 @@ def extra_memory(call: Callable[[], Any], source: StorageFormat | csr_array[Any]
 
 @experiment(PANEL)
 def conversions(matrices: Matrices = None, dtype: str = "float64", rounds: int = 5) -> Rows:
-    """Time building each format from CSR, in products of CSR, with one thread and with all.
+    """Time building each format from CSR, in products of CSR, with one thread and with all; narrow ones too.
 
     Memory is the highest beyond what was there before, less the arrays that stay, over the bytes of both
     formats: the goal is a tenth. It counts NumPy's arrays alone. A format that does not suit is left out.
@@ -109,13 +109,16 @@ def conversions(matrices: Matrices = None, dtype: str = "float64", rounds: int =
     for problem in named(matrices, defaults):
         A = problem.matrix.astype(dtype)
         calls: dict[str, Callable[[], Any]] = {}
-        for name in sorted(set(FORMATS.names()) - {"csr"}):
+        ways = [(name, {}) for name in sorted(set(FORMATS.names()) - {"csr"})]
+        ways += [(each.format, each.parameters) for each in api.choice(A).candidates if each.parameters]
+        for name, parameters in ways:
+            call = partial(FORMATS.get(name).from_csr, A, **parameters)
             try:
-                FORMATS.get(name).from_csr(A)
+                call()
             except InputError as error:
                 print(f"left out: {error}", file=sys.stderr)
                 continue
-            calls[name] = partial(FORMATS.get(name).from_csr, A)
+            calls[" ".join([name, *(f"{key}={value}" for key, value in parameters.items())])] = call
         products = {}
         for threads in (1, most_threads()):
             numba.set_num_threads(threads)

@@ -23,6 +23,7 @@ from scipy.sparse import csr_array
 from sparsecast.errors import InputError
 from sparsecast.matrices.problem import Problem
 from sparsecast.measuring.timing import Call
+from sparsecast.records import Candidate
 
 app = typer.Typer(
     help="Experiments that measure Sparsecast. Each prints a table; --json prints its rows.",
@@ -184,6 +185,12 @@ def chosen_variant(A: csr_array[Any], format_name: str) -> str:
 
     kernels = DEVICES.get("cpu").kernels.get(format_name)
     return str(kernels.variants[int(kernels.choose(RowBlocks.of(structure(A)), detect(), A.dtype.name)[0])])
+
+
+def in_words(candidate: Candidate) -> str:
+    """Return the format of a candidate with its parameters and its kernel."""
+    parameters = [f"{name}={value}" for name, value in candidate.parameters.items()]
+    return " ".join([candidate.format, *parameters, candidate.kernel])
 
 
 def uniform_vector(A: csr_array[Any]) -> NDArray[Any]:

@@ -9,7 +9,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -27,6 +27,7 @@ from experiment import (
     checked_product,
     chosen_variant,
     experiment,
+    in_words,
     most_threads,
     named,
     timed,
@@ -94,29 +95,37 @@ def rows_in_a_band(lengths: Lengths, dtype: str, band: int = 256) -> csr_array[A
     return csr_array((data, indices, indptr), shape=(len(lengths), 2 * band))
 
 
-@experiment(PANEL)
-def csr_loops(dtype: Dtype = "float64", nnz: int = 400_000) -> Rows:
-    """Time the row loops of CSR on synthetic rows: what MISPREDICTED_SHARE and SHORT_ROW rest on.
-
-    One thread. The columns lie in a band, so that x comes from the nearest cache. A ratio is the time over
-    that of `unrolled`. A star stands where another loop was faster by more than the noise and a twentieth.
-    """
-    variants = DEVICES.get("cpu").kernels.get("csr").variants_of(dtype)
+def synthetic_rows(nnz: int, dtype: str) -> Iterator[tuple[str, csr_array[Any]]]:
+    """Yield matrices of all LENGTHS and some mean lengths with about so many entries."""
     for mean in (2, 3, 8, 20, 40):
         for kind, draw in LENGTHS.items():
-            A = rows_in_a_band(draw(np.random.default_rng(0), max(nnz // mean, 1), mean), dtype)
-            timings = measure({name: checked_product(A, "csr", name) for name in variants}, EFFORT)
-            seconds = {name: timing.time_s for name, timing in timings.items()}
-            matrix_structure = structure(A)
-            yield {
-                "row lengths": kind,
-                "mean": mean,
-                "mispredicted": matrix_structure.row_lengths.mispredicted / matrix_structure.rows,
-                "unrolled, ns per entry": 1e9 * seconds["unrolled"] / A.nnz,
-                **{name: seconds[name] / seconds["unrolled"] for name in variants if name != "unrolled"},
-                "chosen": star(seconds, chosen_variant(A, "csr"), 0.05 + noise_of(timings)),
-                "noise": noise_of(timings),
-            }
+            yield kind, rows_in_a_band(draw(np.random.default_rng(0), max(nnz // mean, 1), mean), dtype)
+
+
+@experiment(PANEL)
+def csr_loops(
+    matrices: Matrices = None, dtype: Dtype = "float64", nnz: int = 400_000, threads: Threads = 1
+) -> Rows:
+    """Time the row loops of CSR, by default on synthetic rows: what its rule and MISPREDICTED_SHARE rest on.
+
+    Their columns lie in a band, so that x comes from the nearest cache. A ratio is the time over that of
+    `unrolled`. A star stands where another loop was faster by more than the noise and a twentieth.
+    """
+    variants = DEVICES.get("cpu").kernels.get("csr").variants_of(dtype)
+    real = ((problem.name, problem.matrix.astype(dtype)) for problem in named(matrices))
+    for name, A in real if matrices else synthetic_rows(nnz, dtype):
+        timings = measure({v: checked_product(A, "csr", v, threads) for v in variants}, EFFORT)
+        seconds = {name: timing.time_s for name, timing in timings.items()}
+        matrix_structure = structure(A)
+        yield {
+            "row lengths": name,
+            "mean": A.nnz / A.shape[0],
+            "mispredicted": matrix_structure.row_lengths.mispredicted / matrix_structure.rows,
+            "unrolled, ns per entry": 1e9 * seconds["unrolled"] / A.nnz,
+            **{name: seconds[name] / seconds["unrolled"] for name in variants if name != "unrolled"},
+            "chosen": star(seconds, chosen_variant(A, "csr"), 0.05 + noise_of(timings)),
+            "noise": noise_of(timings),
+        }
 
 
 @experiment(PANEL)
@@ -316,10 +325,11 @@ def bcsr_blocks(
 
 @experiment(PANEL)
 def formats(matrices: Matrices = None) -> Rows:
-    """Time every format with one thread and all, its share of the bandwidth, and eight vectors at once.
+    """Time every candidate with one thread and all, its share of the bandwidth, and eight vectors at once.
 
     A share is the bytes that a product streams a second over those of a plain read of as many bytes with as
-    many threads. "8 vectors" is how many times faster they are than eight products, with one thread.
+    many threads. "over full" is the time of full storage over that of narrow storage, in alternation, with
+    one thread and all. "8 vectors" is how many times faster they are than eight products, with one thread.
     """
     vectors, threads = 8, most_threads()
     defaults = (
@@ -327,22 +337,28 @@ def formats(matrices: Matrices = None) -> Rows:
         *("gallery:poisson3d?n=100&points=27", "gallery:elasticity3d?n=44"),
     )
     for problem in named(matrices, defaults):
-        A = problem.matrix
+        A, full = problem.matrix, {}
         for candidate in api.choice(A, threads=threads).candidates:
             ready = prepared(A, candidate.dtype, candidate.index_bits)
             try:
                 bounds = {count: bind(ready, replace(candidate, threads=count)) for count in (1, threads)}
             except InputError as error:
                 print(f"left out: {error}", file=sys.stderr)
+                full = {}
                 continue
+            is_beside_full = bool(candidate.parameters and full)  # which is the candidate before
+            built = {"": bounds, **({"full ": full} if is_beside_full else {})}
+            full = bounds
             x, out = uniform_vector(A), np.empty(A.shape[0], dtype=A.dtype)
             traffic, several = bounds[1].matrix.traffic(), bounds[1].multivector
             calls: dict[str, Call] = {
-                "one": lambda bounds=bounds, x=x, out=out: bounds[1].product(x, out),
-                "all": lambda bounds=bounds, x=x, out=out: bounds[threads].product(x, out),
                 "one read": memory_read(traffic, 1),
                 "all read": memory_read(traffic, threads),
             }
+            for storage, of_storage in built.items():
+                for name, count in (("one", 1), ("all", threads)):
+                    product = of_storage[count].product
+                    calls[storage + name] = lambda product=product, x=x, out=out: product(x, out)
             if several is not None:
                 X, Y = np.ones((A.shape[1], vectors), A.dtype), np.empty((A.shape[0], vectors), A.dtype)
                 calls["several"] = lambda several=several, X=X, Y=Y: several(X, Y)
@@ -350,13 +366,15 @@ def formats(matrices: Matrices = None) -> Rows:
             time_s = {name: timing.time_s for name, timing in timings.items()}
             yield {
                 "matrix": problem.name,
-                "format": candidate.format.upper(),
+                "candidate": in_words(candidate),
                 "MB": traffic / 1e6,
                 "1 thread_s": time_s["one"],
                 f"{threads} threads_s": time_s["all"],
                 "times as fast": time_s["one"] / time_s["all"],
                 "1 thread share": time_s["one read"] / time_s["one"],
                 f"{threads} threads share": time_s["all read"] / time_s["all"],
+                "over full": time_s["full one"] / time_s["one"] if is_beside_full else None,
+                "over full, all": time_s["full all"] / time_s["all"] if is_beside_full else None,
                 "8 vectors": vectors * time_s["one"] / time_s["several"] if several is not None else None,
                 "noise": noise_of(timings),
             }

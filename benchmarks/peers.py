@@ -30,6 +30,7 @@ from experiment import (
     experiment,
     geometric_mean,
     in_folder,
+    in_words,
     most_threads,
     named,
     timed,
@@ -42,7 +43,6 @@ from sparsecast.devices.reference import ReferenceProduct
 from sparsecast.errors import InputError
 from sparsecast.matrices.problem import Problem
 from sparsecast.measuring.timing import DEFAULT_EFFORT, Call, Effort, measure
-from sparsecast.results.plan import PlannedBlock
 from sparsecast.system.texts import counted
 
 PANEL = "Other libraries"
@@ -130,17 +130,13 @@ class Contest:
         noise = max(timings[name].noise or 0.0 for name in ("plan", peer))
         return {
             **{"matrix": self.problem.name, "values": self.values, "threads": self.threads, "entries": A.nnz},
-            **{"choice": " ".join(dict.fromkeys(map(in_words, plan.blocks))), "ours_s": seconds.pop("plan")},
+            **{
+                "choice": " ".join(dict.fromkeys(in_words(block.candidate) for block in plan.blocks)),
+                "ours_s": seconds.pop("plan"),
+            },
             **{"peer": peer, "peer_s": seconds[peer], "ratio": seconds[peer] / timings["plan"].time_s},
             **{"noise": noise, "seconds": seconds, "missing": missing},
         }
-
-
-def in_words(block: PlannedBlock) -> str:
-    """Return the format of a block with its parameters and its kernel."""
-    candidate = block.candidate
-    parameters = [f"{name}={value}" for name, value in candidate.parameters.items()]
-    return " ".join([candidate.format, *parameters, candidate.kernel])
 
 
 def randomised(A: csr_array[Any]) -> csr_array[Any]:

@@ -107,7 +107,8 @@ def narrow_ones(A, dtype="float64", device="cpu"):
     for candidate in found.values():
         y = np.full(A.shape[0], np.nan, dtype=dtype)
         bind(A, candidate).product(np.ones(A.shape[1], dtype=dtype), y)
-        assert np.allclose(y, A @ np.ones(A.shape[1], dtype=dtype), rtol=1e-4)
+        # Rows that nearly cancel have the rounding of their terms, in the order of the kernel.
+        assert np.allclose(y, A @ np.ones(A.shape[1], dtype=dtype), rtol=1e-4, atol=1e-5)
     return {name: dict(candidate.parameters) for name, candidate in found.items()}
 
 

@@ -15,7 +15,16 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from sparsecast.devices.cpu.vector_code import I32, I64, StoredValues, VectorCode, loop, structures, variable
+from sparsecast.devices.cpu.vector_code import (
+    I32,
+    I64,
+    StoredValues,
+    VectorCode,
+    index_at,
+    loop,
+    structures,
+    variable,
+)
 from sparsecast.machines.machine import Machine
 
 #: What tells the processors on which gathers were measured to win from others: Intel's since Sapphire Rapids
@@ -65,6 +74,22 @@ class _Gather(VectorCode):
         if mask is not None:
             self.builder.store(self.builder.select(mask, self.builder.load(sums), before), sums)
 
+    def add_masked(self, sums: Any, entry: Any, is_own: Any, final: Any) -> None:
+        """Add the products from `entry` on where `is_own`; none behind entry `final`, if given, is read."""
+        builder = self.builder
+        if final is None:
+            product = builder.fmul(self._values.at(entry, self.lanes), self._x_at(entry))
+        else:
+            product = ir.Constant(self.vector, ir.Undefined)
+            for lane in range(self.lanes):
+                place = builder.add(entry, I64(lane))
+                place = builder.select(builder.icmp_unsigned("<", place, final), place, final)
+                factor = builder.load(builder.gep(self._x, [index_at(builder, self._indices, place)]))
+                number = builder.fmul(self._values.at(place), factor)
+                product = builder.insert_element(product, number, I32(lane))
+        own = builder.select(is_own, product, ir.Constant(self.vector, None))
+        builder.store(builder.fadd(builder.load(sums), own), sums)
+
     def _gathered(self, entry: Any) -> Any:
         """Return x at the columns of the entries from `entry` on."""
         builder = self.builder
@@ -95,25 +120,35 @@ class _Gather(VectorCode):
 
 
 @intrinsic
-def vector_row(typingctx, data, indices, x, gathers, first, end):  # type: ignore[no-untyped-def]
-    """Return the sum of as many products from `first` on, before `end`, as fill vectors, and the next entry.
+def vector_row(typingctx, data, indices, x, gathers, wide, first, end, final):  # type: ignore[no-untyped-def]
+    """Return the sum of the products from `first` on, before `end`: real numbers.
 
-    The numbers must be real. `gathers` is a tuple: empty to read x in turn.
+    What is left at the end, of one vector or eight entries, is multiplied as if it were whole, and lanes with
+    entries behind `end` are masked: no loop is left that the lengths of rows would end. None behind `final`
+    are read, at the price of single reads, where it is an integer and no empty tuple. The bits are the same.
+    `gathers` and `wide` are tuples: empty to read x in turn, and for one vector.
     """
     word = types.uint64
-    signature = types.Tuple((x.dtype, word))(data, indices, x, gathers, word, word)  # type: ignore[no-untyped-call]
+    signature = x.dtype(data, indices, x, gathers, wide, word, word, final)
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         gather = _Gather(context, builder, signature.args[:4], arguments[:3])
-        sums = gather.sums(), gather.sums()
-        entry_at = variable(builder, arguments[4])
-        for starts in ((0, gather.lanes), (0,)):
-            with loop(builder, entry_at, arguments[5], len(starts) * gather.lanes) as entries:
-                for own, start in zip(sums, starts, strict=False):
-                    gather.add(own, entries[start])
+        sums, count = (gather.sums(), gather.sums()), (8 // gather.lanes if len(signature.args[4]) else 1)
+        # One behind the next entry: a last vector that is full is left to the masked ones.
+        beyond_at = variable(builder, builder.add(arguments[5], I64(1)))
+        for vectors in (2 * count, count):
+            with loop(builder, beyond_at, arguments[6], vectors * gather.lanes) as entries:
+                for which in range(vectors):
+                    gather.add(sums[which % 2], builder.sub(entries[which * gather.lanes], I64(1)))
+        entry = builder.sub(builder.load(beyond_at), I64(1))
+        left = gather.everywhere(builder.sub(arguments[6], entry))
+        final = arguments[7] if isinstance(signature.args[7], types.Integer) else None
+        for which in range(count):
+            lanes = range(which * gather.lanes, (which + 1) * gather.lanes)
+            is_own = builder.icmp_unsigned("<", ir.Constant(left.type, list(lanes)), left)
+            gather.add_masked(sums[which % 2], builder.add(entry, I64(lanes[0])), is_own, final)
         total = gather.total(builder.fadd(builder.load(sums[0]), builder.load(sums[1])))
-        total = builder.extract_element(total, I32(0))
-        return context.make_tuple(builder, signature.return_type, (total, builder.load(entry_at)))
+        return builder.extract_element(total, I32(0))
 
     return signature, generate
 

@@ -29,13 +29,19 @@ from sparsecast.system.parallel import balanced_parts
 #: Below this mean length, four accumulators cost more to set up and add than they save.
 SHORT_ROW = 3.5
 
-#: From this mean length on, vectors of products win over single ones; and from the second one on also over
-#: the loop without a branch, on mispredicted rows.
-VECTOR_ROW, VECTOR_MISPREDICTED_ROW = 8.0, 20.0
+#: From this mean length on, vectors of products win over single ones where rows are not mispredicted.
+VECTOR_ROW = 8.0
+
+#: Mean lengths of mispredicted rows for which eight masked entries at the end win over one masked vector, and
+#: mispredicted ends of a matrix that a processor remembers from one product to the next.
+LEAST_WIDE_ROW, MOST_WIDE_ROW, REMEMBERED_ROWS = 2.5, 20.0, 25_000
 
 U32 = np.uint32
 ONE, TWO, THREE, FOUR = U32(1), U32(2), U32(3), U32(4)
 ROWS = U32(GROUP_ROWS)
+
+#: Most entries that masked vectors read behind a row.
+MOST_BEHIND = U32(8)
 
 
 @inner
@@ -98,19 +104,20 @@ def _masked_rows(indptr, indices, data, x, y, first, last):  # type: ignore[no-u
 
 
 @inner
-def _vector_rows(indptr, indices, data, gathers, x, y, first, last):  # type: ignore[no-untyped-def]
-    for i in range(first, last):
-        found = vector_row(data, indices, x, gathers, indptr[i], indptr[i + ONE])  # type: ignore[call-arg, var-annotated]
-        total, k, end = found[0], found[1], np.uint64(indptr[i + ONE])
-        while k < end:
-            total += value_at(data, k) * x[indices[k]]
-            k += np.uint64(1)
-        y[i] = total
+def _vector_rows(indptr, indices, data, gathers, wide, x, y, first, last):  # type: ignore[no-untyped-def]
+    # What the last rows would read behind them may be no entry, or in a group with another base.
+    safe, final = last, np.uint64(indptr[last] - ONE)
+    while safe > first and indptr[safe] + MOST_BEHIND > indptr[last]:
+        safe -= ONE
+    for i in range(first, safe):
+        y[i] = vector_row(data, indices, x, gathers, wide, indptr[i], indptr[i + ONE], ())  # type: ignore[call-arg]
+    for i in range(safe, last):
+        y[i] = vector_row(data, indices, x, gathers, wide, indptr[i], indptr[i + ONE], final)  # type: ignore[call-arg]
 
 
 @inner
 def _rows(indptr, indices, data, loop, x, y, first, last):  # type: ignore[no-untyped-def]
-    # The length of a tuple is known to the compiler, which leaves one of the five.
+    # The length of a tuple is known to the compiler, which leaves one of the six.
     if indptr[first] == indptr[last]:
         y[first:last] = 0
     elif len(loop) == 0:
@@ -118,11 +125,13 @@ def _rows(indptr, indices, data, loop, x, y, first, last):  # type: ignore[no-un
     elif len(loop) == 1:
         _unrolled_rows(indptr, indices, data, x, y, first, last)
     elif len(loop) == 2:
-        _masked_rows(indptr, indices, data, x, y, first, last)
+        _vector_rows(indptr, indices, data, (), (0,), x, y, first, last)
     elif len(loop) == 3:
-        _vector_rows(indptr, indices, data, (0,), x, y, first, last)
+        _vector_rows(indptr, indices, data, (0,), (), x, y, first, last)
+    elif len(loop) == 4:
+        _vector_rows(indptr, indices, data, (), (), x, y, first, last)
     else:
-        _vector_rows(indptr, indices, data, (), x, y, first, last)
+        _masked_rows(indptr, indices, data, x, y, first, last)
 
 
 @inner
@@ -147,13 +156,15 @@ _OF_REAL = ("gathered", "vectors")
 
 
 def _choose(blocks: RowBlocks, machine: Machine, dtype: str) -> NDArray[np.int64]:
-    chosen = np.where(blocks.nnz < SHORT_ROW * blocks.rows, _PLAIN, _UNROLLED)
-    chosen = np.where(blocks.is_mispredicted, _MASKED, chosen)
+    nnz, rows, is_mispredicted = blocks.nnz, blocks.rows, blocks.is_mispredicted
+    chosen = np.where(nnz < SHORT_ROW * rows, _PLAIN, _UNROLLED)
     if np.dtype(dtype).kind == "c":
-        return chosen
-    least = np.where(blocks.is_mispredicted, VECTOR_MISPREDICTED_ROW, VECTOR_ROW)
+        return np.where(is_mispredicted, _MASKED, chosen)
     variant = _GATHERED if gathers_win(machine) else _VECTORS
-    return np.where(blocks.nnz >= least * blocks.rows, variant, chosen)
+    chosen = np.where(is_mispredicted | (nnz >= VECTOR_ROW * rows), variant, chosen)
+    is_wide = is_mispredicted & (nnz >= LEAST_WIDE_ROW * rows) & (nnz < MOST_WIDE_ROW * rows)
+    is_wide &= (blocks.matrix.row_lengths.mispredicted or 0) > REMEMBERED_ROWS
+    return np.where(is_wide, _MASKED, chosen)
 
 
 def _bind(matrix: CSR, variant: str, threads: int) -> Product:
@@ -162,7 +173,9 @@ def _bind(matrix: CSR, variant: str, threads: int) -> Product:
     if matrix.nnz == 0:
         return lambda x, out: out.fill(0)
     arrays, starts = _shared(matrix, threads)
-    return share(_product, (*arrays, (0,) * VARIANTS.index(variant)), starts)
+    is_complex = variant == "masked" and matrix.dtype.kind == "c"  # which vectors here are not
+    loop = len(VARIANTS) if is_complex else VARIANTS.index(variant)
+    return share(_product, (*arrays, (0,) * loop), starts)
 
 
 def _shared(matrix: CSR, threads: int) -> tuple[tuple[Any, ...], NDArray[Any]]:
@@ -202,6 +215,6 @@ KERNELS.register("csr")(
         _bind_multivector,
         real_only=_OF_REAL,
         reads_narrow=True,
-        version=2,
+        version=3,
     )
 )
