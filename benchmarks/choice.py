@@ -1,22 +1,30 @@
-"""What plans choose on this machine, trials included, beside the best candidate and beside CSR alone."""
+"""What plans choose on this machine, trials included, and what the rule of trials rests on."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
+from statistics import NormalDist
 from typing import Annotated, Any
 
 import typer
 
 import sparsecast as sc
-from experiment import Rows, Threads, experiment, geometric_mean, named, timed
+from experiment import ProfileName, Rows, Threads, experiment, geometric_mean, named, timed
 from sparsecast import api
+from sparsecast.api.profiles import training_for
 from sparsecast.devices import DEVICES
+from sparsecast.devices.binding import as_compiled
 from sparsecast.devices.product_timer import ProductTimer
+from sparsecast.devices.target import Target
 from sparsecast.errors import InputError
 from sparsecast.matrices.problem import Problem
 from sparsecast.matrices.reading import matrix_files
 from sparsecast.measuring.timing import Effort
+from sparsecast.models.intervals import INTERVAL_SHARE
+from sparsecast.models.probing import left_out_pairs
+from sparsecast.models.sparsecast import SparsecastModel
+from sparsecast.models.store import fitted, probe_correction
 from sparsecast.operators.block_operator import BlockOperator, RowProduct
 from sparsecast.planning.trials import LOADER
 from sparsecast.records import Candidate
@@ -52,7 +60,7 @@ def choice(
             continue
         candidates = api.choice(problem, threads=threads).candidates
         for candidate in candidates:
-            LOADER.load(DEVICES.get(candidate.device), candidate)
+            LOADER.load(DEVICES.get(candidate.device), as_compiled(candidate, problem.structure))
         operators: dict[str, Any] = {}
         plans, before_s, to_plan_s = {}, {}, {}
         for count in (FEW, products):
@@ -89,6 +97,33 @@ def choice(
         }
     for name, values in ratios.items():
         yield f"{name}: geometric mean {geometric_mean(values):.3f}, worst {max(values):.3f}."
+
+
+@experiment(PANEL)
+def interval_tails(profile: ProfileName = None, threads: Threads = 1) -> Rows:
+    """Compare errors on matrices that were left out with the distribution that `planning.trials` takes.
+
+    They are what is left when CSR is measured, in half widths of the corrected interval, from its middle.
+    """
+    chosen = sc.profile(profile)
+    training = training_for(chosen, Target.on(chosen.machine, "float64", threads))
+    model = fitted(SparsecastModel(), training)
+    correction = probe_correction(model, training)
+    far = []
+    for pair in left_out_pairs(model, model.used(training)):
+        ends = correction.width(pair.format)
+        if pair.half_width is not None and ends is not None:
+            left = (pair.error - correction.share(pair.format) * pair.csr_error) / pair.half_width
+            far.append(abs(left - sum(ends) / 2) / ((ends[1] - ends[0]) / 2))
+    normal = NormalDist()
+    for widths in (1.0, 1.5, 2.0, 3.0):
+        yield {
+            "half widths": widths,
+            "farther share": sum(each > widths for each in far) / len(far),
+            "Laplace share": (1 - INTERVAL_SHARE) ** widths,
+            "normal share": 2 * normal.cdf(-widths * normal.inv_cdf((1 + INTERVAL_SHARE) / 2)),
+        }
+    yield f"{len(far)} forecasts of {threads} threads."
 
 
 def _files(matrices: list[str]) -> list[str]:

@@ -51,6 +51,9 @@ KeptLines = Annotated[
 ]
 ProfileName = Annotated[str | None, typer.Option("--profile", help="A profile's name or path.")]
 
+#: No table is wider.
+_MOST_WIDTH = 10_000
+
 #: Headings with these endings hold shares, which are shown in percent.
 _SHARES = ("error", "noise", "share", "within", "regret", "width", "difference")
 
@@ -97,10 +100,14 @@ def show(results: list[Row | str], title: str, as_json: bool) -> None:
     headings = list(dict.fromkeys(heading for row in rows for heading in row))
     for heading in headings:
         is_text = any(isinstance(row.get(heading), str) for row in rows)
-        table.add_column(heading.removesuffix("_s"), justify="left" if is_text else "right", no_wrap=is_text)
+        shown = heading.removesuffix("_s").replace(" ", "\n")
+        table.add_column(shown, justify="left" if is_text else "right", no_wrap=True)
     for row in rows:
         table.add_row(*(cell(heading, row.get(heading)) for heading in headings))
     console = Console(width=None if sys.stdout.isatty() else 170)
+    # Lines may be longer than those of the terminal: Rich would shorten columns, some of them to nothing.
+    needed = console.measure(table, options=console.options.update(width=_MOST_WIDTH)).maximum
+    console.width = max(console.width, needed)
     if rows:
         console.print(table)
     for sentence in sentences:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 
@@ -17,7 +18,7 @@ from sparsecast.machines.machine import detect
 from sparsecast.machines.profile import Profile
 from sparsecast.planning import adapting
 from sparsecast.planning.adapting import HORIZON, SHORT_S, Adapting, Ways
-from sparsecast.planning.trials import LOST_SHARE, Contest, Loader
+from sparsecast.planning.trials import LOST_SHARE, Contest
 from sparsecast.records import Candidate, Forecast
 
 
@@ -52,7 +53,7 @@ class Made:
             self.product_of[name] = product
             return Bound(None, product)
 
-        self.block = Adapting(Ways(named["csr"], options, build, Loader()), 1)
+        self.block = Adapting(Ways(named["csr"], options, build, lambda candidate: 0.0), 1)
 
     def run(self, products):
         """Do some products; return their seconds."""
@@ -134,8 +135,10 @@ def own(recorded_complex):
 def eager(monkeypatch):
     """Let every cost be paid at once, so that small matrices adapt too, and any format win."""
     monkeypatch.setattr(adapting, "SHORT_S", 0.0)
-    monkeypatch.setattr(Contest, "pays_from", lambda self, option, least=0: 0)
-    monkeypatch.setattr(Contest, "contenders", lambda self: self.options if len(self.tried) < 2 else [])
+    monkeypatch.setattr(
+        Contest, "pays_from", lambda self, option, least=0: 0 if len(self.tried) < 2 else math.inf
+    )
+    monkeypatch.setattr(Contest, "rank", lambda self, option, products: -option.time_s)
     monkeypatch.setattr(adapting, "HOPELESS", 1e9)
 
 

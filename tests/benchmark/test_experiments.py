@@ -52,3 +52,15 @@ def test_an_experiment_prints_its_rows_as_one_document(arguments, headings):
 def test_a_matrix_that_cannot_be_read_is_left_out_and_said():
     done = run("structure", "gallery:nothing", "gallery:poisson2d?n=9", "--rounds", "1", "--json")
     assert "nothing" in done.stderr and len(json.loads(done.stdout)["rows"]) == 1
+
+
+def test_no_column_of_a_table_is_cut_where_the_terminal_is_narrow(monkeypatch, capsys):
+    monkeypatch.syspath_prepend(RUNNER.parent)
+    from experiment import show
+
+    names, numbers = [f"name {n}" for n in range(8)], [f"number {n}" for n in range(8)]
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    show([dict.fromkeys(names, "SYMMETRIC_CSR (values one)") | dict.fromkeys(numbers, 1234567)], "t", False)
+    printed = capsys.readouterr().out
+    assert printed.count("SYMMETRIC_CSR (values one)") == 8 and printed.count("1,234,567") == 8

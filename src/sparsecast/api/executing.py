@@ -18,7 +18,7 @@ from sparsecast.benchmark.journal import USER_SUITE, keep
 from sparsecast.benchmark.measurement import Instruments, LeftOut, measure_candidates
 from sparsecast.benchmark.plan_check import check_plan
 from sparsecast.devices import DEVICES
-from sparsecast.devices.binding import Bound, bind, prepared, row_slice
+from sparsecast.devices.binding import Bound, as_compiled, bind, prepared, row_slice
 from sparsecast.devices.naming import AUTO, Threads, machine_of, parse_device, parse_devices
 from sparsecast.devices.reordered import in_first_order
 from sparsecast.devices.target import Target
@@ -409,9 +409,12 @@ def _adapting_block(session: Session, problem: Problem) -> Adapting:
         return [forecast for forecast in corrected if forecast.convert_s is not None]
 
     def build(candidate: Candidate) -> Bound:
-        LOADER.load(DEVICES.get(target.device), candidate)
+        LOADER.load(DEVICES.get(target.device), as_compiled(candidate, structure))
         return bind(A, candidate)
+
+    def loading_s(candidate: Candidate) -> float:
+        return LOADER.forecast_s(as_compiled(candidate, structure))
 
     kernels = session.model.kernels("csr")
     csr = target.candidate("csr", RowBlocks.of(structure), session.profile.machine, kernels)
-    return Adapting(Ways(csr, options, build, LOADER), A.shape[0])
+    return Adapting(Ways(csr, options, build, loading_s), A.shape[0])

@@ -8,6 +8,7 @@ from time import perf_counter
 
 from sparsecast.benchmark.journal import TRIED_SUITE
 from sparsecast.benchmark.measurement import record_of
+from sparsecast.devices.binding import as_compiled
 from sparsecast.devices.device import Device
 from sparsecast.devices.product_timer import BuiltProduct, ProductTimer
 from sparsecast.errors import InputError
@@ -23,8 +24,11 @@ from sparsecast.results.trials import Trial, Trials
 #: Samples of each product of a trial, for few products and for many.
 _FEW, _MANY = 8, 24
 
-#: What the samples of a trial may take, of the time of all products in plain CSR.
-_SAMPLED_SHARE = 0.01
+#: Products of CSR that the samples of each take, for few products; and the share of many that they may.
+_SAMPLED, _SAMPLED_SHARE = 5, 0.002
+
+#: Samples that show whether a product is hopeless.
+_GLANCES = 3
 
 #: Seconds that the vectors and the first calls of trials take.
 _SETUP_S = 0.001
@@ -53,7 +57,7 @@ class Spending:
 
     def effort(self, csr_s: float) -> Effort:
         """Return what is taken of each of the two products of a trial."""
-        each_s = _SAMPLED_SHARE * self.products * csr_s / 2
+        each_s = max(_SAMPLED, _SAMPLED_SHARE * self.products) * csr_s
         samples = int(min(max(each_s / csr_s / 2, _FEW), _MANY))
         wait_s = _WAIT_S if each_s > 2 * _WAIT_S else 0.0  # to find the full speed takes as long
         return Effort(samples, min(0.0005, each_s / 2 / samples), min(0.1, each_s), wait_s)
@@ -68,9 +72,9 @@ class Spending:
         csr = next((forecast for forecast in forecasts if is_plain_csr(forecast.candidate)), None)
         if csr is None or self.seconds is not None:
             return csr is not None
-        contest = Contest(csr.candidate, csr.time_s, list(forecasts), lambda option: 0.0)
+        contest = Contest(csr.candidate, csr.time_s, list(forecasts), lambda option: (0.0, 0.0))
         is_long = LOST_SHARE * self.products * csr.time_s > 2 * _MEASURING * csr.time_s + _SETUP_S
-        return is_long and any(contest.net_gain_s(f, self.products) > 0 for f in contest.contenders())
+        return is_long and any(contest.net_gain_s(f, self.products) > 0 for f in contest.options)
 
 
 @dataclass(frozen=True)
@@ -106,20 +110,22 @@ class Outcome:
 class Bench:
     """Builds Candidates of one matrix and times them in turn with the best one so far.
 
-    `loading_s` are the seconds that compiling took, or loading what was compiled before.
+    `loading_s` are the seconds that compiling took, or loading what was compiled before. What was measured
+    stays, what was built for it does not.
     """
 
+    asked: Question
     timer: ProductTimer
-    spending: Spending
     effort: Effort
     loading_s: float = 0.0
-    timings: dict[Candidate, tuple[BuiltProduct, Timing]] = field(default_factory=dict)
+    measured: dict[Candidate, Measured] = field(default_factory=dict)
+    records: dict[Candidate, Record] = field(default_factory=dict)
 
     def built(self, candidate: Candidate) -> BuiltProduct:
         """Return a Candidate, built; where it is kept, a WrongResultError says that the kernel is wrong."""
         device = self.timer.device
-        self.loading_s += LOADER.load(device, candidate)
-        if self.spending.keeps:
+        self.loading_s += LOADER.load(device, as_compiled(candidate, self.asked.structure))
+        if self.asked.spending.keeps:
             return self.timer.build(candidate)
         return BuiltProduct(candidate, *device.bind(self.timer.A, candidate), error=0.0)
 
@@ -127,26 +133,41 @@ class Bench:
         """Return the seconds of some products, sampled in turn."""
         calls: dict[Candidate, Call] = {each.candidate: self.timer.call(each) for each in products}
         timings = self.timer.time(calls, self.effort)
-        self.timings |= {each.candidate: (each, timings[each.candidate]) for each in products}
-        return [timings[each.candidate].time_s for each in products]
+        return [self._noted(each, timings[each.candidate]) for each in products]
 
-    def seconds(self, best_s: float, other_s: float) -> float:
-        """Return the forecast seconds of the samples of a trial."""
+    def _noted(self, product: BuiltProduct, timing: Timing) -> float:
+        candidate, time_s = product.candidate, timing.time_s
+        self.measured[candidate] = Measured(candidate, time_s, timing.noise, product.convert_s)
+        if self.asked.spending.keeps:
+            kept = self.asked.problem, TRIED_SUITE, self.timer.device, product, timing
+            self.records[candidate] = record_of(*kept)
+        return time_s
+
+    def seconds(self, candidate: Candidate, best_s: float, other_s: float) -> tuple[float, float]:
+        """Return the forecast seconds of a trial's calls and loading: of a hopeless one, and of others."""
+        loading_s = LOADER.forecast_s(as_compiled(candidate, self.asked.structure))
+        glance_s = (1 + _GLANCES) * sum(max(self.effort.sample_s, each) for each in (best_s, other_s))
         samples = self.effort.samples * 1.25 + 4  # one of five is untimed, some tell how many calls fit
-        return sum(samples * max(self.effort.sample_s, each) for each in (best_s, other_s))
+        least_s = glance_s + (loading_s if self.asked.spending.seconds is None else 0.0)
+        return least_s, least_s + samples / (1 + _GLANCES) * glance_s
 
     def trial(self, option: Forecast, product: BuiltProduct, kept: BuiltProduct, best_s: float) -> Trial:
-        """Time a product in turn with the best one so far, unless a few show that it is hopeless."""
-        call, clock = self.timer.call(product), self.timer.device.clock()
-        call()  # untimed
-        quick = Timing.of(tuple(clock.seconds(call, 1) for _ in range(2)))
-        if self.spending.seconds is None and quick.time_s > 2 * HOPELESS * best_s:
-            self.timings[product.candidate] = product, quick
-            other_s, time_s = best_s, quick.time_s
+        """Time a product in turn with the best one so far, unless a glance shows that it is hopeless."""
+        other, glance = (self._glance(each, best_s) for each in (kept, product))
+        other_s, time_s = min(other.samples_s), min(glance.samples_s)  # interference only adds time
+        if self.asked.spending.seconds is None and time_s > HOPELESS * other_s:
+            self._noted(product, glance)
         else:
             other_s, time_s = self.time(kept, product)
         is_kept = time_s < other_s
         return Trial(product.candidate, option.time_s, product.convert_s, time_s, other_s, is_kept)
+
+    def _glance(self, product: BuiltProduct, best_s: float) -> Timing:
+        """Return a few samples, after an untimed call, each as long as the usual ones."""
+        call, clock = self.timer.call(product), self.timer.device.clock()
+        calls = max(1, round(self.effort.sample_s / best_s))
+        call()
+        return Timing.of(tuple(clock.seconds(call, calls) / calls for _ in range(_GLANCES)))
 
 
 def try_contenders(asked: Question, device: Device) -> Outcome:
@@ -163,18 +184,20 @@ def try_contenders(asked: Question, device: Device) -> Outcome:
     csr = next(forecast for forecast in asked.forecasts if is_plain_csr(forecast.candidate))
     with device.errors():
         LOADER.load(device, csr.candidate)  # whoever uses the matrix needs it
+        if spending.keeps:
+            _ = asked.problem.specification  # of a file, its checksum
         start = perf_counter()
         timer = ProductTimer(asked.problem.matrix, csr.candidate, device)
-        bench = Bench(timer, spending, spending.effort(csr.time_s))
+        bench = Bench(asked, timer, spending.effort(csr.time_s))
         kept = bench.built(csr.candidate)
         [csr_s] = bench.time(kept)
+        csr_ratio = csr_s / csr.time_s
 
         def used_s() -> float:
             return perf_counter() - start - (0.0 if spending.seconds is None else bench.loading_s)
 
-        def extra_s(option: Forecast) -> float:
-            loading_s = LOADER.forecast_s(option.candidate) if spending.seconds is None else 0.0
-            return loading_s + bench.seconds(contest.best_s, option.time_s)
+        def extra_s(option: Forecast) -> tuple[float, float]:
+            return bench.seconds(option.candidate, contest.best_s, option.time_s)
 
         options = asked.correction.forecasts(asked.forecasts, csr_s)
         keeping_s = _KEEPING * csr_s if spending.keeps and spending.seconds is None else 0.0
@@ -189,31 +212,20 @@ def try_contenders(asked: Question, device: Device) -> Outcome:
             trial = bench.trial(option, product, kept, contest.best_s)
             contest.add(trial, used_s() - began_s, spending.products)
             kept = product if trial.is_kept else kept
-    measured = tuple(
-        Measured(candidate, timing.time_s, timing.noise, product.convert_s)
-        for candidate, (product, timing) in bench.timings.items()
-    )
-    times_s = {each.candidate: each.time_s for each in measured}
-    time_s = times_s[kept.candidate]
-    took_s = used_s()
-    share = None if spending.seconds is not None else took_s / (spending.products * times_s[csr.candidate])
-    gain_s = max(0.0, times_s[csr.candidate] - time_s)
-    trials = Trials(took_s, csr_s / csr.time_s, gain_s, contest.tried, share)
+    measured = tuple(bench.measured.values())
+    took_s, csr_s = used_s(), bench.measured[csr.candidate].time_s
+    share = None if spending.seconds is not None else took_s / (spending.products * csr_s)
+    gain_s = max(0.0, csr_s - bench.measured[kept.candidate].time_s)
+    trials = Trials(took_s, csr_ratio, gain_s, contest.tried, share)
     model = ProbedForecaster(asked.model, asked.structure, asked.correction, measured)
-    to_keep = bench.timings.values() if spending.keeps else ()
-    records = tuple(record_of(asked.problem, TRIED_SUITE, device, *each) for each in to_keep)
-    return Outcome(trials, kept, measured, model, records)
+    return Outcome(trials, kept, measured, model, tuple(bench.records.values()))
 
 
 def _next(contest: Contest, spending: Spending, used_s: float) -> Forecast | None:
     """Return what to try next: of what is worth it, what is expected to gain the most."""
-    worth = [
-        option
-        for option in contest.contenders()
-        if (
-            contest.pays_from(option) <= spending.products
-            if spending.seconds is None
-            else used_s + contest.cost_s(option) <= spending.seconds
-        )
-    ]
-    return max(worth, key=lambda option: contest.net_gain_s(option, spending.products), default=None)
+    if spending.seconds is None:
+        worth = [each for each in contest.options if contest.pays_from(each) <= spending.products]
+    else:
+        left_s = spending.seconds - used_s
+        worth = [each for each in contest.contenders() if contest.cost_s(each) <= left_s]
+    return max(worth, key=lambda option: contest.rank(option, spending.products), default=None)

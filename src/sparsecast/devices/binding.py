@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -10,11 +11,12 @@ from scipy.sparse import csr_array
 
 from sparsecast.devices import DEVICES
 from sparsecast.errors import InputError
+from sparsecast.features.structure import Structure
 from sparsecast.formats import FORMATS
 from sparsecast.formats.storage_format import StorageFormat
 from sparsecast.matrices.values import require_imaginary
 from sparsecast.operators.block_operator import Product, one_by_one
-from sparsecast.records import Candidate
+from sparsecast.records import Candidate, Parameters
 
 
 class Bound(NamedTuple):
@@ -43,6 +45,13 @@ def bound(matrix: StorageFormat, candidate: Candidate) -> Bound:
     kernels = DEVICES.get(candidate.device).kernels.get(candidate.format)
     multivector = kernels.bind_multivector(matrix, candidate.threads) if kernels.bind_multivector else None
     return Bound(matrix, kernels.bind(matrix, candidate.kernel, candidate.threads), multivector)
+
+
+def as_compiled(candidate: Candidate, structure: Structure) -> Candidate:
+    """Return a Candidate for a whole matrix with all parameters that its code is compiled for."""
+    found = FORMATS.get(candidate.format).compiled_for(structure)
+    parameters = Parameters({**found, **candidate.parameters})
+    return replace(candidate, parameters=parameters) if found else candidate
 
 
 def warm_up(candidate: Candidate) -> None:

@@ -65,8 +65,7 @@ class ProductTimer:
         return {each: ReferenceProduct.of(self.A, X[:, each]) for each in checked}
 
     def build(self, candidate: Candidate) -> BuiltProduct:
-        """Build a Candidate and check it."""
-        self.device.warm_up(candidate)  # otherwise the conversion would be charged with compiling itself
+        """Build a Candidate, whose code is loaded, and check it."""
         bound, convert_s = self.device.bind(self.A, candidate)
         error = self.check(bound.of(candidate.vectors), f"{candidate.format} {candidate.kernel}")
         return BuiltProduct(candidate, bound, convert_s, error)

@@ -13,6 +13,7 @@ from scipy.sparse import csr_array
 from sparsecast.errors import InputError
 from sparsecast.features.blocks import BLOCK_SIZES, block_fill
 from sparsecast.features.row_blocks import RowBlocks
+from sparsecast.features.structure import Structure
 from sparsecast.formats import FORMATS
 from sparsecast.formats.csr import CSR
 from sparsecast.formats.narrowing import Narrow, refuse
@@ -124,6 +125,11 @@ class BCSR(StorageFormat):
         arrays = (A.indptr, ends, indices, A.data, *_sized(r, c), starts, edge, columns, data)
         in_parts(_fill_blocks, arrays, bounds)
         return starts, columns, narrow.stored_values(data)
+
+    @classmethod
+    def compiled_for(cls, matrix: Structure) -> dict[str, Any]:
+        side = best_block(matrix.blocks.fill)
+        return {"block": (side, side)}
 
     @classmethod
     def takes(cls, name: str, value: Any) -> bool:

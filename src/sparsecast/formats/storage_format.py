@@ -14,6 +14,7 @@ from scipy.sparse import csr_array
 
 from sparsecast.errors import MatrixSizeError, PaddingError
 from sparsecast.features.row_blocks import RowBlocks
+from sparsecast.features.structure import Structure
 from sparsecast.formats.narrowing import USUAL_NARROW, suited
 from sparsecast.system.memory import aligned_empty, free_bytes
 
@@ -99,6 +100,11 @@ class StorageFormat(ABC):
             own = {name: value for name, value in suited(each, dtype).items() if cls.takes(name, value)}
             found += [own] if own and own not in found else []
         return found
+
+    @classmethod
+    def compiled_for(cls, matrix: Structure) -> dict[str, Any]:
+        """Return the parameters that `from_csr` finds for a matrix and code is compiled for: usually none."""
+        return {}
 
     @classmethod
     @abstractmethod

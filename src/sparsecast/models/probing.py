@@ -80,7 +80,7 @@ class Correction:
         ProfileError
             If fewer than LEAST_RANKED Records are of a matrix whose CSR was measured with them.
         """
-        pairs = _left_out(model, training)
+        pairs = left_out_pairs(model, training)
         if len(pairs) < LEAST_RANKED:
             raise ProfileError(
                 f"the profile has {len(pairs)} records beside those of CSR that the {model.name} model can "
@@ -216,7 +216,7 @@ def _storage(candidate: Candidate) -> tuple[str, Parameters]:
     return candidate.format, candidate.parameters
 
 
-def _left_out(model: Model, training: TrainingSet) -> list[PairedErrors]:
+def left_out_pairs(model: Model, training: TrainingSet) -> list[PairedErrors]:
     """Return the errors on matrices with CSR and other formats, each by a fit without its group."""
     used = model.used(training).having(model.groups)
     pairs = []

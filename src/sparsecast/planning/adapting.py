@@ -20,7 +20,7 @@ from sparsecast.devices.binding import Bound
 from sparsecast.errors import InputError
 from sparsecast.measuring.timing import low
 from sparsecast.operators.block_operator import BlockOperator, Product
-from sparsecast.planning.trials import HOPELESS, Contest, Loader
+from sparsecast.planning.trials import HOPELESS, Contest
 from sparsecast.records import Candidate, Forecast
 from sparsecast.results.trials import Trial
 
@@ -52,13 +52,14 @@ class Ways:
         the time of its conversion.
     build : callable
         Returns the bound Candidate.
-    loader : Loader
+    loading_s : callable
+        Returns the seconds that it may take to load the code of a Candidate.
     """
 
     csr: Candidate
     options: Callable[[float], Sequence[Forecast]]
     build: Callable[[Candidate], Bound]
-    loader: Loader
+    loading_s: Callable[[Candidate], float]
 
 
 #: What the schedule of an Adapting is: it yields how the next product is done, and is sent its seconds.
@@ -121,24 +122,26 @@ class Adapting:
         csr_s = low((yield from _times(self._kept, _FIRST)))
         if csr_s <= SHORT_S:
             return
-        loader, options = self._ways.loader, self._ways.options(csr_s)
-        contest = Contest(self._ways.csr, csr_s, list(options), lambda f: loader.forecast_s(f.candidate))
+
+        def extra_s(option: Forecast) -> tuple[float, float]:
+            loading_s = self._ways.loading_s(option.candidate)
+            return loading_s, loading_s
+
+        contest = Contest(self._ways.csr, csr_s, list(self._ways.options(csr_s)), extra_s)
         self._contest = contest
-        while contenders := contest.contenders():
-            option = max(contenders, key=lambda option: self._net_gain_s(contest, option))
+
+        def rank(option: Forecast) -> tuple[float, float]:
+            """Over HORIZON products, if it is tried once that pays."""
+            return contest.rank(option, HORIZON - max(contest.pays_from(option, HORIZON), self._done))
+
+        while worth := [f for f in contest.options if contest.pays_from(f, HORIZON) <= MOST_PRODUCTS]:
+            option = max(worth, key=rank)
             wait = contest.pays_from(option, HORIZON)
-            if wait > MOST_PRODUCTS:
-                return
             if wait > self._done:
                 self._idle = int(wait) - self._done
                 self._done += self._idle
                 yield self._kept
             yield from self._trial(contest, option)
-
-    def _net_gain_s(self, contest: Contest, option: Forecast) -> float:
-        """Return the expected gain over HORIZON products, if an option is tried once that pays."""
-        before = min(max(contest.pays_from(option, HORIZON), self._done), MOST_PRODUCTS)
-        return contest.net_gain_s(option, HORIZON - before)
 
     def _trial(self, contest: Contest, option: Forecast) -> Generator[Product, float, None]:
         """Build a Candidate and compare it in turn with what is in use."""
