@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 from types import SimpleNamespace
 
+import networkx
 import numpy as np
 import pytest
 
@@ -176,6 +177,21 @@ def test_products_of_a_graph_whose_weights_are_alike_stream_no_values(streaming,
     assert {block.candidate.parameters.get("values") for block in found.plan.blocks} == {"one"}
     ranked = question.application.ranked(scipy_operator(question.problem.matrix), 5)
     np.testing.assert_allclose(sc.pagerank(A, plan=found.plan, most=5).ranks, ranked.ranks, rtol=1e-12)
+
+
+@pytest.mark.parametrize("greatest", [1, 8])
+def test_ranks_are_those_of_networkx_with_and_without_a_plan(streaming, greatest):
+    A = gallery("rmat", scale=8)
+    A.data[:] = np.random.default_rng(3).integers(1, greatest, A.nnz, endpoint=True)
+    question = sc.api.application_question("pagerank", A, epsilon=1e-12)
+    plan = sc.api.application_cost(question, streaming, iterations=10_000, threads=1, measure=False).plan
+    assert all(
+        (block.candidate.parameters.get("values") == "one") == (greatest == 1) for block in plan.blocks
+    )
+    expected = networkx.pagerank(networkx.DiGraph(A), max_iter=2000, tol=1e-12 / A.shape[0])
+    for given in (None, plan):
+        found = sc.pagerank(A, plan=given, epsilon=1e-12, threads=1)
+        np.testing.assert_allclose(found.ranks, [expected[k] for k in range(A.shape[0])], atol=1e-11)
 
 
 def test_people_get_the_loops_that_take_longest_first(process, streaming):

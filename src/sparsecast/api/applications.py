@@ -24,7 +24,6 @@ from sparsecast.machines.machine import PROCESSOR
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.problem import Problem
 from sparsecast.measuring.energy import Meter, ProcessorMeter, used_joules
-from sparsecast.measuring.timing import HostClock
 from sparsecast.measuring.timing import measure as measure_calls
 from sparsecast.models.product_files import product_forecast
 from sparsecast.models.training import TrainingSet
@@ -218,7 +217,8 @@ def application_cost(
         As in `predict`.
     iterations : int, optional
         How many there will be, where that is known; else some are done here to tell, also for another
-        machine, as their number does not depend on it. With this machine's profile their loops are timed.
+        machine, as their number does not depend on it. With this machine's profile and several threads
+        their loops over vectors are timed.
     measure : bool
         As in `plan`; nothing is timed with `networks`. Without it no iterations are done either.
     networks : sequence of Path
@@ -237,13 +237,14 @@ def application_cost(
     measures, loops_s = measure and not networks, dict[str, float]()
     if iterations is not None:
         expected = Iterations.known(iterations)
-    elif measures and profile.name == machine_of(PROCESSOR).name:
+    elif measures and threads != 1 and profile.name == machine_of(PROCESSOR).name:
         expected, loops_s = _timed(application, threads)
     else:
+        start = perf_counter()
         expected = application.iterations() if measure else application.untried()
-    if expected.tried and not loops_s:
         told = f"{expected.why} They were tried here: their number is the same on any machine."
-        expected = replace(expected, why=told)
+        if expected.tried:
+            expected = replace(expected, why=told, tried_s=perf_counter() - start)
     plan = plan_of(problem, profile, iterations=expected.expected, measure=measures, **options)
     prediction = predict(problem, profile, **options, drift_correction=False)
     forecasts = [product_forecast(problem, profile, path) for path in networks]
@@ -276,19 +277,15 @@ def application_cost(
 
 
 def _timed(application: Application, threads: int | None) -> tuple[Iterations, dict[str, float]]:
-    """Return the iterations that some here tell, and the seconds of their loops.
+    """Return the iterations that some here tell, and the seconds of their loops over vectors.
 
-    Those of the product are what it takes more between the loops than alone: a part of the vectors comes
-    from where the loops left it, such as the cache of another core.
+    Several threads leave parts of the vectors in the cache of another core, which no bandwidth tells.
     """
     start, laps = perf_counter(), Laps()
     op = in_csr(application.matrix, threads)
     application.run(op, 2, no_iteration, Laps())  # compiles
     found = application.iterations(op, laps)
     loops_s = {name: total_s / laps.runs[name] for name, total_s in laps.time_s.items()}
-    x, out = op.domain.host_zeros(), op.range.host_zeros()
-    alone_s = HostClock().seconds(lambda: op.matvec(x, out=out), laps.runs[PRODUCT]) / laps.runs[PRODUCT]
-    loops_s[PRODUCT] -= alone_s
     return replace(found, tried_s=perf_counter() - start), loops_s
 
 

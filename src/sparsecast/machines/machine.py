@@ -173,7 +173,7 @@ def detect() -> Machine:
     return Machine(
         processor=_cpuinfo("model name") or platform.processor() or platform.machine(),
         architecture=platform.machine(),
-        cores=psutil.cpu_count(logical=False) or _usable_threads(),
+        cores=_cores() or _usable_threads(),
         threads=_usable_threads(),
         caches=_caches(_CPU_FOLDER),
         simd=_found_flags(_SIMD_FLAGS),
@@ -181,6 +181,11 @@ def detect() -> Machine:
         system=platform.system(),
         features=_found_flags(_FEATURE_FLAGS),
     )
+
+
+@cache
+def _cores() -> int | None:
+    return psutil.cpu_count(logical=False)
 
 
 def _usable_threads() -> int:

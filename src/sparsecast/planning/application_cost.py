@@ -56,7 +56,7 @@ class RunConditions:
     usual_over_full : float
         What a product takes, over its forecast time.
     loops_s : mapping of str to float
-        Measured seconds of loops, and of the product what it takes more between them; empty if unknown.
+        Measured seconds of loops over vectors; empty if unknown.
     """
 
     vector_bytes: int
@@ -92,9 +92,8 @@ def costs_of(
     speeds = _Speeds.of(profile)
     slower, call_s = conditions.usual_over_full, speeds.call_s
     fast, slow = speeds.at(conditions.vectors_bytes), speeds.at(conditions.bytes)
-    more_s = max(call_s, conditions.loops_s.get(PRODUCT, 0.0))
-    low_s, high_s = (None if end is None else slower * end + more_s for end in (plan.low_s, plan.high_s))
-    found = [LoopCost(PRODUCT, slower * plan.time_s + more_s, low_s, high_s)]
+    low_s, high_s = (None if end is None else slower * end + call_s for end in (plan.low_s, plan.high_s))
+    found = [LoopCost(PRODUCT, slower * plan.time_s + call_s, low_s, high_s)]
     for loop in loops:
         moved = loop.moved * conditions.vector_bytes
         time_s = conditions.loops_s.get(loop.name, call_s + moved / math.sqrt(fast * slow))
