@@ -185,7 +185,8 @@ def detect() -> Machine:
 
 @cache
 def _cores() -> int | None:
-    return psutil.cpu_count(logical=False)
+    count: int | None = psutil.cpu_count(logical=False)
+    return count
 
 
 def _usable_threads() -> int:
