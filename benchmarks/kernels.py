@@ -362,7 +362,7 @@ def formats(matrices: Matrices = None) -> Rows:
             if several is not None:
                 X, Y = np.ones((A.shape[1], vectors), A.dtype), np.empty((A.shape[0], vectors), A.dtype)
                 calls["several"] = lambda several=several, X=X, Y=Y: several(X, Y)
-            timings = measure(calls, Effort(samples=9, sample_s=0.03))
+            timings = measure(calls, Effort(samples=9, sample_s=0.01))
             time_s = {name: timing.time_s for name, timing in timings.items()}
             yield {
                 "matrix": problem.name,
