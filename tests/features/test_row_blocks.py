@@ -89,6 +89,8 @@ def test_every_run_of_strips_is_what_counting_its_rows_gives(lengths, strip_rows
         assert blocks.mispredicted_rows[i] == sum(mispredicted[start:end])
         assert blocks.rows_at_least[i].tolist() == [sum(n >= level for n in part) for level in levels]
         assert blocks.entries_up_to[i].tolist() == [sum(min(n, level) for n in part) for level in levels]
+        for length in (0, 3, 32):
+            assert blocks.entries_beyond(length)[i] == sum(max(n - length, 0) for n in part)
 
 
 @pytest.mark.parametrize(

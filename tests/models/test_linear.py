@@ -173,6 +173,34 @@ def test_a_long_row_is_waited_for(of_lengths, way):
     assert work.of(four, RowBlocks.of(even))["entries"][0] == even.nnz
 
 
+def test_only_mispredicted_rows_of_large_matrices_are_forgotten_and_each_thread_remembers(of_lengths, way):
+    generator = np.random.default_rng(0)
+    work, irregular = ProductWork(MACHINE), generator.integers(1, 40, size=60_000)
+    small, large, even = of_lengths(irregular[:4_000]), of_lengths(irregular), of_lengths([20] * 60_000)
+    ends = {
+        (name, threads): work.of(way("coo", threads=threads), RowBlocks.of(found))
+        for name, found in (("small", small), ("large", large), ("even", even))
+        for threads in (1, 100)
+    }
+    assert ends["small", 1]["forgotten"][0] == 0 < ends["small", 1]["mispredicted"][0]
+    assert ends["large", 1]["forgotten"][0] == ends["large", 1]["mispredicted"][0] > 50_000
+    assert ends["even", 1]["forgotten"][0] < 10 and ends["large", 100]["forgotten"][0] == 0
+
+
+@pytest.mark.parametrize("side, loads", [(2, 1), (3, 2), (4, 1), (6, 2), (8, 2)])
+def test_a_row_of_a_block_is_loaded_in_pieces_of_a_power_of_two(way, side, loads):
+    found = structure(block_matrix(40 * side, 3, side, 0.5, seed=0), threads=1)
+    work = ProductWork(MACHINE).of(way("bcsr"), RowBlocks.of(found))
+    assert work["entries"][0] == work["blocks"][0] * side**2
+    assert work["loads"][0] == work["blocks"][0] * side * loads
+
+
+def test_sums_of_long_rows_wait_in_coordinates_alone(of_lengths, way):
+    found = RowBlocks.of(of_lengths([100, 3, 65]))
+    assert ProductWork(MACHINE).of(way("coo"), found)["waiting sums"][0] == 36 + 1
+    assert "waiting sums" not in ProductWork(MACHINE).of(way("csr"), found)
+
+
 @pytest.mark.parametrize(
     "A",
     [

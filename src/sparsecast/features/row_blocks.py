@@ -61,6 +61,11 @@ class RowBlocks:
         """The row lengths of the second axis of `rows_at_least`."""
         return _LEVELS[: self.rows_at_least.shape[1]]
 
+    def entries_beyond(self, length: int) -> Integers:
+        """Return the entries of each block after the first `length` ones of their rows, at most 64."""
+        level = min(length, self.entries_up_to.shape[1] - 1)
+        return np.asarray(self.nnz - self.entries_up_to[:, level])
+
     @classmethod
     def of(cls, structure: Structure) -> RowBlocks:
         def one(value: int) -> Integers:

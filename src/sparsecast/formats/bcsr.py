@@ -29,6 +29,9 @@ BLOCK_SIDES = (1, 2, 3, 4, 6, 8)
 #: for every type.
 _VALUE_BYTES, _INDEX_BYTES = 8, 4
 
+#: Bytes that one instruction of a processor loads.
+_REGISTER_BYTES = 32
+
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
 _NO_COLUMN = np.uint64(2**64 - 1)
 
@@ -154,8 +157,13 @@ class BCSR(StorageFormat):
 
     @classmethod
     def row_end_work(cls, blocks: RowBlocks, values: str | None = None) -> dict[str, NDArray[Any]]:
-        """Return the small dense blocks, since their number depends on the size."""
-        return {"blocks": cls.stored_blocks(blocks)}
+        """Return the small dense blocks, and the loads of their values: their number depends on the size.
+
+        A row of a block is loaded in pieces of a power of two bytes, of _REGISTER_BYTES at most.
+        """
+        count, side = cls.stored_blocks(blocks), best_block(blocks.matrix.blocks.fill)
+        whole, rest = divmod(side * _VALUE_BYTES, _REGISTER_BYTES)
+        return {"blocks": count, "loads": count * side * (whole + rest.bit_count())}
 
     @classmethod
     def predicted_bytes(

@@ -15,6 +15,9 @@ from sparsecast.formats.storage_format import StorageFormat
 from sparsecast.system.jit import njit
 from sparsecast.system.parallel import balanced_parts, in_parts
 
+#: Entries that a processor works on at once. Those of one row add to one sum: each waits for the one before.
+_AT_ONCE = 64
+
 _ONE = np.uint64(1)
 
 
@@ -48,6 +51,11 @@ class COO(StorageFormat):
     @classmethod
     def predicted_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> NDArray[np.int64]:
         return blocks.nnz * (value_bytes + 2 * index_bytes)
+
+    @classmethod
+    def row_end_work(cls, blocks: RowBlocks) -> dict[str, NDArray[Any]]:
+        """Return the mispredicted rows, and the entries of long rows, whose sums wait for one another."""
+        return {**super().row_end_work(blocks), "waiting sums": blocks.entries_beyond(_AT_ONCE)}
 
 
 @njit(nogil=True, cache=True)

@@ -132,9 +132,11 @@ class StorageFormat(ABC):
     def row_end_work(cls, blocks: RowBlocks) -> dict[str, NDArray[Any]]:
         """Return the kinds of work at the ends of rows on a processor.
 
-        By default the mispredicted branches: rows with an unexpected length.
+        By default the mispredicted branches: rows with an unexpected length. Those that are "forgotten" count
+        only as far as a processor has not learned them from the product before.
         """
-        return {"mispredicted": blocks.mispredicted_rows} if cls.counts_row_ends else {}
+        rows = blocks.mispredicted_rows
+        return {"mispredicted": rows, "forgotten": rows} if cls.counts_row_ends else {}
 
     @classmethod
     def longest_row_work(cls, blocks: RowBlocks) -> dict[str, NDArray[Any]]:

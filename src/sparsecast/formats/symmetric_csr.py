@@ -83,7 +83,8 @@ class SymmetricCSR(MirroredFormat):
 
     @classmethod
     def row_end_work(cls, blocks: RowBlocks, values: str | None = None) -> dict[str, NDArray[Any]]:
-        return super().row_end_work(blocks)
+        """Return the mispredicted rows, which matter here only where they are forgotten."""
+        return {"forgotten": blocks.mispredicted_rows}
 
     @staticmethod
     def _below(blocks: RowBlocks) -> NDArray[np.int64]:

@@ -114,7 +114,7 @@ class LinearModel(Model):
     """One non-negative cost for each kind of work, fitted for each format, and on a GPU for each kernel."""
 
     name: ClassVar[str] = "linear"
-    version: ClassVar[int] = 8
+    version: ClassVar[int] = 9
     costs_: WorkCosts
 
     @classmethod

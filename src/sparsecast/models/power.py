@@ -65,7 +65,7 @@ class PowerModel(Model):
 
     name: ClassVar[str] = "power"
     quantity: ClassVar[str] = "energy"
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4
     optional_groups: ClassVar[tuple[str, ...]] = SparsecastModel.optional_groups
     time_: SparsecastModel
     joules_: dict[str, float]
