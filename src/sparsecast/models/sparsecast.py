@@ -179,7 +179,7 @@ class SparsecastModel(Model):
 
     name: ClassVar[str] = "sparsecast"
     optional_groups: ClassVar[tuple[str, ...]] = ("locality", "bands", "blocks")
-    version: ClassVar[int] = 11
+    version: ClassVar[int] = 12
     #: What the trees correct: another class in experiments on the parts of the model.
     physics_class: ClassVar[type[WorkCosts]] = WorkCosts
     learned_: _Learned | None
