@@ -4,9 +4,9 @@ A trial builds a Candidate and times it beside the best one so far. It is expect
 that follow would save: the expected improvement of Jones, Schonlau and Welch (1998), "Efficient global
 optimization of expensive black-box functions", equation 15. Times here are not normal, but Laplace in their
 logarithm, with INTERVAL_SHARE of them between the ends of the forecast's interval: errors on matrices that
-were left out have such long tails (decision 46). A trial is worth while if what it gains exceeds its cost, and if
-not too much is lost where the forecast proves wrong. A little is spent on what is not expected to gain its
-cost, for intervals may be wrong themselves.
+were left out have such long tails (decision 46). A trial is worth while if what it gains exceeds its cost,
+and if not too much is lost where the forecast proves wrong. A little is spent on what is not expected to gain
+its cost, for intervals may be wrong themselves.
 """
 
 from __future__ import annotations
