@@ -19,6 +19,7 @@ from scipy.sparse import linalg as solvers
 import sparsecast as sc
 from sparsecast.devices.binding import bind, prepared, row_slice
 from sparsecast.errors import InputError
+from sparsecast.formats.narrowing import LOSSY
 from sparsecast.machines.machine import detect
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.gallery import gallery
@@ -406,6 +407,29 @@ def test_values_that_a_format_cannot_hold_are_refused_and_change_nothing(own, na
     np.testing.assert_allclose(before, A @ x, rtol=1e-12)
     op.update(3 * A)
     np.testing.assert_allclose(op @ x, 3 * (A @ x), rtol=1e-12)
+
+
+def test_new_values_are_rounded_as_planned(own):
+    A = RECTANGULAR["tall"] * 0.1
+    made = sc.plan(A, threads=1, measure=False, values="float32")
+    block = dataclasses.replace(
+        made.baseline,
+        candidate=dataclasses.replace(made.baseline.candidate, parameters=Parameters({"values": LOSSY})),
+    )
+    op = sc.compile(A, dataclasses.replace(made, blocks=(block,)), values="float32")
+    x, y = vector(A.shape[1], float), vector(A.shape[0], float)
+    for matrix in (A, A * np.pi):
+        op.update(matrix)
+        rounded = matrix.astype(np.float32).astype(float)
+        np.testing.assert_allclose(op @ x, rounded @ x, rtol=1e-12, atol=1e-14)
+        np.testing.assert_allclose(op.T @ y, matrix.T @ y, rtol=1e-4, atol=1e-6)
+    before = op @ x
+    with pytest.raises(InputError):
+        op.update(A * 1e300)
+    np.testing.assert_array_equal(op @ x, before)
+    for refused in ({"plan": dataclasses.replace(made, rounding=None)}, {"adapt": True}):
+        with pytest.raises(InputError):
+            sc.compile(A, **refused, values="float32")
 
 
 def test_a_transpose_in_use_keeps_its_symmetry(own):

@@ -30,6 +30,7 @@ FILES = {
     "huge.mtx": (HEADER + "9000000000000 9000000000000 90000000000000\n1 1 1.0\n").encode(),
     "complex.mtx": b"%%MatrixMarket matrix coordinate complex general\n2 2 1\n1 1 1.0 2.0\n",
     "matrix.xyz": b"1 2 3",
+    "beyond.mtx": (HEADER + "3 3 2\n1 1 1.5\n2 2 -1e39\n").encode(),
 }
 
 #: Arguments, and what the line must say of value, expectation and remedy. {tmp} is a folder with FILES.
@@ -56,6 +57,21 @@ MATRICES = [
 
 OPTIONS = [
     (("predict", SMALL, "--model", "sparsecst"), "known are .*; did you mean 'sparsecast'"),
+    (("predict", SMALL, "--values", "float16"), "values 'float16' of float64 on cpu: expected float32"),
+    (
+        ("predict", "counts:rows=9&cols=9&nnz=9", "--values", "float32"),
+        "values 'float32' without the matrix: expected a matrix",
+    ),
+    (
+        ("plan", SMALL, "--values", "float32", "--device", "cpu,cuda"),
+        "values 'float32' on cpu,cuda: expected a matrix to round, on cpu",
+    ),
+    (("plan", "{tmp}/beyond.mtx", "--values", "float32"), "beyond the range of float32: expected .*leave"),
+    (("measure", "{tmp}/beyond.mtx", "--values", "float32"), "beyond the range of float32: expected .*leave"),
+    (
+        ("measure", SMALL, "--values", "float32", "--dtype", "complex64"),
+        "complex64 on cpu: expected float32, of float64",
+    ),
     (("predict", SMALL, "--dtype", "flot64"), "expected one of .*; did you mean 'float64'"),
     (("predict", SMALL, "--device", "cdua"), "expected cpu, .*; did you mean 'cuda'"),
     (("plan", SMALL, "--objective", "enrgy"), "expected one of .*; did you mean 'energy'"),

@@ -171,6 +171,9 @@ def _way(item):
     return item["format"], tuple(sorted(item["parameters"].items()))
 
 
+_LOSSY_CSR = ("columns", 16), ("values", "lossy float32")
+
+
 def test_predict_and_plan_with_a_probe(run, calibrated):
     outcome = run("predict", SMALL, "--threads", "1", "--probe", "--json")
     found = json.loads(outcome.out)
@@ -208,6 +211,28 @@ def test_plan_as_printed(run, foreign):
     assert (early.status, early.out, early.err.count("\n")) == (2, "", 1)
     refused = run("plan", DENSE_ROW, "--profile", foreign, "--as-printed")
     assert (refused.status, refused.err.count("\n")) == (2, 1) and "guo" in refused.err
+
+
+def test_rounded_values_are_named_as_lossy_with_their_errors(process, run, exact, calibrated, tmp_path):
+    path, asked = tmp_path / "tenth.mtx", ("--threads", "1", "--values", "float32", "--json")
+    scipy.io.mmwrite(path, gallery("poisson2d", n=30).astype(float) * 0.1)
+    measured = exact(process("measure", path, *asked, "--no-keep"), "measure")
+    rounding = measured["rounding"]
+    assert 1e-9 < rounding["y_error"] <= rounding["value_error"] <= 2.0**-24
+    errors = {_way(each): each["error"] for each in measured["measurements"]}
+    lossy = {way: error for way, error in errors.items() if "lossy float32" in dict(way[1]).values()}
+    assert {"csr", "sell", "symmetric_csr"} <= {name for name, _ in lossy}
+    assert errors["csr", ()] < 1e-15 and lossy["csr", _LOSSY_CSR] == pytest.approx(
+        rounding["y_error"], rel=1e-4
+    )
+    predicted = json.loads(run("predict", path, *asked).out)
+    assert predicted["rounding"] == rounding and "Lossy" in predicted["notes"][-1]
+    assert any(_way(each) == ("csr", _LOSSY_CSR) for each in predicted["forecasts"])
+    plan = json.loads(run("plan", path, *asked, "--check").out)["plan"]
+    assert plan["rounding"] == rounding and plan["check"]["error"] < 2.0**-23
+    plain = exact(run("plan", path, "--threads", "1", "--json"), "plan")["plan"]
+    assert plain["rounding"] is None
+    assert not any("lossy" in str(block["parameters"]) for block in plain["blocks"])
 
 
 def test_plan_and_check(run, exact, calibrated):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 
 import numba
@@ -14,6 +15,7 @@ from sparsecast.errors import FormatError, InputError
 from sparsecast.features.analysis import structure
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
+from sparsecast.formats.narrowing import LOSSY
 from sparsecast.matrices.gallery import gallery
 
 from ..conftest import with_lengths
@@ -164,6 +166,28 @@ def test_values_that_are_not_finite_and_signed_zeros_are_kept(in_type, name):
     assert compared
 
 
+@pytest.mark.parametrize("dtype", ("float64", "complex128"))
+@pytest.mark.parametrize("name", NARROW)
+def test_rounded_values_lose_what_rounding_takes_and_sums_nothing(narrow_matrices, in_type, name, dtype):
+    storage, variant, taken = FORMATS.get(name), CPU.get(name).variants_of(dtype)[-1], 0
+    for what, given in narrow_matrices.items():
+        A = in_type(given, dtype)
+        try:
+            full, lossy = storage.from_csr(A), storage.from_csr(A, values=LOSSY)
+        except FormatError:
+            continue
+        single, taken = np.dtype("float32" if dtype == "float64" else "complex64"), taken + 1
+        assert (lossy.dtype, lossy.data.dtype) == (A.dtype, single), what
+        assert np.array_equal(lossy.data, full.data.astype(single), equal_nan=True), what
+        # What the format stores, with the values that it keeps, in full: the sums are the same.
+        exact = dataclasses.replace(full, data=lossy.data.astype(dtype))
+        x, (y, expected) = vectors(A.shape[1], dtype, 3), np.full((2, A.shape[0]), np.nan, dtype=dtype)
+        for each, out in ((lossy, y), (exact, expected)):
+            CPU.get(name).bind(each, variant, THREADS)(x, out)
+        assert y.tobytes() == expected.tobytes(), what
+    assert taken > 5
+
+
 @pytest.mark.parametrize("name", NARROW)
 def test_sizes_are_predicted(narrow_matrices, in_type, name):
     storage = FORMATS.get(name)
@@ -195,6 +219,9 @@ def test_what_does_not_hold_is_refused(in_type, name):
             (C, "float32"),
             (A.astype(np.complex128), "one"),
             (A.astype(np.float32), "float32"),
+            (A.astype(np.float32), LOSSY),
+            (A.astype(np.complex64), LOSSY),
+            (A * 1e300, LOSSY),
         ]
     for matrix, values in refused:
         with pytest.raises(FormatError):

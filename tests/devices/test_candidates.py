@@ -16,8 +16,10 @@ from sparsecast.errors import InputError
 from sparsecast.features.analysis import structure
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
+from sparsecast.formats.narrowing import LOSSY
 from sparsecast.machines.machine import detect
 from sparsecast.matrices.gallery import gallery
+from sparsecast.models.work import ProductWork
 from sparsecast.records import DTYPES, Candidate, Parameters
 
 SETTING = Target("cpu", "float64", 32, 2)
@@ -99,10 +101,10 @@ def test_the_size_of_a_value_follows_from_the_dtype():
     }
 
 
-def narrow_ones(A, dtype="float64", device="cpu"):
+def narrow_ones(A, dtype="float64", device="cpu", values=None):
     """The narrow candidates of a matrix, by format; each builds it so."""
     A = prepared(A, dtype, 32)
-    target = Target(device, dtype, 32, 1)
+    target = Target(device, dtype, 32, 1, values=values)
     found = {c.format: c for c in whole_matrix(structure(A), target, detect()).candidates if c.parameters}
     for candidate in found.values():
         y = np.full(A.shape[0], np.nan, dtype=dtype)
@@ -122,6 +124,42 @@ def test_a_second_candidate_stores_as_little_as_the_matrix_allows():
     assert narrow_ones(A, "float32")["csr"] == {"columns": 16}
     A.data[:] = 0.3
     assert narrow_ones(A)["csr"] == narrow_ones(A, "float32")["sell"] == {"values": "one", "columns": 16}
+
+
+def test_values_are_rounded_on_request_alone_and_where_nothing_else_holds():
+    A = gallery("circuit", n=500).copy()
+    A.data += 2.0**-40
+    asked = {dtype: narrow_ones(A, dtype, values="float32") for dtype in ("float64", "complex128")}
+    assert asked["float64"]["csr"] == {"values": LOSSY, "columns": 16}
+    assert asked["complex128"]["sell"] == {"values": LOSSY}
+    assert set(asked["float64"]) == {"csr", "sell", "symmetric_csr"}
+    A.data = A.data.astype(np.float32).astype(np.float64)
+    assert narrow_ones(A, values="float32")["csr"] == {"values": "float32", "columns": 16}
+    A.data[:] = 0.3
+    assert narrow_ones(A, values="float32")["csr"] == {"values": "one", "columns": 16}
+    empty = csr_array((3, 3))
+    assert narrow_ones(empty, values="float32") == {}
+
+
+@pytest.mark.parametrize(
+    ("device", "dtype", "values"),
+    [("cpu", "float32", "float32"), ("cpu", "complex64", "float32"), ("cuda", "float64", "float32")]
+    + [("cpu", "float64", each) for each in ("half", LOSSY, "one", "")],
+)
+def test_values_that_nothing_stores_are_refused(device, dtype, values):
+    with pytest.raises(InputError):
+        Target(device, dtype, 32, 1, values=values)
+
+
+def test_a_model_takes_rounded_values_for_exact_ones():
+    blocks = RowBlocks.of(structure(gallery("circuit", n=500)))
+    for name in ("csr", "sell", "symmetric_csr"):
+        rounded, exact = (
+            Candidate(name, "", "cpu", "float64", 32, 1, Parameters({"values": each}))
+            for each in (LOSSY, "float32")
+        )
+        works = [ProductWork(detect()).of(each, blocks) for each in (rounded, exact)]
+        assert works[0] == works[1] and "entries values=float32" in works[0]
 
 
 def test_columns_too_far_apart_for_16_bits_stay_in_full():

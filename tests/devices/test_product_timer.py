@@ -11,9 +11,10 @@ from sparsecast.devices import DEVICES
 from sparsecast.devices.cpu.processor import Processor
 from sparsecast.devices.product_timer import ProductTimer
 from sparsecast.errors import WrongResultError
+from sparsecast.formats.narrowing import LOSSY
 from sparsecast.matrices.gallery import gallery
 from sparsecast.measuring.timing import Effort
-from sparsecast.records import Candidate
+from sparsecast.records import Candidate, Parameters
 
 KERNELS = {name: DEVICES.get("cpu").kernels.get(name).variants[0] for name in ("csr", "ell")}
 CSR = Candidate("csr", KERNELS["csr"], "cpu", "float32", 32, 1)
@@ -41,6 +42,23 @@ def test_a_row_that_a_product_forgets_is_found_out(timer):
 
     with pytest.raises(WrongResultError):
         timer.check(forgetful, "a product")
+
+
+def test_rounded_values_are_allowed_their_own_errors_and_no_more():
+    A = gallery("poisson2d", n=9) * 0.1
+    timer = ProductTimer(A, replace(CSR, dtype="float64"), DEVICES.get("cpu"))
+    lossy = replace(CSR, parameters=Parameters({"values": LOSSY}))
+    rounded = A.astype(np.float32).astype(np.float64)
+    wrong = rounded.copy()
+    wrong.data[7] *= 1 + 2e-6
+
+    def product(matrix):
+        return lambda x, out: np.copyto(out, matrix @ x)
+
+    assert 1e-9 < timer.check(product(rounded), "a product", [lossy]) < 2.0**-24
+    for matrix, candidates in ((rounded, ()), (wrong, [CSR, lossy])):
+        with pytest.raises(WrongResultError):
+            timer.check(product(matrix), "a product", candidates)
 
 
 def test_a_wrong_kernel_is_found_out_when_it_is_built():

@@ -47,6 +47,7 @@ from .forecasting import predict_table as predict_table
 from .forecasting import printed_planner as printed_planner
 from .forecasting import refuse_objective as refuse_objective
 from .forecasting import refuse_probe as refuse_probe
+from .forecasting import rounding as rounding
 from .forecasting import threads_of as threads_of
 from .forecasting import uncalibrated_devices as uncalibrated_devices
 from .matrices import Problem as Problem

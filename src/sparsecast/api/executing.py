@@ -50,6 +50,7 @@ def compile(
     threads: Threads = None,
     dtype: str | None = None,
     device: str | None = None,
+    values: str | None = None,
     transpose: bool | Plan = False,
     iterations: int = 1000,
     adapt: bool = False,
@@ -68,8 +69,8 @@ def compile(
     plan : Plan, optional
         Made by `plan`; without one, the matrix is planned for on this machine, and what is built to find the
         best way is not built again.
-    threads, dtype, device
-        As in `plan`.
+    threads, dtype, device, values
+        As in `plan`. ``op.update`` rounds again what was rounded, and so does a transpose that is planned.
     transpose : bool or Plan
         Whether to plan and build the transpose now, for as many products; or a plan for it, to build now.
         Without a plan, the transpose is planned by the profile of this machine.
@@ -79,7 +80,7 @@ def compile(
         Whether to begin with plain CSR, and to try what a plan would try while the first products are done;
         what is faster is kept. Conversions and trials happen within calls of the operator, once the products
         before have paid for them. The operator keeps `A`, which must not change; its
-        `describe` says what was tried. Not with a `plan`, nor on a GPU.
+        `describe` says what was tried. Not with a `plan`, nor with `values`, nor on a GPU.
 
     Returns
     -------
@@ -91,24 +92,27 @@ def compile(
     ------
     InputError
         If the plan is for other rows, for more threads than the machine has, or for others than asked for;
-        if a plan, or a device that does not compute on the host, comes with `adapt`.
+        if a plan, `values`, or a device that does not compute on the host, comes with `adapt`.
     DeviceError
         If the device of the plan cannot be found.
     """
     if adapt:
-        if plan is not None or isinstance(transpose, Plan):
-            raise InputError("adapt with a plan: expected one of them; leave one out")
+        if plan is not None or isinstance(transpose, Plan) or values is not None:
+            raise InputError("adapt with a plan or values: expected one of them; leave the others out")
         A = Problem.of(A)
         if threads == AUTO:
             threads = plan_of(A, threads=AUTO, dtype=dtype, device=device).baseline.candidate.threads
         return _adapting(A, threads, dtype, device or PROCESSOR, transpose)
     problem = Problem.of(A)
-    made = plan or plan_of(problem, iterations=iterations, threads=threads, dtype=dtype, device=device)
+    how: dict[str, Any] = {"threads": threads, "dtype": dtype, "device": device, "values": values}
+    made = plan or plan_of(problem, iterations=iterations, **how)
     first = made.baseline.candidate
-    for asked, planned in ((threads, first.threads), (dtype, first.dtype)):
+    found = first.threads, first.dtype, made.rounding and "float32"
+    for asked, planned in zip((threads, dtype, values), found, strict=True):
         if asked not in (None, AUTO, planned):
             raise InputError(
-                f"{asked} with a plan for {planned}: expected the same; plan it so, or leave it out"
+                f"{asked} with a plan for {planned or 'values in full'}: expected the same; plan it so, or "
+                f"leave it out"
             )
     _select(device, made)
     planned_transpose = None if isinstance(transpose, bool) else transpose
@@ -210,6 +214,7 @@ def _built_transpose(transpose: csr_array[Any], made: Plan, planned: Plan | None
     if planned is None:
         threads = threads_of(first.device, first.threads)
         asked: dict[str, Any] = {"threads": threads, "dtype": first.dtype, "device": first.device}
+        asked["values"] = made.rounding and "float32"
         planned = plan_of(problem, iterations=made.iterations, **asked)
     own = planned.baseline.candidate
     if (own.device, own.dtype) != (first.device, first.dtype):
@@ -257,6 +262,7 @@ def measure(
     dtype: str | None = None,
     device: str | None = None,
     vectors: int = 1,
+    values: str | None = None,
     name: str = "matrix",
     keeps: bool = True,
     meter: Meter | None = None,
@@ -267,12 +273,14 @@ def measure(
     ----------
     A : sparse matrix
     table : Prediction, or sequence of Forecast or Candidate, optional
-        What to measure; without it, every format that suits the matrix, with `threads`, `dtype` and
-        `vectors`.
+        What to measure; without it, every format that suits the matrix, with `threads`, `dtype`,
+        `vectors` and `values`.
     device : str, optional
         By default the processor, or, where `table` is of another device, the current one of its kind.
     vectors : int
         Columns of X in Y = A X; several on a processor alone.
+    values : str, optional
+        As in `predict`; the `error` of such a Record has that of rounded values in it.
     name : str
         The matrix' name in the Records.
     keeps : bool
@@ -296,7 +304,7 @@ def measure(
     """
     problem = Problem.of(A, name)
     if table is None:
-        setting: dict[str, Any] = {"threads": threads, "dtype": dtype, "vectors": vectors}
+        setting: dict[str, Any] = {"threads": threads, "dtype": dtype, "vectors": vectors, "values": values}
         table = choice(problem, **setting, device=device or PROCESSOR).candidates
     candidates = [item.candidate if isinstance(item, Forecast) else item for item in table]
     kinds = {candidate.device for candidate in candidates}

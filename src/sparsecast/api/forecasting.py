@@ -16,6 +16,7 @@ from sparsecast.api.calibrating import own_profile
 from sparsecast.api.matrices import structure as structure_of
 from sparsecast.api.profiles import calibrated_profile, model_records, require_own
 from sparsecast.api.session import Session, question, session_for, sources
+from sparsecast.api.session import rounding as rounding
 from sparsecast.api.thread_numbers import for_each_number, in_one_plan, in_one_prediction, thread_numbers
 from sparsecast.benchmark.reordering import in_best_order, may_pay
 from sparsecast.benchmark.trials import UNLIMITED, Spending
@@ -53,6 +54,7 @@ def predict(
     dtype: str | None = None,
     device: str | None = None,
     vectors: int = 1,
+    values: str | None = None,
     model: str | None = None,
     drift_correction: bool = True,
     probe_s: float | None = None,
@@ -83,6 +85,9 @@ def predict(
     vectors : int
         Columns of X in Y = A X, which count as one product; several on a processor alone. A profile without
         Records of so many answers as for a number of threads that it lacks.
+    values : str, optional
+        ``"float32"``: values of double precision may be stored so, with rounding where float32 does not hold
+        them (its `rounding` says how much is lost); sums stay double. The matrix is needed, and a processor.
     model : str, optional
         Name of the model that forecasts; DEFAULT_MODEL without one.
     drift_correction : bool
@@ -102,16 +107,17 @@ def predict(
     Raises
     ------
     InputError
-        If the matrix, threads, dtype, device or model cannot be, or a complex matrix is asked for as real; if
-        `probe_s` is not above 0, comes without `drift_correction`, or with a Structure or another machine's
-        profile.
+        If the matrix, threads, dtype, device, values or model cannot be, or a complex matrix is asked for as
+        real; if `probe_s` is not above 0, comes without `drift_correction`, or with a Structure or another
+        machine's profile.
     ProfileError
         If `profile` has no Records of the device that suffice, or for a probe none of the question itself.
     """
     name = model_for("time", model)  # an unknown name is refused before anything is measured
     refuse_probe(probe_s, drift_correction, device, has_matrix=not isinstance(A, Structure))
     A = A if isinstance(A, Structure) else Problem.of(A)
-    profile, target = question(A, profile, threads, dtype, device, vectors)
+    lost = rounding(A, values, dtype, device)
+    profile, target = question(A, profile, threads, dtype, device, vectors, values)
     start = perf_counter()
     spending = None if probe_s is None else Spending(UNLIMITED, probe_s)
     session, outcome = session_for(A, profile, target, name, spending)
@@ -121,8 +127,8 @@ def predict(
     trust = session.trust(drift_correction and trials is None)
     prediction = session.prediction(structure, trust, energy)
     took = perf_counter() - start - (trials.used_s if trials else 0.0)
-    notes = (*prediction.notes, trials.sentence()) if trials else prediction.notes
-    return replace(prediction, predict_s=took, notes=notes, trials=trials)
+    notes = *prediction.notes, *(each.sentence() for each in (trials, lost) if each)
+    return replace(prediction, predict_s=took, notes=notes, trials=trials, rounding=lost)
 
 
 def predict_table(
@@ -175,6 +181,7 @@ def plan(
     dtype: str | None = None,
     device: str | None = None,
     vectors: int = 1,
+    values: str | None = None,
     model: str | None = None,
     drift_correction: bool = True,
     measure: bool = True,
@@ -189,7 +196,7 @@ def plan(
     Parameters
     ----------
     A : sparse matrix
-    profile, threads, dtype, device, vectors, model, drift_correction
+    profile, threads, dtype, device, vectors, values, model, drift_correction
         As in `predict`; a `device` of several, such as ``"cpu,cuda"``, is the best that `place` finds, by
         forecasts alone. With `threads` ``"auto"`` it is the plan with the fewest threads that no other is
         forecast to beat by LEAST_GAIN; all are in its `thread_plans`.
@@ -226,6 +233,7 @@ def plan(
     _refuse_objective_for(objective, device, as_printed)
     planner = printed_planner(name) if as_printed else None
     matrix = Problem.of(A)
+    lost = rounding(matrix, values, dtype, device)
     if device is not None and "," in device:
         if as_printed:
             raise InputError(f"devices '{device}' for a plan as printed: expected one of them; name it")
@@ -236,7 +244,7 @@ def plan(
             matrix, device, profiles, iterations=iterations, threads=threads, dtype=dtype, model=model
         )
         return places.best.plan
-    profile, target = question(matrix, profile, threads, dtype, device, vectors)
+    profile, target = question(matrix, profile, threads, dtype, device, vectors, values)
     machine = profile.machine
     if target.is_published:
         raise ProfileError(
@@ -269,15 +277,15 @@ def plan(
     size = int(target.format_bytes("csr", RowBlocks.of(structure))[0])
     made = replace(
         drift.plan(best, size, machine),
-        notes=(*best.notes, *session.notes, *notes, *([trials.sentence()] if trials else [])),
+        notes=(*best.notes, *session.notes, *notes, *(each.sentence() for each in (trials, lost) if each)),
         trials=trials,
+        rounding=lost,
         transferred_from=session.transferred_from,
     )
     if matrix.order is not None or not may_pay(made, structure, machine):
         return made
-    there = partial(
-        plan, profile=profile, iterations=iterations, threads=target.threads, dtype=dtype, model=model
-    )
+    how: dict[str, Any] = {"dtype": dtype, "model": model, "values": values}
+    there = partial(plan, profile=profile, iterations=iterations, threads=target.threads, **how)
     return in_best_order(matrix, made, there)
 
 
@@ -440,10 +448,12 @@ def choice(
     dtype: str | None = None,
     device: str = "cpu",
     vectors: int = 1,
+    values: str | None = None,
 ) -> Choice:
     """Return the ways of doing the product that are open to a matrix here, and why others are not."""
-    machine = machine_of(device)
-    target = replace(Target.of(A, machine, number_of(threads), dtype), vectors=vectors)
+    machine, A = machine_of(device), A if isinstance(A, Structure) else Problem.of(A)
+    rounding(A, values, dtype, device)  # refuses
+    target = replace(Target.of(A, machine, number_of(threads), dtype), vectors=vectors, values=values)
     counts = [target.threads]
     if threads == AUTO:
         counts = thread_numbers(calibrated_profile(machine), target)
@@ -460,6 +470,7 @@ def forecasts_at_hand(
     dtype: str | None = None,
     device: str = "cpu",
     vectors: int = 1,
+    values: str | None = None,
 ) -> Prediction | None:
     """Return the forecasts of this machine without calibrating for them; None if it has no Records of them.
 
@@ -474,5 +485,6 @@ def forecasts_at_hand(
     target = replace(Target.of(A, machine, number_of(threads), dtype), vectors=vectors)
     if not model_records(profile, target):
         return None
-    prediction = predict(A, profile, threads=threads, dtype=dtype, device=device, vectors=vectors)
+    asked: dict[str, Any] = {"threads": threads, "dtype": dtype, "device": device}
+    prediction = predict(A, profile, **asked, vectors=vectors, values=values)
     return None if prediction.transferred_from else prediction

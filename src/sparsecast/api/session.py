@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from itertools import chain
+from weakref import WeakKeyDictionary
 
 from sparsecast.api.calibrating import profile_for
 from sparsecast.api.profiles import (
@@ -22,10 +23,13 @@ from sparsecast.benchmark.journal import keep
 from sparsecast.benchmark.trials import Outcome, Question, Spending, try_contenders
 from sparsecast.devices import DEVICES
 from sparsecast.devices.naming import Threads, machine_of, number_of
+from sparsecast.devices.rounding import Rounding
 from sparsecast.devices.target import Choice, Target, believed, passes, published_choice, whole_matrix
 from sparsecast.errors import DeviceError, InputError, ProfileError, StorageError
 from sparsecast.features.analysis import structure as structure_of
+from sparsecast.features.narrow_storage import narrowest
 from sparsecast.features.structure import Structure
+from sparsecast.formats.narrowing import suited
 from sparsecast.machines.machine import PROCESSOR, detect
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.problem import Problem
@@ -325,14 +329,37 @@ def question(
     dtype: str | None,
     device: str | None,
     vectors: int = 1,
+    values: str | None = None,
 ) -> tuple[Profile, Target]:
     """Return the profile that answers, this machine's if none is given, and what is asked of it."""
     here = PROCESSOR if device is None else device
     machine = machine_of(here) if profile is None else asked_machine(profile, device)
-    target = Target.of(A, machine, number_of(threads), dtype)
+    target = replace(Target.of(A, machine, number_of(threads), dtype), values=values)
     if profile is None:  # Records of one vector are enough to answer for several
         profile = profile_for(machine, target, here)
     return profile, replace(target, vectors=vectors)
+
+
+_ROUNDINGS: WeakKeyDictionary[Problem, dict[str, Rounding]] = WeakKeyDictionary()
+
+
+def rounding(
+    A: Problem | Structure, values: str | None, dtype: str | None = None, device: str | None = None
+) -> Rounding | None:
+    """Return what a matrix loses in `values` on the processor; None where these are not asked for.
+
+    All its entries tell from now on whether they need it. An InputError refuses what cannot be stored so.
+    """
+    if values is None:
+        return None
+    if isinstance(A, Structure) or device not in (None, PROCESSOR):
+        where = "without the matrix" if isinstance(A, Structure) else f"on {device}"
+        raise InputError(f"values '{values}' {where}: expected a matrix to round, on cpu; leave values out")
+    target, known = replace(Target.of(A, detect(), None, dtype), values=values), _ROUNDINGS.setdefault(A, {})
+    if target.dtype not in known:
+        holds = suited(narrowest(A.proven(["narrow_storage"])), target.dtype)
+        known[target.dtype] = Rounding(0.0, 0.0) if "values" in holds else Rounding.of(A.matrix, target.dtype)
+    return known[target.dtype]
 
 
 def _read(problem: Problem, profile: Profile, target: Target, groups: Sequence[str]) -> Structure:
@@ -373,7 +400,8 @@ def _settings(target: Target, profile: Profile) -> list[Target]:
     """Return the target in every setting that a profile has Records of on its device."""
     candidates = (record.candidate for record in profile.records if record.candidate.device == target.device)
     settings = dict.fromkeys(map(Setting.of, candidates))
-    return [replace(target, dtype=s.dtype, threads=s.threads, vectors=s.vectors) for s in settings]
+    values = {target.dtype: target.values}  # another type has none of its own
+    return [replace(target, **asdict(s), values=values.get(s.dtype)) for s in settings]
 
 
 def _transferred(

@@ -34,13 +34,14 @@ def check_plan(
     with device.errors():
         baseline = plan.baseline.candidate
         timer = ProductTimer(A, baseline, device)
-        for candidate in {block.candidate for block in plan.blocks}:
+        candidates = {block.candidate for block in plan.blocks}
+        for candidate in candidates:
             device.warm_up(candidate)
         start = perf_counter()
         operator = build()
         convert_s = perf_counter() - start
         product: Any = operator.matvec if baseline.vectors == 1 else operator.matmat
-        error = timer.check(product, "the planned operator")
+        error = timer.check(product, "the planned operator", candidates)
         calls: dict[str, Call] = {
             "plan": lambda: product(timer.x, timer.out),
             "baseline": timer.unchecked(baseline),

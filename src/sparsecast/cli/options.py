@@ -92,6 +92,10 @@ DtypeOption = Annotated[
         help="Type of the values; the matrix' own by default.",
     ),
 ]
+ValuesOption = Annotated[
+    str | None,
+    typer.Option(metavar="float32", help="Allow lossy storage: double values rounded to it, sums in double."),
+]
 
 
 def _known_model(name: str | None) -> str | None:

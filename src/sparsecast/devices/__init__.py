@@ -23,6 +23,8 @@ DEVICES: Registry[Device] = Registry(
         "naming",
         "product_timer",
         "reference",
+        "reordered",
+        "rounding",
         "target",
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
@@ -13,6 +13,7 @@ from scipy.sparse import csr_array
 from sparsecast.devices.binding import Bound, prepared
 from sparsecast.devices.device import Device
 from sparsecast.devices.reference import ReferenceProduct
+from sparsecast.formats.narrowing import LOSSY
 from sparsecast.measuring.timing import Call, Effort, Timing, measure
 from sparsecast.records import Candidate
 
@@ -67,7 +68,8 @@ class ProductTimer:
     def build(self, candidate: Candidate) -> BuiltProduct:
         """Build a Candidate, whose code is loaded, and check it."""
         bound, convert_s = self.device.bind(self.A, candidate)
-        error = self.check(bound.of(candidate.vectors), f"{candidate.format} {candidate.kernel}")
+        product, name = bound.of(candidate.vectors), f"{candidate.format} {candidate.kernel}"
+        error = self.check(product, name, [candidate])
         return BuiltProduct(candidate, bound, convert_s, error)
 
     def call(self, product: BuiltProduct) -> Call:
@@ -79,13 +81,18 @@ class ProductTimer:
         self.device.warm_up(candidate)
         return self.device.call(candidate, self.device.bind(self.A, candidate)[0], self.x, self.out)
 
-    def check(self, product: Callable[[Any, Any], object], name: str) -> float:
-        """Return the largest relative error of `product`; a WrongResultError if it exceeds rounding."""
+    def check(self, product: Callable[[Any, Any], object], name: str, of: Iterable[Candidate] = ()) -> float:
+        """Return the largest relative error of `product`; a WrongResultError if it exceeds rounding.
+
+        That of values counts where one of the Candidates that it consists `of` has lossy ones.
+        """
         # Filled with NaN, so that a row the kernel forgets is found out.
         out = self.device.put(np.full(self._shape, np.nan, dtype=self.A.dtype))
         product(self.x, out)
         found = self.device.take(out).reshape(self.A.shape[0], self._vectors)
-        return max(reference.check(found[:, each], name) for each, reference in self._references.items())
+        is_lossy = any(each.parameters.get("values") == LOSSY for each in of)
+        references = self._references.items()
+        return max(reference.check(found[:, each], name, is_lossy) for each, reference in references)
 
     def time(
         self, calls: Mapping[Key, Call], effort: Effort, on_sample: Callable[[], None] = lambda: None

@@ -17,7 +17,7 @@ from sparsecast.features.narrow_storage import narrowest
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
 from sparsecast.formats import FORMATS
-from sparsecast.formats.narrowing import NARROW_PARAMETERS, suited
+from sparsecast.formats.narrowing import LOSSY, NARROW_PARAMETERS, suited
 from sparsecast.machines.machine import Machine
 from sparsecast.matrices.problem import Problem
 from sparsecast.matrices.values import require_imaginary
@@ -32,7 +32,8 @@ class Target:
     """What all candidates of one question share; `index_bits` are 32 or 64, as in the matrix.
 
     `is_published` marks a question about published results, whose device may be unknown here. A product of
-    several `vectors` is Y = A X.
+    several `vectors` is Y = A X. With `values` ``"float32"``, values of double precision may be rounded to
+    it; sums are of `dtype`.
     """
 
     device: str
@@ -41,6 +42,7 @@ class Target:
     threads: int
     is_published: bool = False
     vectors: int = 1
+    values: str | None = None
 
     def __post_init__(self) -> None:
         dtypes = DTYPES if self.is_published else DEVICES.get(self.device).dtypes
@@ -53,6 +55,12 @@ class Target:
         if self.vectors < 1 or (self.vectors > 1 and not takes_several):
             expected = "at least 1" if takes_several else "1"
             raise InputError(f"vectors {self.vectors} on {self.device}: expected {expected}; name that")
+        takes_rounded = takes_several and self.dtype in ("float64", "complex128")
+        if self.values is not None and not (self.values == "float32" and takes_rounded):
+            raise InputError(
+                f"values '{self.values}' of {self.dtype} on {self.device}: expected float32, of float64 or "
+                f"complex128 on a processor; leave it out"
+            )
 
     @classmethod
     def of(cls, A: Any, machine: Machine, threads: int | None, dtype: str | None) -> Target:
@@ -128,11 +136,13 @@ class Target:
         """Return the narrowest storage of a matrix in a format, and of its aligned row blocks.
 
         Empty where entries are to be stored in full: where nothing else holds, or is known to hold, or where
-        the kernels read nothing else.
+        the kernels read nothing else. With `values`, and nothing else, it may lose digits.
         """
         if not self._rule(format_name).reads_narrow:
             return {}
         holds = suited(narrowest(matrix), self.dtype)
+        if self.values and matrix.nnz:
+            holds.setdefault("values", LOSSY)
         return FORMATS.get(format_name).narrowed(holds, RowBlocks.of(matrix)) if holds else {}
 
     def format_bytes(

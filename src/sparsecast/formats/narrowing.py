@@ -1,4 +1,4 @@
-"""Narrow storage: values and columns in fewer bytes, without a change of any bit of a product."""
+"""Narrow storage: values and columns in fewer bytes, with every bit of a product kept but on request."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ from sparsecast.features.narrow_storage import GROUP_ROWS, NARROW_COLUMNS
 from sparsecast.system.jit import njit
 from sparsecast.system.memory import aligned_empty
 from sparsecast.system.parallel import balanced_parts, equal_parts, in_parts, threads_for
+
+#: What `values` may be on request alone: rounded to float32, complex ones to complex64.
+LOSSY = "lossy float32"
 
 NO_BASES: NDArray[Any] = np.empty(0, dtype=np.int32)
 
@@ -33,13 +36,14 @@ _MOST_OFFSET = np.uint64(NARROW_COLUMNS - 1)
 
 @dataclass(frozen=True, slots=True)
 class Narrow:
-    """How the entries of a real matrix are stored; by default in full.
+    """How the entries of a matrix are stored; by default in full.
 
     Attributes
     ----------
     values : str or None
         ``"one"``: all values have the same bits, and one of them is stored. ``"float32"``: every value of a
-        float64 matrix is a float32, bit for bit, and is stored as such.
+        float64 matrix is a float32, bit for bit, and is stored as such. LOSSY: values of float64, or the two
+        parts of complex128, are rounded to float32. Sums are of x's type in all.
     columns : int or None
         16: as unsigned integers of 16 bits that count from the base of their group of GROUP_ROWS rows, its
         least column. The bases are 0 in a matrix of at most NARROW_COLUMNS columns.
@@ -49,7 +53,7 @@ class Narrow:
     columns: int | None = None
 
     def __post_init__(self) -> None:
-        if self.values not in (None, "one", "float32") or self.columns not in (None, 16):
+        if self.values not in (None, "one", "float32", LOSSY) or self.columns not in (None, 16):
             raise InputError(
                 f"values {self.values!r} and columns {self.columns!r}: expected 'one' or 'float32', and 16; "
                 f"leave them out for full storage"
@@ -57,8 +61,8 @@ class Narrow:
 
     def streamed_bytes(self, value_bytes: int, index_bytes: int) -> tuple[int, int]:
         """Return the bytes of a stored value and of a column."""
-        by_values = {None: value_bytes, "one": 0, "float32": 4}
-        return by_values[self.values], 2 if self.columns else index_bytes
+        by_values = {None: value_bytes, "one": 0}
+        return by_values.get(self.values, value_bytes // 2), 2 if self.columns else index_bytes
 
     def other_bytes(self, rows: NDArray[np.int64], value_bytes: int, index_bytes: int) -> NDArray[np.int64]:
         """Return the bytes of the one value and of the bases of blocks of so many rows."""
@@ -71,15 +75,18 @@ class Narrow:
         Raises
         ------
         FormatError
-            If that would change the bits of a value, or where values are complex.
+            If a value would change its bits, or where LOSSY become infinite; or of another type of values.
         """
         if self.columns and data.dtype.kind == "c":
             refuse(f"columns in 16 bits of a {data.dtype} matrix", "real values")
         if self.values is None:
             return data
-        full = {"one": ("float64", "float32"), "float32": ("float64",)}[self.values]
+        of_double = {"float32": ("float64",), LOSSY: ("float64", "complex128")}
+        full = of_double.get(self.values, ("float64", "float32"))
         if data.dtype.name not in full:
             refuse(f"values '{self.values}' of a {data.dtype} matrix", f"one of {' or '.join(full)}")
+        if self.values == LOSSY:
+            return rounded(data)
         bits = data.view(f"u{data.dtype.itemsize}")
         parts = equal_parts(len(data), threads_for(len(data)))
         if self.values == "one":
@@ -128,6 +135,15 @@ def suited(parameters: Mapping[str, Any], dtype: str) -> dict[str, Any]:
     return {name: value for name, value in parameters.items() if is_double or value != "float32"}
 
 
+def rounded(data: NDArray[Any]) -> NDArray[Any]:
+    """Return contiguous values of double precision in single; a FormatError if a finite one is beyond it."""
+    stored = aligned_empty(len(data), np.complex64 if data.dtype.kind == "c" else np.float32)
+    numbers = data.view(np.float64), stored.view(np.float32)
+    if not all(in_parts(_round, numbers, equal_parts(len(numbers[0]), threads_for(len(data))))):
+        refuse("finite values beyond the range of float32", f"none above {np.finfo(np.float32).max:.2e}")
+    return stored
+
+
 def refuse(problem: str, expected: str) -> None:
     """Refuse a narrow storage that does not hold."""
     raise FormatError(f"{problem}: expected {expected}; leave the parameter out")
@@ -149,6 +165,16 @@ def _convert(data, bits, stored, first, last):  # type: ignore[no-untyped-def]
         stored[k] = data[k]
         differing |= np.float64(stored[k]).view(np.uint64) ^ bits[k]
     return differing == _ZERO
+
+
+@njit(nogil=True, cache=True)
+def _round(data, stored, first, last):  # type: ignore[no-untyped-def]
+    """Write values as float32; tell whether none became infinite."""
+    is_beyond = False
+    for k in range(first, last):
+        stored[k] = data[k]
+        is_beyond |= np.isinf(stored[k]) != np.isinf(data[k])
+    return not is_beyond
 
 
 @njit(nogil=True, cache=True)

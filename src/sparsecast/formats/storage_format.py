@@ -15,7 +15,7 @@ from scipy.sparse import csr_array
 from sparsecast.errors import MatrixSizeError, PaddingError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
-from sparsecast.formats.narrowing import USUAL_NARROW, suited
+from sparsecast.formats.narrowing import LOSSY, USUAL_NARROW, suited
 from sparsecast.system.memory import aligned_empty, free_bytes
 
 #: A format that stores more than this many times the non-zeros is refused: its padding alone takes longer
@@ -91,6 +91,12 @@ class StorageFormat(ABC):
     def narrowed(cls, holds: Mapping[str, Any], whole: RowBlocks) -> dict[str, Any]:
         """Return those of the `narrow_parameters` that hold for a whole matrix which this format takes."""
         return {name: value for name, value in holds.items() if cls.takes(name, value)}
+
+    @classmethod
+    def narrow_kinds(cls, parameters: Mapping[str, Any]) -> list[str]:
+        """Return what is narrow with these parameters, for models: rounded values are read as exact ones."""
+        narrow = (f"{name}={parameters[name]}" for name in cls.narrow_parameters if name in parameters)
+        return [kind.replace(LOSSY, "float32") for kind in narrow]
 
     @classmethod
     def narrow_storages(cls, dtype: str) -> list[dict[str, Any]]:
@@ -183,7 +189,8 @@ class StorageFormat(ABC):
     @property
     def dtype(self) -> np.dtype[Any]:
         """Type of the matrix: that of the stored values, unless these are narrower."""
-        return np.dtype(np.float64) if self.values == "float32" else self.arrays["data"].dtype
+        stored = self.arrays["data"].dtype
+        return np.result_type(stored, np.float64) if self.values in ("float32", LOSSY) else stored
 
     @property
     def nbytes(self) -> int:

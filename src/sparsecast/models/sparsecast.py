@@ -333,8 +333,7 @@ def _of_entries(structure: Structure) -> list[float]:
 
 
 def _kinds_of(candidate: Candidate) -> tuple[str, ...]:
-    narrow, chosen = FORMATS.get(candidate.format).narrow_parameters, candidate.parameters
-    storage = (f"{name}={chosen[name]}" for name in narrow if name in chosen)
+    storage = FORMATS.get(candidate.format).narrow_kinds(candidate.parameters)
     return candidate.format, f"{candidate.format} {candidate.kernel}", *storage
 
 

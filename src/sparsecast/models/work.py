@@ -155,11 +155,9 @@ class ProductWork:
         else:
             wait = once if storage.divides_rows else self._wait(candidate, blocks)
             # By the values where these are narrow: their columns mostly are, too.
-            narrow = (
-                f" {name}={parameters[name]}" for name in storage.narrow_parameters if name in parameters
-            )
+            narrow = [f" {kind}" for kind in storage.narrow_kinds(parameters)]
             sums = max(1.0, panel * candidate.value_bytes / _REGISTER_BYTES)
-            entries = {ENTRIES + next(narrow, ""): stored * wait * sums}
+            entries = {ENTRIES + "".join(narrow[:1]): stored * wait * sums}
             ends = storage.row_end_work(blocks, **parameters)
             if "forgotten" in ends:
                 ends = {**ends, "forgotten": ends["forgotten"] * _forgotten_share(candidate, blocks)}

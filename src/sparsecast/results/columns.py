@@ -22,6 +22,13 @@ def stored_as(candidate: Candidate) -> str:
     return candidate.format.upper() + (f" ({narrow})" if narrow else "")
 
 
+#: Of a Rounding.
+ROUNDING = Column(
+    "rounding",
+    columns=keys("value_error", "y_error"),
+    about="of lossy values, the largest of a value and of a row of y; null where none are asked for",
+)
+
 #: Of a Candidate.
 CANDIDATE: Columns = (
     *keys("format"),

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from sparsecast.devices.rounding import Rounding
 from sparsecast.features.structure import Structure
 from sparsecast.measuring.energy import MODELLED
 from sparsecast.records import Candidate, Forecast, Record
-from sparsecast.results.columns import CANDIDATE, MATRIX, THREADS, matrix_document, within
+from sparsecast.results.columns import CANDIDATE, MATRIX, ROUNDING, THREADS, matrix_document, within
 from sparsecast.system.tabular import Column, Columns, Table, keys, lines_of
 from sparsecast.system.texts import energy, interval, percent, signed_percent, time
 
@@ -23,6 +24,7 @@ class Measurements:
     records: Sequence[Record]
     forecasts: Mapping[Candidate, Forecast]
     refused: Mapping[str, str]
+    rounding: Rounding | None = None
 
     @property
     def rows(self) -> list[dict[str, Any]]:
@@ -90,5 +92,6 @@ DOCUMENTS: dict[str, Columns] = {
         Column("matrix", value=lambda done: matrix_document(done.name, done.structure), columns=MATRIX),
         Column("measurements", value="rows", columns=MEASUREMENT),
         Column("refused", about="{format: reason}"),
+        ROUNDING,
     ),
 }

@@ -8,9 +8,10 @@ from typing import Any
 from numpy.typing import NDArray
 
 from sparsecast.devices import DEVICES
+from sparsecast.devices.rounding import Rounding
 from sparsecast.models.transfer import Setting
 from sparsecast.records import Candidate
-from sparsecast.results.columns import ENERGY, MATRIX, TRANSFERRED_FROM, stored_as, within
+from sparsecast.results.columns import ENERGY, MATRIX, ROUNDING, TRANSFERRED_FROM, stored_as, within
 from sparsecast.results.prediction import threads_sentence
 from sparsecast.results.trials import TRIALS, Trials
 from sparsecast.system.tabular import Column, Columns, Table, Tabular, keys, lines_of
@@ -47,6 +48,7 @@ PLAN: Columns = (
         value=lambda plan: plan.order is not None,
         about="whether rows and columns are in another order",
     ),
+    ROUNDING,
     Column("threads"),
     Column(
         "thread_plans",
@@ -124,6 +126,8 @@ class Plan(Tabular):
         In which rows and columns are stored, and x and y are copied there and back. A solver that keeps its
         vectors in this order saves the copies: ``replace(plan, order=None)`` is the plan of
         ``A[order][:, order]``.
+    rounding : Rounding or None
+        Of lossy values, which some or all blocks may have; None where none are asked for.
     thread_plans : tuple of Plan
         Of each number of threads that was compared, this one among them; empty where one was asked for.
     """
@@ -145,6 +149,7 @@ class Plan(Tabular):
     energy_high_j: float | None = None
     objective: str = "time"
     order: NDArray[Any] | None = field(default=None, compare=False, repr=False)
+    rounding: Rounding | None = None
     thread_plans: tuple[Plan, ...] = ()
 
     def table(self, title: str = "") -> Table:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import overload
 
+from sparsecast.devices.rounding import Rounding
 from sparsecast.features.structure import Structure
 from sparsecast.models.transfer import Setting
 from sparsecast.records import Forecast
@@ -14,6 +15,7 @@ from sparsecast.results.columns import (
     ENERGY,
     INTERVAL,
     MATRIX,
+    ROUNDING,
     THREADS,
     TRANSFERRED_FROM,
     stored_as,
@@ -58,6 +60,8 @@ class Prediction(Tabular, Sequence[Forecast]):
         None where nothing was measured for it.
     transferred_from : Setting or None
         Type of values and threads of the Records that it is forecast from, where they are others.
+    rounding : Rounding or None
+        Of lossy values, which some Candidates may have; None where none are asked for.
     """
 
     forecasts: tuple[Forecast, ...]
@@ -69,6 +73,7 @@ class Prediction(Tabular, Sequence[Forecast]):
     notes: tuple[str, ...] = ()
     trials: Trials | None = None
     transferred_from: Setting | None = None
+    rounding: Rounding | None = None
 
     @overload
     def __getitem__(self, index: int) -> Forecast: ...
@@ -111,6 +116,7 @@ PREDICTION: Columns = (
     Column("refused", about="{format: reason}"),
     Column("notes"),
     Column("trials", columns=TRIALS, about="null where nothing was measured for it"),
+    ROUNDING,
     TRANSFERRED_FROM,
 )
 

@@ -48,6 +48,7 @@ def measure(
     meter: options.MeterOption = None,
     frequencies: options.FrequenciesOption = None,
     vectors: options.VectorsOption = 1,
+    values: options.ValuesOption = None,
     transpose: options.TransposeOption = False,
     keep: options.KeepOption = True,
 ) -> Output | None:
@@ -59,7 +60,7 @@ def measure(
 
     if algorithm is not None or api.started_ranks() > 1:
         given: dict[str, Any] = {"--threads": threads, "--profile": profile, "--meter-command": meter_command}
-        given |= {"--frequencies": frequencies, "--meter": meter}
+        given |= {"--frequencies": frequencies, "--meter": meter, "--values": values}
         given |= {"--vectors": None if vectors == 1 else vectors, "--transpose": transpose or None}
         options.refuse_beside_ranks(given, device)
         products: dict[str, Any] = {
@@ -77,6 +78,7 @@ def measure(
             )
     how = _How(options.chosen_meter(meter, meter_command), options.frequencies_ghz(frequencies, device), keep)
     setting: dict[str, Any] = {"threads": threads, "dtype": dtype, "device": device, "vectors": vectors}
+    setting |= {"values": values}
     return _alone(matrix, profile, setting, transpose, how)
 
 
@@ -146,7 +148,9 @@ def _alone(
                     on_left_out=leave_out,
                 )
     forecasts = {forecast.candidate: forecast for forecast in prediction or ()}
-    done = Measurements(problem.name, problem.structure, records, forecasts, refused)
+    rounding = api.rounding(problem, setting["values"], setting["dtype"])
+    notes += [rounding.sentence()] if rounding else []
+    done = Measurements(problem.name, problem.structure, records, forecasts, refused, rounding)
     if how.meter is None and (why := api.unmetered(device)):
         notes.append(f"Energy is not measured: {why}")
 

@@ -25,6 +25,7 @@ def plan(
     dtype: options.DtypeOption = None,
     device: options.DevicesOption = None,
     vectors: options.VectorsOption = 1,
+    values: options.ValuesOption = None,
     transpose: options.TransposeOption = False,
     model: options.ModelOption = None,
     no_drift_correction: options.NoDriftOption = False,
@@ -58,6 +59,7 @@ def plan(
     built: list[str] = []
     problem = read_matrix(matrix)
     problem = transposed(problem, built) if transpose else problem
+    api.rounding(problem, values, dtype, device)
     profiles = profiles_for(problem, profile, threads, dtype, device)
     question: dict[str, Any] = {"iterations": iterations, "threads": threads, "dtype": dtype, "model": model}
     placements = None
@@ -69,7 +71,7 @@ def plan(
         question |= {"objective": objective, "power_model": options.power_file(power_model)}
         question |= {"energy_model": energy_model, "drift_correction": not no_drift_correction}
         question |= {"probe_s": probe, "as_printed": as_printed, "measure": not forecast_only}
-        question |= {"vectors": vectors}
+        question |= {"vectors": vectors, "values": values}
         chosen, machine = api.plan(problem, *profiles, **question, device=device), profiles[0].name
         notes = dict.fromkeys(chosen.notes)
     checked = api.check(problem, chosen, device=device) if check else None
