@@ -420,9 +420,7 @@ def _adapting_block(session: Session, problem: Problem) -> Adapting:
         LOADER.load(DEVICES.get(target.device), as_compiled(candidate, structure))
         return bind(A, candidate)
 
-    def loading_s(candidate: Candidate) -> float:
-        return LOADER.forecast_s(as_compiled(candidate, structure))
-
     kernels = session.model.kernels("csr")
     csr = target.candidate("csr", RowBlocks.of(structure), session.profile.machine, kernels)
-    return Adapting(Ways(csr, options, build, loading_s), A.shape[0])
+    ways = Ways(csr, options, build, lambda each: LOADER.forecast_s(as_compiled(each, structure)))
+    return Adapting(ways, A.shape[0])

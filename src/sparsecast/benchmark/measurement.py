@@ -11,7 +11,6 @@ from sparsecast.devices.binding import as_compiled
 from sparsecast.devices.device import Device
 from sparsecast.devices.product_timer import BuiltProduct, ProductTimer
 from sparsecast.errors import FormatError, InputError, MatrixSizeError
-from sparsecast.features.structure import Structure
 from sparsecast.matrices.problem import Problem
 from sparsecast.measuring.condition_monitor import ConditionMonitor
 from sparsecast.measuring.disturbance import waited_for_cores
@@ -79,7 +78,9 @@ def measure_candidates(
     device, monitor = used.device, used.monitor
     with device.errors():
         timer = ProductTimer(problem.matrix, first, device)
-        products = _built(timer, problem.structure, candidates, on_left_out)
+        for candidate in candidates:  # otherwise conversions would be charged with compiling themselves
+            device.warm_up(as_compiled(candidate, problem.structure))
+        products = _built(timer, candidates, on_left_out)
         if not products:
             return []
 
@@ -118,16 +119,12 @@ def measure_candidates(
     return records
 
 
-def _built(
-    timer: ProductTimer, structure: Structure, candidates: Sequence[Candidate], on_left_out: LeftOut
-) -> list[BuiltProduct]:
+def _built(timer: ProductTimer, candidates: Sequence[Candidate], on_left_out: LeftOut) -> list[BuiltProduct]:
     """Build and check every Candidate that suits the matrix and fits."""
     products = []
     for candidate in candidates:
         try:
             with timer.device.errors():  # before a candidate that does not fit after all is left out
-                # Otherwise the conversion would be charged with compiling itself.
-                timer.device.warm_up(as_compiled(candidate, structure))
                 products.append(timer.build(candidate))
         except (FormatError, MatrixSizeError) as error:
             on_left_out(candidate, error)

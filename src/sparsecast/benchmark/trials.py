@@ -16,8 +16,9 @@ from sparsecast.features.structure import Structure
 from sparsecast.matrices.problem import Problem
 from sparsecast.measuring.timing import Call, Effort, Timing
 from sparsecast.models.forecaster import Forecaster
+from sparsecast.models.intervals import INTERVAL_SHARE
 from sparsecast.models.probing import Correction, Measured, ProbedForecaster, is_plain_csr
-from sparsecast.planning.trials import HOPELESS, LOADER, LOST_SHARE, Contest
+from sparsecast.planning.trials import HOPELESS, LOADER, LOST_SHARE, Contest, chance
 from sparsecast.records import Candidate, Forecast, Record
 from sparsecast.results.trials import Trial, Trials
 
@@ -26,9 +27,6 @@ _FEW, _MANY = 8, 24
 
 #: Products of CSR that the samples of each take, for few products; and the share of many that they may.
 _SAMPLED, _SAMPLED_SHARE = 5, 0.002
-
-#: Samples that show whether a product is hopeless.
-_GLANCES = 3
 
 #: Seconds that the vectors and the first calls of trials take.
 _SETUP_S = 0.001
@@ -139,17 +137,17 @@ class Bench:
         candidate, time_s = product.candidate, timing.time_s
         self.measured[candidate] = Measured(candidate, time_s, timing.noise, product.convert_s)
         if self.asked.spending.keeps:
-            kept = self.asked.problem, TRIED_SUITE, self.timer.device, product, timing
-            self.records[candidate] = record_of(*kept)
+            named = self.asked.problem, TRIED_SUITE, self.timer.device
+            self.records[candidate] = record_of(*named, product, timing)
         return time_s
 
     def seconds(self, candidate: Candidate, best_s: float, other_s: float) -> tuple[float, float]:
         """Return the forecast seconds of a trial's calls and loading: of a hopeless one, and of others."""
         loading_s = LOADER.forecast_s(as_compiled(candidate, self.asked.structure))
-        glance_s = (1 + _GLANCES) * sum(max(self.effort.sample_s, each) for each in (best_s, other_s))
+        glance_s = 4 * sum(max(self.effort.sample_s, each) for each in (best_s, other_s))
         samples = self.effort.samples * 1.25 + 4  # one of five is untimed, some tell how many calls fit
         least_s = glance_s + (loading_s if self.asked.spending.seconds is None else 0.0)
-        return least_s, least_s + samples / (1 + _GLANCES) * glance_s
+        return least_s, least_s + samples / 4 * glance_s
 
     def trial(self, option: Forecast, product: BuiltProduct, kept: BuiltProduct, best_s: float) -> Trial:
         """Time a product in turn with the best one so far, unless a glance shows that it is hopeless."""
@@ -163,11 +161,11 @@ class Bench:
         return Trial(product.candidate, option.time_s, product.convert_s, time_s, other_s, is_kept)
 
     def _glance(self, product: BuiltProduct, best_s: float) -> Timing:
-        """Return a few samples, after an untimed call, each as long as the usual ones."""
+        """Return three samples, after an untimed call, each as long as the usual ones."""
         call, clock = self.timer.call(product), self.timer.device.clock()
         calls = max(1, round(self.effort.sample_s / best_s))
         call()
-        return Timing.of(tuple(clock.seconds(call, calls) / calls for _ in range(_GLANCES)))
+        return Timing.of(tuple(clock.seconds(call, calls) / calls for _ in range(3)))
 
 
 def try_contenders(asked: Question, device: Device) -> Outcome:
@@ -191,7 +189,6 @@ def try_contenders(asked: Question, device: Device) -> Outcome:
         bench = Bench(asked, timer, spending.effort(csr.time_s))
         kept = bench.built(csr.candidate)
         [csr_s] = bench.time(kept)
-        csr_ratio = csr_s / csr.time_s
 
         def used_s() -> float:
             return perf_counter() - start - (0.0 if spending.seconds is None else bench.loading_s)
@@ -213,19 +210,24 @@ def try_contenders(asked: Question, device: Device) -> Outcome:
             contest.add(trial, used_s() - began_s, spending.products)
             kept = product if trial.is_kept else kept
     measured = tuple(bench.measured.values())
-    took_s, csr_s = used_s(), bench.measured[csr.candidate].time_s
-    share = None if spending.seconds is not None else took_s / (spending.products * csr_s)
-    gain_s = max(0.0, csr_s - bench.measured[kept.candidate].time_s)
-    trials = Trials(took_s, csr_ratio, gain_s, contest.tried, share)
+    took_s, plain_s = used_s(), bench.measured[csr.candidate].time_s
+    share = None if spending.seconds is not None else took_s / (spending.products * plain_s)
+    gain_s = max(0.0, plain_s - bench.measured[kept.candidate].time_s)
+    trials = Trials(took_s, csr_s / csr.time_s, gain_s, contest.tried, share)
     model = ProbedForecaster(asked.model, asked.structure, asked.correction, measured)
     return Outcome(trials, kept, measured, model, tuple(bench.records.values()))
 
 
 def _next(contest: Contest, spending: Spending, used_s: float) -> Forecast | None:
     """Return what to try next: of what is worth it, what is expected to gain the most."""
-    if spending.seconds is None:
-        worth = [each for each in contest.options if contest.pays_from(each) <= spending.products]
-    else:
-        left_s = spending.seconds - used_s
-        worth = [each for each in contest.contenders() if contest.cost_s(each) <= left_s]
+    worth = [
+        option
+        for option in contest.options
+        if (
+            contest.pays_from(option) <= spending.products
+            if spending.seconds is None
+            else used_s + contest.cost_s(option) <= spending.seconds
+            and chance(contest.best_s, option) > (1 - INTERVAL_SHARE) / 2
+        )
+    ]
     return max(worth, key=lambda option: contest.rank(option, spending.products), default=None)

@@ -122,21 +122,16 @@ class Adapting:
         csr_s = low((yield from _times(self._kept, _FIRST)))
         if csr_s <= SHORT_S:
             return
-
-        def extra_s(option: Forecast) -> tuple[float, float]:
-            loading_s = self._ways.loading_s(option.candidate)
-            return loading_s, loading_s
-
-        contest = Contest(self._ways.csr, csr_s, list(self._ways.options(csr_s)), extra_s)
+        options, loading_s = list(self._ways.options(csr_s)), self._ways.loading_s
+        contest = Contest(self._ways.csr, csr_s, options, lambda f: (loading_s(f.candidate),) * 2)
         self._contest = contest
-
-        def rank(option: Forecast) -> tuple[float, float]:
-            """Over HORIZON products, if it is tried once that pays."""
-            return contest.rank(option, HORIZON - max(contest.pays_from(option, HORIZON), self._done))
-
-        while worth := [f for f in contest.options if contest.pays_from(f, HORIZON) <= MOST_PRODUCTS]:
-            option = max(worth, key=rank)
-            wait = contest.pays_from(option, HORIZON)
+        while waits := [
+            (wait, option)
+            for option in contest.options
+            if (wait := contest.pays_from(option, HORIZON)) <= MOST_PRODUCTS
+        ]:
+            # What gains most over HORIZON products, if it is tried once that pays.
+            wait, option = max(waits, key=lambda w: contest.rank(w[1], HORIZON - max(w[0], self._done)))
             if wait > self._done:
                 self._idle = int(wait) - self._done
                 self._done += self._idle

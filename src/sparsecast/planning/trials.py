@@ -1,12 +1,10 @@
 """Which Candidates of a matrix are worth a trial, for the products that will be done: one rule.
 
 A trial builds a Candidate and times it beside the best one so far. It is expected to gain what the products
-that follow would save: the expected improvement of Jones, Schonlau and Welch (1998), "Efficient global
-optimization of expensive black-box functions", equation 15. Times here are not normal, but Laplace in their
-logarithm, with INTERVAL_SHARE of them between the ends of the forecast's interval: errors on matrices that
-were left out have such long tails (decision 46). A trial is worth while if what it gains exceeds its cost,
-and if not too much is lost where the forecast proves wrong. A little is spent on what is not expected to gain
-its cost, for intervals may be wrong themselves.
+that follow would save, were the logarithm of the time Laplace distributed, with INTERVAL_SHARE of it between
+the ends of the forecast's interval (decision 46): the expected improvement of Jones, Schonlau and Welch
+(1998), "Efficient global optimization of expensive black-box functions". It is worth while if that exceeds
+its cost, and if not too much is lost where the forecast proves wrong. A little is spent on what gains less.
 """
 
 from __future__ import annotations
@@ -27,9 +25,6 @@ LOST_SHARE = 0.05
 #: What trials may cost in all that are not expected to gain it, of the time of all products in the best way.
 DOUBT_SHARE = 0.02
 
-#: They are worth it down to this chance to be faster: that of an end of the interval, were it twice as wide.
-_DOUBTED = (1 - INTERVAL_SHARE) ** 2 / 2
-
 #: A first conversion can take so many times as long as in a calibration, whose memory is used again: nine on
 #: a virtual machine took 2 to 8 times as long.
 FRESH = 8.0
@@ -38,19 +33,17 @@ FRESH = 8.0
 HOPELESS = 1.2
 
 
-def _laplace(forecast: Forecast) -> tuple[float, float] | None:
-    """Return the middle and the scale of the logarithm of a time; None if it is certain."""
+def _laplace(forecast: Forecast) -> tuple[float, float]:
+    """Return the middle and the scale of the logarithm of a time; without an interval, it is certain."""
     half = half_width(forecast.low_s, forecast.high_s)
     if half is None or forecast.low_s is None:
-        return None
+        return math.log(forecast.time_s), 1e-12
     return math.log(forecast.low_s) + half, half / -math.log(1 - INTERVAL_SHARE)
 
 
 def chance(limit_s: float, forecast: Forecast) -> float:
     """Return the probability that a product takes less than `limit_s`, above 0."""
-    if (distribution := _laplace(forecast)) is None:
-        return float(forecast.time_s < limit_s)
-    middle, scale = distribution
+    middle, scale = _laplace(forecast)
     x = (math.log(limit_s) - middle) / scale
     return math.exp(x) / 2 if x < 0 else 1 - math.exp(-x) / 2
 
@@ -58,12 +51,9 @@ def chance(limit_s: float, forecast: Forecast) -> float:
 def expected_gain_s(best_s: float, forecast: Forecast) -> float:
     """Return the seconds of a product that a trial is expected to gain over one of `best_s`: at least 0.
 
-    That is the integral of `chance` from 0 to `best_s`. Without an interval, the forecast is taken for
-    certain.
+    It is the integral of `chance` from 0 to `best_s`.
     """
-    if (distribution := _laplace(forecast)) is None:
-        return max(0.0, best_s - forecast.time_s)
-    middle, scale = distribution
+    middle, scale = _laplace(forecast)
     x = (math.log(best_s) - middle) / scale
     if x <= 0:
         return best_s * math.exp(x) / 2 * scale / (1 + scale)
@@ -111,10 +101,6 @@ class Contest:
         """How many times their forecasts conversions took, at least 1: fresh memory slows all of them."""
         return max(1.0, self._converted_s / self._conversions_s) if self._conversions_s else 1.0
 
-    def contenders(self) -> list[Forecast]:
-        """Return the options whose intervals reach below the best time so far."""
-        return [f for f in self.options if (f.time_s if f.low_s is None else f.low_s) < self.best_s]
-
     def cost_s(self, option: Forecast) -> float:
         """Return the seconds that a trial is expected to take."""
         least_s, most_s = self.extra_s(option)
@@ -136,7 +122,7 @@ class Contest:
         if gain_s <= 0:
             return math.inf
         pays = cost_s / gain_s
-        if chance(self.best_s, option) > _DOUBTED:
+        if chance(self.best_s, option) > (1 - INTERVAL_SHARE) ** 2 / 2:  # were its interval twice as wide
             pays = min(pays, (self._doubt_s + cost_s) / (DOUBT_SHARE * self.best_s))
         sure_s = 0.0 if option.high_s is None else max(0.0, self.best_s - option.high_s)
         most_s = self.lost_s + max(FRESH, self.slower) * (option.convert_s or 0.0) + self.extra_s(option)[1]
