@@ -24,6 +24,7 @@ from scipy.sparse import csr_array
 
 import sparsecast as sc
 from experiment import Matrices, ProfileName, Rows, Threads, experiment, named, percent
+from sparsecast import api
 from sparsecast.api.profiles import model_records, training_for
 from sparsecast.benchmark.replay import FOLDS, replay
 from sparsecast.devices.naming import machine_of
@@ -430,41 +431,43 @@ def busy_calibrations(
     threads: Threads = 1,
     busy: Annotated[int, typer.Option(help="Busy loops beside the second calibration.")] = 1,
     beside: Annotated[
-        str | None, typer.Option(help="A command beside it instead, such as a test suite.")
+        str | None, typer.Option(help="A command, such as a test suite, beside a third one.")
     ] = None,
 ) -> Rows:
-    """Calibrate undisturbed and beside busy loops, and compare the forecasts of both with measurements.
+    """Calibrate undisturbed and beside other programs; compare the forecasts with the undisturbed ones.
 
-    The kernels are compiled before. The products are measured at the end, undisturbed.
+    The kernels are compiled before. All forecasts are made undisturbed.
     """
     setting = ["--threads", str(threads)]
-    results: dict[str, dict[tuple[str, str], dict[str, Any]]] = {}
-    measured: dict[tuple[str, str], float] = {}
+    api.calibration(budget, threads=threads, dtype="float64").compile_kernels()
+    programs = {"nothing": [], "busy loops": [BUSY_LOOP] * busy}
+    programs |= {beside: [shlex.split(beside)]} if beside else {}
+    quiet: dict[tuple[str, str], float] = {}
     with tempfile.TemporaryDirectory() as folder:
-        programs = [shlex.split(beside)] if beside else [BUSY_LOOP] * busy
-        for name, others in (("warm-up", []), ("quiet", []), ("busy", programs)):
-            home = Path(folder) / name
+        for number, (name, others) in enumerate(programs.items()):
+            home = Path(folder) / str(number)
             with running(others):
-                command_document(home, "calibrate", "--budget", str(budget), *setting, "--dtype", "float64")
-            if name != "warm-up":
-                for matrix in matrices or _GALLERY:
-                    document = command_document(home, "predict", matrix, *setting)
-                    for forecast in document["forecasts"]:
-                        results.setdefault(name, {})[matrix, forecast["format"]] = forecast
-        for matrix in matrices or _GALLERY:
-            document = command_document(Path(folder) / "quiet", "measure", matrix, *setting, "--no-keep")
-            measured |= {(matrix, m["format"]): m["time_s"] for m in document["measurements"]}
-    for name, forecasts in results.items():
-        both = [(forecasts[key], time_s) for key, time_s in measured.items() if key in forecasts]
-        errors = [abs(forecast["time_s"] / time_s - 1) for forecast, time_s in both]
-        within = [f["low_s"] <= time_s <= f["high_s"] for f, time_s in both if f["low_s"] is not None]
-        yield {
-            "calibration": name,
-            "forecasts": len(both),
-            "median error": float(np.median(errors)),
-            "90th percentile error": float(np.quantile(errors, 0.9)),
-            "within": float(np.mean(within)) if within else None,
-        }
+                calibrate = ["calibrate", "--budget", str(budget), *setting, "--dtype", "float64"]
+                calibrated = command_document(home, *calibrate)
+            documents = {
+                matrix: command_document(home, "predict", matrix, *setting, "--anyway")
+                for matrix in matrices or _GALLERY
+            }
+            times = {
+                (matrix, forecast["format"]): forecast["time_s"]
+                for matrix, document in documents.items()
+                for forecast in document["forecasts"]
+            }
+            quiet = quiet or times
+            differences = [abs(time_s / quiet[key] - 1) for key, time_s in times.items() if key in quiet]
+            yield {
+                "beside": name,
+                "records": calibrated["records"],
+                "forecasts": len(differences),
+                "median difference": float(np.median(differences)),
+                "90th percentile difference": float(np.quantile(differences, 0.9)),
+            }
+            yield from (f"Beside {name}: {note}" for note in calibrated["notes"])
 
 
 @experiment(PANEL)

@@ -48,6 +48,10 @@ class ProfileError(InputError):
     """A profile is missing, damaged, of another schema version, or of another machine."""
 
 
+class DisturbedError(InputError):
+    """A calibration was disturbed so much that it is no basis for a forecast."""
+
+
 class DeviceError(InputError):
     """A device cannot be found, is too old, was lost, or lacks its driver or Python package."""
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
-from sparsecast.measuring.core_speed import CoreSpeed
+from sparsecast.measuring import core_speed
+from sparsecast.measuring.core_speed import CoreSpeed, waits
 
 
 class Machine:
@@ -53,3 +56,39 @@ def test_a_wait_ends_with_the_slow_phase_or_when_it_must():
     assert not is_full and waited_s == pytest.approx(0.01, abs=2e-3)
     machine.now = 0.15
     assert cores.wait(-1.0) == (False, pytest.approx(3e-5))
+
+
+def test_a_thread_without_a_core_is_neither_full_nor_slow():
+    machine = Machine()
+    cores = machine.cores()
+    for slowness, is_full, is_slow in ((1.0, True, False), (1.5, False, True), (math.inf, False, False)):
+        machine.slowness = lambda now, slowness=slowness: slowness
+        machine.now = 0.0
+        assert (cores.is_full(), cores.is_slow()) == (is_full, is_slow)
+
+
+@pytest.mark.parametrize(
+    "told, had_cores",
+    [
+        (((0.0, 5.0), (0.0, 5.0)), True),
+        (((0.0, 5.0), (0.001, 5.001)), True),
+        (((0.0, 5.0), (0.0, 5.004)), False),
+        (((), ()), True),
+        (((0.0, 5.0), ()), True),
+    ],
+    ids=["none", "a wake-up", "one of two", "untold", "no longer told"],
+)
+def test_a_run_whose_threads_wait_for_a_core_is_told(told, had_cores):
+    machine, waited_s = Machine(), iter(told)
+    cores = CoreSpeed(machine.read_s, machine.pause, lambda: machine.now, lambda: next(waited_s))
+    assert cores.watch(lambda: 0.1) == (0.1, had_cores)
+
+
+def test_waits_grow_or_are_not_told(monkeypatch):
+    waits_s = waits(threads=2)
+    first, second = waits_s(), waits_s()
+    assert len(first) == len(second) and all(a <= b for a, b in zip(first, second, strict=True))
+    monkeypatch.setattr(core_speed.os, "pread", lambda file, size, offset: b"0 0")
+    assert not first or waits_s() == []
+    monkeypatch.setattr(core_speed.os, "open", lambda path, flags: (_ for _ in ()).throw(FileNotFoundError))
+    assert waits(threads=1)() == []

@@ -136,11 +136,17 @@ def test_a_single_sample_tells_nothing_of_its_noise():
 class Cores:
     """Cores at full speed but for a stretch of the clock; a wait lasts as long as it may."""
 
-    def __init__(self, clock, slow):
-        self.clock, self.slow = clock, slow
+    def __init__(self, clock, slow, waited=lambda: False):
+        self.clock, self.slow, self.waited = clock, slow, waited
 
     def is_full(self):
-        return not self.slow[0] <= self.clock.now < self.slow[1]
+        return not self.is_slow()
+
+    def is_slow(self):
+        return self.slow[0] <= self.clock.now < self.slow[1]
+
+    def watch(self, run):
+        return run(), not self.waited()
 
     def wait(self, most_s):
         waited_s = 0.0 if self.is_full() else min(max(most_s, 0.0), self.slow[1] - self.clock.now)
@@ -167,3 +173,26 @@ def test_where_the_cores_stay_slow_all_samples_count_and_waiting_ends(clock):
     assert found["a"].slow_share == 1.0
     sampled_s = sum(sum(each.samples_s) for each in found.values())
     assert clock.now < 2 * sampled_s + 2 * EFFORT.wait_s
+
+
+def test_samples_whose_threads_waited_for_a_core_do_not_count(clock):
+    """Another program has a core for two samples of three, which then take twice as long."""
+    turns = iter(range(10**6))
+    state = {"waits": False}
+
+    def beside(now):
+        state["waits"] = next(turns) % 3 > 0
+        return 0.01 * state["waits"]
+
+    cores = Cores(clock, (1e9, 1e9), lambda: state["waits"])
+    timing = measure({"a": clock.call("a", 0.01, beside)}, EFFORT, cores=cores)["a"]
+    assert timing.time_s == pytest.approx(0.01) and timing.spread == pytest.approx(0.0)
+    assert timing.slow_share == pytest.approx(2 / 3, abs=0.2)
+
+
+@pytest.mark.parametrize("waits, most_s", ((False, 1.0), (True, 2.0)))
+def test_a_long_product_is_sampled_twice_as_long_where_it_always_waits(clock, waits, most_s):
+    cores = Cores(clock, (1e9, 1e9), lambda: waits)
+    timing = measure({"a": clock.call("a", 0.1)}, Effort(samples=80, sample_s=0.01), cores=cores)["a"]
+    assert sum(timing.samples_s) == pytest.approx(most_s * Effort().most_s, rel=0.5)
+    assert timing.slow_share == float(waits)

@@ -207,13 +207,14 @@ def application_cost(
     model: str | None = None,
     networks: Sequence[Path] = (),
     measure: bool = True,
+    anyway: bool = False,
 ) -> ApplicationCost:
     """Forecast a whole run of an application, with the best format for so many products.
 
     Parameters
     ----------
     question : ApplicationQuestion
-    profile, threads, model
+    profile, threads, model, anyway
         As in `predict`.
     iterations : int, optional
         How many there will be, where that is known; else some are done here to tell, also for another
@@ -227,12 +228,12 @@ def application_cost(
 
     Raises
     ------
-    InputError, ProfileError
+    InputError, ProfileError, DisturbedError
         As `plan`, `predict` and `product_forecast` raise them; if the profile has no Bandwidths.
     """
     threads = threads_of_networks(networks, threads)
     application, problem = question.application, question.problem
-    options: dict[str, Any] = {"threads": threads, "model": model}
+    options: dict[str, Any] = {"threads": threads, "model": model, "anyway": anyway}
     profile = profile or own_profile(problem, threads=threads)
     measures, loops_s = measure and not networks, dict[str, float]()
     if iterations is not None:

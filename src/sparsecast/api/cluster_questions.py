@@ -96,9 +96,8 @@ class ClusterProblem:
         if part is None:
             return {}
         times: dict[str, LocalTime] = {}
-        for forecast in predict(
-            part, self.profile, threads=1, dtype=self.dtype, device=PROCESSOR, drift_correction=False
-        ):
+        asked: dict[str, Any] = {"threads": 1, "dtype": self.dtype, "device": PROCESSOR, "anyway": True}
+        for forecast in predict(part, self.profile, **asked, drift_correction=False):
             time = LocalTime(forecast.time_s, forecast.low_s, forecast.high_s, forecast.bytes)
             times.setdefault(forecast.candidate.format, time)
         return times

@@ -9,7 +9,7 @@ from typing import Any
 
 from sparsecast.api.cluster_questions import ClusterProblem, cluster_problem
 from sparsecast.api.forecasting import without_joules
-from sparsecast.api.profiles import calibrated_profile, model_records, training_for
+from sparsecast.api.profiles import calibrated_profile, disturbed, model_records, training_for
 from sparsecast.api.profiles import energy_model as fitted_energy_model
 from sparsecast.benchmark.journal import kept_distributed
 from sparsecast.devices.naming import machine_of
@@ -328,6 +328,8 @@ class _Answering:
                 f"The profile {published} is made of published figures and data sheets: nothing was "
                 f"measured on such a machine"
             )
+        if found := disturbed(problem.profile.select(device=PROCESSOR, threads=1)):
+            notes.append(f"The calibration was {found.sentence()}")
         rows = problem.structure.rows
         ranks_and_parts = {
             (way.ranks, isqrt(way.ranks) if PRODUCTS.get(way.algorithm).is_2d else way.ranks)

@@ -47,6 +47,7 @@ def compare(
     products: int = 1,
     prices: Mapping[str, float] | None = None,
     model: str | None = None,
+    anyway: bool = False,
     on_machine: Callable[[], None] = lambda: None,
 ) -> Iterator[tuple[list[ComparedMachine], dict[str, str]]]:
     """Forecast matrices on machines; give for each matrix its rows, fastest first, and what is refused.
@@ -60,7 +61,7 @@ def compare(
         At least 1.
     prices : mapping of str to float, optional
         Of an hour, by machine.
-    model : str, optional
+    model, anyway
         As in `predict`.
     on_machine : callable
         Called after each machine of each matrix: the first forecast for a machine takes seconds, for its fit.
@@ -70,7 +71,7 @@ def compare(
         refused: dict[str, str] = {}
         for machine, profile in profiles.items():
             try:
-                prediction = predict(asked, profile, model=model, drift_correction=False)
+                prediction = predict(asked, profile, model=model, drift_correction=False, anyway=anyway)
             except InputError as error:
                 refused[machine] = str(error)
                 continue

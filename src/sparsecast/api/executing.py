@@ -144,7 +144,8 @@ def _adapting(
     """Return an operator that adapts, on a device that computes on the host."""
     if DEVICES.get(parse_device(device)[0]).operator_type() is not BlockOperator:
         raise InputError(f"adapt on {device}: expected a device that computes on the host; plan instead")
-    session = Session.of(A, *question(A, None, threads, dtype, device), transfers=False)
+    # Trials correct its forecasts, whatever disturbed the calibration.
+    session = Session.of(A, *question(A, None, threads, dtype, device), transfers=False, anyway=True)
     _ = session.correction  # learned before the first product
     blocks = [_adapting_block(session, A)]
 

@@ -23,7 +23,7 @@ from sparsecast.benchmark.trials import UNLIMITED, Spending
 from sparsecast.devices import DEVICES
 from sparsecast.devices.naming import AUTO, Threads, machine_of, number_of, parse_device, parse_devices
 from sparsecast.devices.target import Choice, Target, believed, whole_matrix
-from sparsecast.errors import InputError, MatrixSizeError, ProfileError
+from sparsecast.errors import DisturbedError, InputError, MatrixSizeError, ProfileError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
 from sparsecast.machines.profile import Profile, find_profile
@@ -60,6 +60,7 @@ def predict(
     probe_s: float | None = None,
     power_model: PowerFile | None = None,
     energy_model: str | None = None,
+    anyway: bool = False,
 ) -> Prediction:
     """Forecast the product of a matrix in every format that suits it.
 
@@ -103,6 +104,8 @@ def predict(
         What tells energy in place of the profile's Records.
     energy_model : str, optional
         Name of the model that learns energy from these; without one the default, where enough have joules.
+    anyway : bool
+        Whether to forecast, with a warning, from a calibration that is no basis for it.
 
     Raises
     ------
@@ -112,6 +115,8 @@ def predict(
         machine's profile.
     ProfileError
         If `profile` has no Records of the device that suffice, or for a probe none of the question itself.
+    DisturbedError
+        If other programs disturbed their measurement too much, without `anyway`.
     """
     name = model_for("time", model)  # an unknown name is refused before anything is measured
     refuse_probe(probe_s, drift_correction, device, has_matrix=not isinstance(A, Structure))
@@ -120,7 +125,7 @@ def predict(
     profile, target = question(A, profile, threads, dtype, device, vectors, values)
     start = perf_counter()
     spending = None if probe_s is None else Spending(UNLIMITED, probe_s)
-    session, outcome = session_for(A, profile, target, name, spending)
+    session, outcome = session_for(A, profile, target, name, spending, anyway=anyway)
     trials = outcome.trials if outcome else None
     structure = session.structure(A)
     energy = session.energy(power_model, energy_model)
@@ -142,6 +147,7 @@ def predict_table(
     drift_correction: bool = True,
     power_model: PowerFile | None = None,
     energy_model: str | None = None,
+    anyway: bool = False,
 ) -> Iterator[tuple[str, Prediction]]:
     """Forecast many matrices of which only Structures are known, in the order given.
 
@@ -151,7 +157,7 @@ def predict_table(
     ----------
     matrices : mapping of str to Structure
         At least one, by name.
-    profile, threads, dtype, device, model, drift_correction, power_model, energy_model
+    profile, threads, dtype, device, model, drift_correction, power_model, energy_model, anyway
         As in `predict`, also in what is raised.
     """
     name = model_for("time", model)
@@ -162,7 +168,7 @@ def predict_table(
         profile, target = question(structure, profile, threads, dtype, device)
         key = target, frozenset(structure.groups)
         if key not in sessions:
-            sessions[key] = Session.of(structure, profile, target, name)
+            sessions[key] = Session.of(structure, profile, target, name, anyway=anyway)
         session = sessions[key]
         if session.source not in trust:
             trust[session.source] = session.trust(drift_correction)
@@ -190,6 +196,7 @@ def plan(
     objective: str = "time",
     power_model: PowerFile | None = None,
     energy_model: str | None = None,
+    anyway: bool = False,
 ) -> Plan:
     """Find the best way of doing `iterations` products with a matrix, conversion paid.
 
@@ -215,7 +222,7 @@ def plan(
     objective : str
         What is least of all products and the conversion: ``"time"``, ``"energy"``, or ``"edp"``, energy times
         time.
-    power_model, energy_model
+    power_model, energy_model, anyway
         As in `predict`.
 
     Raises
@@ -223,7 +230,7 @@ def plan(
     InputError
         If `iterations`, or what `predict` reads, cannot be, or a plan as printed is for several devices, or
         for a model whose paper prints none.
-    ProfileError
+    ProfileError, DisturbedError
         As in `predict`.
     """
     if iterations < 1:
@@ -240,9 +247,8 @@ def plan(
         profiles = () if profile is None else (profile,)
         if vectors != 1:
             raise InputError(f"vectors {vectors} on devices '{device}': expected one device; name it")
-        places = place(
-            matrix, device, profiles, iterations=iterations, threads=threads, dtype=dtype, model=model
-        )
+        asked: dict[str, Any] = {"threads": threads, "dtype": dtype, "model": model, "anyway": anyway}
+        places = place(matrix, device, profiles, iterations=iterations, **asked)
         return places.best.plan
     profile, target = question(matrix, profile, threads, dtype, device, vectors, values)
     machine = profile.machine
@@ -255,7 +261,7 @@ def plan(
     spending = None if probe_s is None else Spending(UNLIMITED, probe_s)
     if spending is None and measure and drift_correction and is_for_time:
         spending = Spending(iterations)
-    session, outcome = session_for(matrix, profile, target, name, spending)
+    session, outcome = session_for(matrix, profile, target, name, spending, anyway=anyway)
     trials = outcome.trials if outcome else None
     if outcome and is_for_time:
         way = outcome.best(iterations)
@@ -362,12 +368,13 @@ def place(
     threads: Threads = None,
     dtype: str | None = None,
     model: str | None = None,
+    anyway: bool = False,
 ) -> Placements:
     """Find out where a number of products is best done, with all that must travel counted.
 
     Parameters
     ----------
-    A, iterations, dtype, model
+    A, iterations, dtype, model, anyway
         As in `plan`.
     devices : str
         Such as ``"cpu,cuda"``: each as in `predict`.
@@ -378,7 +385,7 @@ def place(
 
     Raises
     ------
-    InputError, ProfileError
+    InputError, ProfileError, DisturbedError
         As `plan`, and if a GPU's profile has no measured transfers.
     """
     matrix = Problem.of(A)
@@ -389,7 +396,8 @@ def place(
         options: dict[str, Any] = {"threads": threads_of(name, threads), "dtype": dtype, "device": name}
         chosen = given.get(kind) or own_profile(matrix, **options)
         try:
-            best = plan(matrix, chosen, iterations=iterations, **options, model=model, measure=False)
+            options |= {"iterations": iterations, "model": model, "anyway": anyway}
+            best = plan(matrix, chosen, **options, measure=False)
         except MatrixSizeError as error:
             refused[name] = str(error)
         else:
@@ -472,7 +480,7 @@ def forecasts_at_hand(
     vectors: int = 1,
     values: str | None = None,
 ) -> Prediction | None:
-    """Return the forecasts of this machine without calibrating for them; None if it has no Records of them.
+    """Return the forecasts of this machine without calibrating for them; None if it has no basis for them.
 
     Raises
     ------
@@ -486,5 +494,8 @@ def forecasts_at_hand(
     if not model_records(profile, target):
         return None
     asked: dict[str, Any] = {"threads": threads, "dtype": dtype, "device": device}
-    prediction = predict(A, profile, **asked, vectors=vectors, values=values)
+    try:
+        prediction = predict(A, profile, **asked, vectors=vectors, values=values)
+    except DisturbedError:
+        return None
     return None if prediction.transferred_from else prediction

@@ -10,11 +10,11 @@ from sparsecast.benchmark.journal import AGAIN_SUITE, TRIED_SUITE, with_kept
 from sparsecast.devices import DEVICES
 from sparsecast.devices.naming import parse_device, threads_text
 from sparsecast.devices.target import Target
-from sparsecast.errors import InputError, ProfileError
+from sparsecast.errors import DisturbedError, InputError, ProfileError
 from sparsecast.machines.machine import Machine
 from sparsecast.machines.profile import Profile, find_profile, user_path
 from sparsecast.matrices.gallery import gallery_matrices as gallery_matrices
-from sparsecast.measuring.disturbance import Disturbance, disturbance
+from sparsecast.measuring.disturbance import CALIBRATE_AGAIN, Disturbance, disturbance
 from sparsecast.models import MODELS, model_for
 from sparsecast.models.model import Model
 from sparsecast.models.store import fitted
@@ -126,18 +126,27 @@ def disturbances(profile: Profile) -> dict[str, Disturbance]:
     """Return what disturbed the Records of a profile, for each device and number of threads that it has."""
     found = {}
     for device, threads in dict.fromkeys((r.candidate.device, r.candidate.threads) for r in profile.records):
-        own = disturbed(profile, profile.select(device=device, threads=threads))
+        own = disturbed(profile.select(device=device, threads=threads))
         if own is not None:
             found[f"{device} {threads_text(device, threads)}".rstrip()] = own
     return found
 
 
-def disturbed(profile: Profile, records: Sequence[Record]) -> Disturbance | None:
+def disturbed(records: Sequence[Record]) -> Disturbance | None:
     """Return what disturbed some Records of one number of threads, None if nothing did."""
     if not records:
         return None
-    threads = records[0].candidate.threads
-    return disturbance([record.conditions for record in records], threads, profile.machine.threads)
+    return disturbance([record.conditions for record in records], records[0].candidate.threads)
+
+
+def refuse_disturbed(profile: Profile, target: Target) -> None:
+    """Raise a DisturbedError if the Records of a target are no basis for a forecast."""
+    found = disturbed(model_records(profile, target))
+    if found is not None and found.is_unusable:
+        raise DisturbedError(
+            f"calibration of {described(target)}, {found}: expected fewer other programs, this is no basis "
+            f"for a forecast; {CALIBRATE_AGAIN}, or ask --anyway (anyway=True)"
+        )
 
 
 def age_days(records: Sequence[Record]) -> float | None:

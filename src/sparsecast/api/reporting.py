@@ -52,7 +52,9 @@ def matrix_report(
         As in `predict`, also in what is raised.
     """
     with one_reading():
-        return _report(problem, profile, iterations, {"threads": threads, "dtype": dtype, "model": model})
+        return _report(
+            problem, profile, iterations, {"threads": threads, "dtype": dtype, "model": model, "anyway": True}
+        )
 
 
 def _report(problem: Problem, profile: Profile, iterations: int, asked: dict[str, Any]) -> MatrixReport:

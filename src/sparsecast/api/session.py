@@ -17,6 +17,7 @@ from sparsecast.api.profiles import (
     energy_model,
     model_records,
     records_for,
+    refuse_disturbed,
     training_for,
 )
 from sparsecast.benchmark.journal import keep
@@ -94,19 +95,24 @@ class Session:
         model: str = DEFAULT_MODEL,
         *,
         transfers: bool = True,
+        anyway: bool = False,
     ) -> Session:
         """Return the session for a matrix, or for all of which the same is known.
 
         `transfers` tells whether another setting of the profile may answer where its own has too few
-        Records.
+        Records; `anyway` whether one may that was disturbed too much.
 
         Raises
         ------
         ProfileError
             If no setting of the profile suffices: the error of the nearest one.
+        DisturbedError
+            If its calibration is no basis for a forecast, and nobody asks `anyway`.
         """
         refusals = []
         for source in sources(profile, target) if transfers else [target]:
+            if not anyway:
+                refuse_disturbed(profile, source)
             try:
                 return cls._of_source(A, profile, target, source, model)
             except ProfileError as error:
@@ -276,13 +282,19 @@ class Session:
         """Return how the machine has drifted, and what to say of that and of the calibration."""
         records = records_for(self.profile, self.source)
         drift = drift_since(self.profile, self.source, records) if drift_correction else NO_DRIFT
-        disturbance = disturbed(self.profile, records)
+        disturbance = disturbed(records)
         calibration = f"The calibration was {disturbance.sentence()}" if disturbance else ""
         return drift, tuple(filter(None, (calibration, drift.sentence())))
 
 
 def session_for(
-    A: Problem | Structure, profile: Profile, target: Target, model: str, spending: Spending | None
+    A: Problem | Structure,
+    profile: Profile,
+    target: Target,
+    model: str,
+    spending: Spending | None,
+    *,
+    anyway: bool = False,
 ) -> tuple[Session, Outcome | None]:
     """Return the session for a matrix; with `spending` its model is corrected by what is measured here.
 
@@ -290,14 +302,14 @@ def session_for(
     ------
     InputError
         If seconds are stated for that, and the profile is not that of this machine.
-    ProfileError
+    ProfileError, DisturbedError
         As `Session.of`. With stated seconds, the setting of the target alone answers, whose profile must
         forecast plain CSR.
     """
     if spending is None or isinstance(A, Structure):
-        return Session.of(A, profile, target, model), None
+        return Session.of(A, profile, target, model, anyway=anyway), None
     if spending.seconds is None:
-        session = Session.of(A, profile, target, model)
+        session = Session.of(A, profile, target, model, anyway=anyway)
         may_try = session.source == target and _here(target) == profile.name
         return session.tried(A, spending) if may_try else (session, None)
     if (here := _here(target)) != profile.name:
@@ -305,7 +317,8 @@ def session_for(
             f"a probe for {profile.name}: expected this machine, {here}, where the products are measured; "
             f"use its own profile, or leave --probe out"
         )
-    session, outcome = Session.of(A, profile, target, model, transfers=False).tried(A, spending)
+    session = Session.of(A, profile, target, model, transfers=False, anyway=anyway)
+    session, outcome = session.tried(A, spending)
     if outcome is None:
         raise ProfileError(
             f"the {model} model has no forecast of CSR for this matrix: expected one, which a probe compares "

@@ -89,19 +89,13 @@ def measure_candidates(
             on_sample()
 
         calls = {product.candidate: timer.call(product) for product in products}
-        csr = next((candidate for candidate in calls if _is_parallel_csr(candidate)), None)
-        alone = None if csr is None else replace(csr, threads=1)
         monitor.begin()
-        timings = timer.time(
-            calls if alone is None else {**calls, alone: timer.unchecked(alone)}, effort, watch
-        )
+        timings = timer.time(calls, effort, watch)
         conditions = replace(monitor.conditions(), idle_w=used.idle_w, frequency_hz=device.frequency_hz())
-        if csr is not None and alone is not None:
-            waited = waited_for_cores(timings[csr], timings[alone], conditions)
-            conditions = replace(conditions, waited_for_cores=waited)
         records = []
         for product in products:
             timing = timings[product.candidate]
+            waited = waited_for_cores(timing, conditions)
             energy_j = None
             if used.meter is not None:
                 nnz = int(problem.matrix.nnz)
@@ -113,7 +107,7 @@ def measure_candidates(
                     record_of(problem, suite, device, product, timing),
                     energy_j=energy_j,
                     energy_source=used.meter.source if used.meter and energy_j is not None else None,
-                    conditions=replace(conditions, slow_share=timing.slow_share),
+                    conditions=replace(conditions, slow_share=timing.slow_share, waited_for_cores=waited),
                 )
             )
     return records
@@ -129,10 +123,6 @@ def _built(timer: ProductTimer, candidates: Sequence[Candidate], on_left_out: Le
         except (FormatError, MatrixSizeError) as error:
             on_left_out(candidate, error)
     return products
-
-
-def _is_parallel_csr(candidate: Candidate) -> bool:
-    return candidate.format == "csr" and candidate.threads > 1
 
 
 def record_of(problem: Problem, suite: str, device: Device, product: BuiltProduct, timing: Timing) -> Record:

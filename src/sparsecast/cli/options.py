@@ -50,6 +50,10 @@ NoDriftOption = Annotated[
     bool,
     typer.Option("--no-drift-correction", help="Forecast for the machine as calibrated, not as it is now."),
 ]
+AnywayOption = Annotated[
+    bool,
+    typer.Option("--anyway", help="Forecast even if other programs disturbed the calibration too much."),
+]
 ForecastOnlyOption = Annotated[
     bool, typer.Option("--forecast-only", help="Choose by forecasts alone: build and time nothing for it.")
 ]

@@ -1,25 +1,34 @@
-"""Whether the cores run at full speed at present.
+"""Whether the cores run at full speed at present, and whether our threads have them.
 
 A core of a virtual machine is often one of two threads of a core that another machine also uses. While that
 one works, everything here takes up to 1.7 times as long, and the system does not report it. Such phases last
 from milliseconds to seconds. A small task in the first cache shows them; arithmetic in registers alone does
 not.
+
+Other programs here take a core for milliseconds. Linux counts how long each thread has waited for one.
 """
 
 from __future__ import annotations
 
 import functools
 import math
+import os
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from operator import sub
 
 import numpy as np
 
 from sparsecast.system.jit import njit
 from sparsecast.system.numba_pool import each_part, share
+from sparsecast.system.thread_pool import thread_pool
 
 #: Factor of the fastest reading up to which a reading is at full speed; slow ones take 1.5 times as long.
 _TOLERANCE = 1.15
+
+#: Share of a run that each of its threads may wait for a core: what it takes to wake a thread is less.
+_WAITED = 0.02
 
 #: Readings, and the seconds between them, to find the full speed before a measurement.
 _FIRST_READINGS, _PAUSE_S = 40, 0.001
@@ -35,11 +44,14 @@ class CoreSpeed:
     Parameters
     ----------
     read_s : callable
-        Does the task and returns its seconds.
+        Does the task and returns its seconds; infinite if not all threads took part, which is no reading.
     pause : callable
         Waits for a number of seconds.
     clock_s : callable
         Returns the seconds since some moment.
+    waits_s : callable
+        Returns the seconds that each thread has waited for a core so far; nothing if the system does not
+        tell.
     """
 
     def __init__(
@@ -47,8 +59,9 @@ class CoreSpeed:
         read_s: Callable[[], float],
         pause: Callable[[float], None] = time.sleep,
         clock_s: Callable[[], float] = time.perf_counter,
+        waits_s: Callable[[], Sequence[float]] = tuple,
     ) -> None:
-        self._read_s, self._pause, self._clock_s = read_s, pause, clock_s
+        self._read_s, self._pause, self._clock_s, self._waits_s = read_s, pause, clock_s, waits_s
         self._fastest_s = math.inf
         for _ in range(_FIRST_READINGS):
             self.is_full()
@@ -56,9 +69,23 @@ class CoreSpeed:
 
     def is_full(self) -> bool:
         """Tell whether the cores run at full speed, in tens of microseconds."""
+        return self._reading_s() <= _TOLERANCE * self._fastest_s
+
+    def is_slow(self) -> bool:
+        """Tell whether the cores run at less than full speed; not where a thread has none at present."""
+        return _TOLERANCE * self._fastest_s < self._reading_s() < math.inf
+
+    def _reading_s(self) -> float:
         seconds = min(self._read_s(), self._read_s())  # the first may fetch the work into the cache
         self._fastest_s = min(self._fastest_s, seconds)
-        return seconds <= _TOLERANCE * self._fastest_s
+        return seconds
+
+    def watch(self, run: Callable[[], float]) -> tuple[float, bool]:
+        """Run what returns its seconds; return them, and whether each thread had a core all the time."""
+        before = self._waits_s()
+        seconds = run()
+        waited_s = max(map(sub, self._waits_s(), before), default=0.0)
+        return seconds, waited_s <= _WAITED * seconds
 
     def wait(self, most_s: float) -> tuple[bool, float]:
         """Wait for full speed, for at most `most_s`; return whether it was reached, and the seconds used."""
@@ -71,7 +98,27 @@ class CoreSpeed:
 @functools.cache
 def core_speed(threads: int) -> CoreSpeed:
     """Return the CoreSpeed of this number of cores, one for the whole process."""
-    return CoreSpeed(reading(threads))
+    return CoreSpeed(reading(threads), waits_s=waits(threads))
+
+
+def waits(threads: int) -> Callable[[], Sequence[float]]:
+    """Return what CoreSpeed takes as `waits_s`, for the caller and the threads of the pool."""
+    files: dict[int, int] = {}  # opened once: each reading then takes a microsecond
+
+    def waits_s() -> list[float]:
+        pooled = thread_pool().ids(threads) if threads > 1 else ()
+        try:
+            return [waited_s(thread) for thread in (threading.get_native_id(), *pooled)]
+        except (OSError, ValueError):
+            return []  # another system, or a container that hides it
+
+    def waited_s(thread: int) -> float:
+        if thread not in files:
+            files[thread] = os.open(f"/proc/self/task/{thread}/schedstat", os.O_RDONLY)
+        _, waited_ns, _ = os.pread(files[thread], 80, 0).split()
+        return 1e-9 * int(waited_ns)
+
+    return waits_s
 
 
 def reading(threads: int) -> Callable[[], float]:
@@ -86,7 +133,8 @@ def reading(threads: int) -> Callable[[], float]:
     def read_s() -> float:
         start = time.perf_counter()
         work()
-        return time.perf_counter() - start
+        seconds = time.perf_counter() - start
+        return math.inf if threads > 1 and thread_pool().is_crowded else seconds
 
     read_s()  # compiles
     return read_s

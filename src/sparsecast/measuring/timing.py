@@ -214,12 +214,18 @@ class _Series:
     def is_slow(self) -> bool:
         return self.patience is not None and sum(self._is_full) < _FULL_SHARE * self.effort.samples
 
+    @property
+    def _most_s(self) -> float:
+        """The seconds for samples; twice as many where too few of them count so far."""
+        lacks = self.patience is not None and sum(self._is_full) < _LEAST_SAMPLES
+        return (1 + lacks) * self.effort.most_s
+
     def take(self, samples: int) -> None:
         """Take `samples` samples in a row, fewer if the time is up."""
         start, waited_s = perf_counter(), 0.0
         for number in range(samples):
             used_s = self._used_s + perf_counter() - start - waited_s
-            if used_s > self.effort.most_s and len(self._beta_s) >= _LEAST_SAMPLES:
+            if used_s > self._most_s and len(self._beta_s) >= _LEAST_SAMPLES:
                 break
             if number == 0:
                 self.call()  # untimed: otherwise the first run would pay for the caches that others filled
@@ -230,14 +236,17 @@ class _Series:
     def _sample(self) -> float:
         """Take one sample and return the seconds that it waited.
 
-        If the speed of the cores is known, it must be full before and after.
+        If the speed of the cores is known, it must be full before, and not slow after; and each thread must
+        have a core meanwhile. Just after, another program may have taken one: that tells nothing.
         """
         if self.patience is None:
             self._beta_s.append(self.clock.seconds(self.call, self.beta))
             return 0.0
+        cores = self.patience.cores
         before, waited_s = self.patience.wait()
-        self._beta_s.append(self.clock.seconds(self.call, self.beta))
-        self._is_full.append(before and self.patience.cores.is_full())
+        seconds, had_cores = cores.watch(lambda: self.clock.seconds(self.call, self.beta))
+        self._beta_s.append(seconds)
+        self._is_full.append(before and had_cores and not cores.is_slow())
         return waited_s
 
     def timing(self) -> Timing:

@@ -146,8 +146,8 @@ class Conditions:
         Seconds of reference products around that time, by the place of their data: ``"L2"``, ``"L3"``,
         ``"memory"``.
     waited_for_cores : bool or None
-        Whether plain CSR took longer with all threads than with one, although the matrix is large and the
-        machine was busy: its threads waited for cores. None if this was not tested.
+        Whether it was never measured with a core for each thread, as the machine was busy; None if this was
+        not tested.
     slow_share : float or None
         Share of the samples at less than full speed of the cores, 1.0 if the time is that of slow cores; None
         if this was not tested.

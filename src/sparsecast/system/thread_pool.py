@@ -273,6 +273,15 @@ class ThreadPool:
             if others := os.sched_getaffinity(0) - {self._words[_CALLERS_CORE // 8]}:
                 os.sched_setaffinity(self._threads[crowded].native_id or 0, others)
 
+    @property
+    def is_crowded(self) -> bool:
+        """Whether, in the last call, the caller did the part of a thread, which had no core of its own."""
+        return bool(self._words[_CROWDED // 8])
+
+    def ids(self, threads: int) -> list[int]:
+        """Return the system's numbers of the threads that are started, of `threads` without the caller."""
+        return [thread.native_id or 0 for thread in self._threads[1:threads]]
+
 
 def _pauses_of(seconds: float) -> int:
     _pauses(1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -30,6 +30,7 @@ def compare(
         typer.Option(metavar="MACHINE=NUMBER/h", help="Of an hour, in any currency; once for each machine."),
     ] = None,
     model: options.ModelOption = None,
+    anyway: options.AnywayOption = False,
     page: Annotated[
         Path | None,
         typer.Option(metavar="FILE.html", help="Write all of it as one page, to look at and send."),
@@ -54,9 +55,8 @@ def compare(
     questions = dict(map(read_question, matrices))
     rows, refused = [], dict[str, dict[str, str]]()
     with counted_bar(options.screen(), "forecasting", len(questions) * len(profiles)) as advance:
-        answers = api.compare(
-            questions, profiles, products=products, prices=prices, model=model, on_machine=advance
-        )
+        how: dict[str, Any] = {"products": products, "prices": prices, "model": model, "anyway": anyway}
+        answers = api.compare(questions, profiles, **how, on_machine=advance)
         for name, (of_matrix, why) in zip(questions, answers, strict=True):
             rows += of_matrix
             refused |= {name: why} if why else {}

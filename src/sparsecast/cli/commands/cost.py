@@ -39,6 +39,7 @@ def cost(
     threads: options.ThreadsOption = None,
     model: options.ModelOption = None,
     forecast_only: options.ForecastOnlyOption = False,
+    anyway: options.AnywayOption = False,
     network: Annotated[
         list[str] | None,
         typer.Option(
@@ -74,6 +75,7 @@ def cost(
             model=model,
             networks=networks,
             measure=not forecast_only,
+            anyway=anyway,
         )
     run = None
     if check:

@@ -29,6 +29,7 @@ def plan(
     transpose: options.TransposeOption = False,
     model: options.ModelOption = None,
     no_drift_correction: options.NoDriftOption = False,
+    anyway: options.AnywayOption = False,
     forecast_only: options.ForecastOnlyOption = False,
     probe: Annotated[
         float | None,
@@ -62,6 +63,7 @@ def plan(
     api.rounding(problem, values, dtype, device)
     profiles = profiles_for(problem, profile, threads, dtype, device)
     question: dict[str, Any] = {"iterations": iterations, "threads": threads, "dtype": dtype, "model": model}
+    question |= {"anyway": anyway}
     placements = None
     if device is not None and "," in device and not as_printed and objective == "time" and vectors == 1:
         placements = api.place(problem, device, profiles, **question)

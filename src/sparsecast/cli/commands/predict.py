@@ -27,6 +27,7 @@ def predict(
     transpose: options.TransposeOption = False,
     model: options.ModelOption = None,
     no_drift_correction: options.NoDriftOption = False,
+    anyway: options.AnywayOption = False,
     probe: Annotated[
         bool,
         typer.Option(
@@ -46,7 +47,7 @@ def predict(
     from sparsecast.results.prediction import DOCUMENTS
 
     setting: dict[str, Any] = {"threads": threads, "dtype": dtype, "device": device}
-    how: dict[str, Any] = {"model": model, "drift_correction": not no_drift_correction}
+    how: dict[str, Any] = {"model": model, "drift_correction": not no_drift_correction, "anyway": anyway}
     how |= {"power_model": options.power_file(power_model), "energy_model": energy_model}
     probe_s = api.PROBE_S if probe else None
     if api.is_table(matrix):
