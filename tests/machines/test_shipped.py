@@ -8,11 +8,16 @@ import numpy as np
 import pyarrow.parquet
 import pytest
 
+import sparsecast as sc
 from sparsecast.errors import ProfileError
 from sparsecast.features.row_lengths import RowLengths
 from sparsecast.machines.profile import _SHIPPED, MatrixEntry, Profile
+from sparsecast.models import published_trees, store
+from sparsecast.models.sparsecast import SparsecastModel
+from sparsecast.models.training import TrainingSet
 
 PUBLISHED = sorted(path for path in _SHIPPED.glob("*.parquet") if path.stem != "xeon-gold-6154-edr")
+STALE = "the shipped fit is of another model: run python benchmarks/run.py shipped-fits"
 
 
 def test_they_are_small_and_each_says_where_it_is_from():
@@ -57,3 +62,33 @@ def test_five_lengths_that_no_rows_have_are_damage():
     assert RowLengths.from_dict({**stored, "version": 0}) is None
     even = RowLengths.from_dict({**stored, "five": [5.0] * 5})
     assert even == dataclasses.replace(even, min=5, max=5, mode=5, empty_rows=0, mean=5.0)
+
+
+@pytest.fixture
+def store_alone(store_of_every_test, monkeypatch):
+    """No fit of another test is read."""
+    monkeypatch.setattr(store, "_read", store_of_every_test)
+
+
+@pytest.mark.parametrize("path", PUBLISHED, ids=lambda path: path.stem)
+def test_each_is_forecast_without_a_fit(path, store_alone, monkeypatch):
+    monkeypatch.setattr(SparsecastModel, "fit", lambda model, training: pytest.fail(STALE))
+    assert len(sc.predict(sc.gallery("poisson2d", n=9), Profile.load(path))) >= 3
+
+
+def test_the_fits_are_small():
+    sizes = [path.stat().st_size for path in store.SHIPPED.rglob("*.xz")]
+    assert len(sizes) == len(PUBLISHED) and sum(sizes) < 3_200_000
+
+
+def test_a_shipped_fit_is_what_is_learned_today(few_trees, store_alone, monkeypatch):
+    """One stands for all: the key tells that they are of the same version of the model."""
+    monkeypatch.setattr(published_trees, "BOOSTING", few_trees)
+    training = TrainingSet.of(Profile.load(_SHIPPED / "nvidia-a100.parquet"))
+    shipped, today = store.fitted(SparsecastModel(), training), SparsecastModel().fit(training)
+    asked = [(training.structure(record), [record.candidate]) for record in training.records[::7]]
+    for question in asked:
+        found, expected = (model.estimates(*question)[0] for model in (shipped, today))
+        assert (found.low, found.value, found.high) == pytest.approx(
+            (expected.low, expected.value, expected.high), rel=1e-6
+        ), STALE

@@ -64,7 +64,8 @@ def compare(
     model, anyway
         As in `predict`.
     on_machine : callable
-        Called after each machine of each matrix: the first forecast for a machine takes seconds, for its fit.
+        Called after each machine of each matrix: the first forecast for one that is not shipped takes
+        seconds, for its fit.
     """
     for name, asked in matrices.items():
         found: dict[str, Prediction] = {}
