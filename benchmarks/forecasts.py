@@ -32,13 +32,12 @@ from sparsecast.devices.target import Target
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.matrices.problem import Problem
-from sparsecast.models.intervals import INTERVAL_SHARE
+from sparsecast.models.intervals import INTERVAL_SHARE, UNTRIED_FACTOR
 from sparsecast.models.linear import LinearModel, WorkCosts
 from sparsecast.models.model import HELD_OUT_SUITE
 from sparsecast.models.sparsecast import SparsecastModel
 from sparsecast.models.training import TrainingSet
 from sparsecast.models.transfer import (
-    UNTRIED_FACTOR,
     Setting,
     Transfer,
     TransferredForecaster,
@@ -215,7 +214,7 @@ def transfer(profile: ProfileName = None) -> Rows:
 
     For each two settings that a profile has Records of, the linear model of the first forecasts the gallery
     in the second. Below are the factors that transfers were wrong by, by what changes: the 90th percentile of
-    all, rounded up, is UNTRIED_FACTOR of `sparsecast.models.transfer`.
+    all, rounded up, is UNTRIED_FACTOR of `sparsecast.models.intervals`.
     """
     from sparsecast.devices.target import Target
 

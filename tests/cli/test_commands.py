@@ -159,7 +159,7 @@ def test_another_type_is_forecast_from_what_was_measured_and_said(process, run, 
     for outcome in (process("predict", *asked), run("plan", *asked)):
         document = json.loads(outcome.out)
         assert outcome.status == 0
-        assert document["transferred_from"] == {"dtype": "float64", "threads": 1, "vectors": 1}
+        assert document["transferred_from"] == {"dtype": "float64", "threads": 1}
         assert "has no records of cpu complex128 1 thread; calibrate for it" in outcome.err
     own = document_of(run("predict", SMALL, "--profile", double.name, "--json"))
     assert own["transferred_from"] is None

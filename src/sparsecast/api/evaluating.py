@@ -112,7 +112,7 @@ def evaluate(
     machine = machine_of(device)
     if profile is not None:
         require_own(profile.name, machine)
-    asked = _Question(threads, dtype, device, vectors, transpose, chosen_models(models))
+    asked = _Question(threads, dtype, device, vectors, transpose, chosen_models(models, vectors))
     run = _Run(asked, machine, profile, keeps, on_progress)
     try:
         run.begin(matrices, takes_over=keeps and not anew)
@@ -287,20 +287,28 @@ def _least_seconds(call: Callable[[], object]) -> float:
     return min(taken)
 
 
-def chosen_models(names: Sequence[str] | None) -> list[type[Model]]:
-    """Return the models of these names, or all.
+def chosen_models(names: Sequence[str] | None, vectors: int = 1) -> list[type[Model]]:
+    """Return the models of these names, or all that forecast products of so many vectors.
 
     Raises
     ------
     UnknownNameError
         If there is no such model.
+    InputError
+        If one of these forecasts one vector only.
     """
-    return [MODELS.get(name) for name in (MODELS.names() if names is None else names)]
+    chosen = [MODELS.get(name) for name in (MODELS.names() if names is None else names)]
+    unable = [kind.name for kind in chosen if vectors > 1 and not kind.takes_several]
+    if unable and names is not None:
+        raise InputError(
+            f"{vectors} vectors by {unable[0]}, which forecasts one: expected another; leave it out"
+        )
+    return [kind for kind in chosen if kind.name not in unable]
 
 
-def fits_of(names: Sequence[str] | None) -> int:
+def fits_of(names: Sequence[str] | None, vectors: int = 1) -> int:
     """Return how often a replay of the models of these names, or of all, fits."""
-    return FOLDS * sum(len(model.compared) for model in chosen_models(names))
+    return FOLDS * sum(len(model.compared) for model in chosen_models(names, vectors))
 
 
 def replay(
@@ -339,11 +347,15 @@ def replay(
     profile = profile or find_profile(here=machine_of(device or PROCESSOR))
     machine = asked_machine(profile, device)
     target = dataclasses.replace(Target.on(machine, dtype, threads), vectors=vectors)
-    makers = [partial(kind, **settings) for kind in chosen_models(models) for settings in kind.compared]
+    makers = [
+        partial(kind, **settings) for kind in chosen_models(models, vectors) for settings in kind.compared
+    ]
     again = [
         record
         for record in kept(profile.machine).records
         if record.suite == AGAIN_SUITE and DEVICES.get(record.candidate.device).is_current(record)
     ]
     training = training_for(profile, target)
-    return replay_records(training, makers, on_fold=on_fold, again=again, transpose=transpose)
+    return replay_records(
+        training, makers, on_fold=on_fold, again=again, vectors=vectors, transpose=transpose
+    )

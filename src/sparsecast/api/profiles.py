@@ -54,14 +54,15 @@ def model_records(profile: Profile, target: Target) -> list[Record]:
     """Return a target's Records that models may be fitted to.
 
     These are not those of the five-minute benchmark, nor trials, nor what was measured again for the noise.
+    Those of several vectors say what these take beside one: they are nothing without Records of one.
     """
-    own = profile.select(
-        device=target.device, dtype=target.dtype, threads=target.threads, vectors=target.vectors
-    )
+    own = profile.select(device=target.device, dtype=target.dtype, threads=target.threads, vectors=None)
     if target.is_published:
         return own  # of kernels of others, which no version of ours replaces
     is_current = DEVICES.get(target.device).is_current
-    return [r for r in own if r.suite not in (*RATING_SUITES, AGAIN_SUITE, TRIED_SUITE) and is_current(r)]
+    unused = *RATING_SUITES, AGAIN_SUITE, TRIED_SUITE
+    used = [record for record in own if record.suite not in unused and is_current(record)]
+    return used if any(record.candidate.vectors == 1 for record in used) else []
 
 
 def records_for(profile: Profile, target: Target) -> list[Record]:
@@ -101,7 +102,10 @@ def energy_model(training: TrainingSet, name: str | None = None) -> Model | None
 
 def contents(profile: Profile) -> str:
     """Return in words what a profile has Records and micro-benchmarks for."""
-    counts = Counter(described(record.candidate) for record in profile.records)
+    counts = Counter(
+        described(each) + (f" {each.vectors} vectors" if each.vectors > 1 else "")
+        for each in (record.candidate for record in profile.records)
+    )
     held = [f"{key} ({count} records)" for key, count in counts.items()] or ["no records"]
     if profile.microbenchmarks:
         held.append(f"{len(profile.microbenchmarks)} micro-benchmarks of ranks")
@@ -118,8 +122,7 @@ def origin(profile: Profile) -> str:
 
 def described(about: Target | Candidate) -> str:
     """Return in words the device, the type of the values and the threads."""
-    vectors = f" {about.vectors} vectors" if about.vectors > 1 else ""
-    return f"{about.device} {about.dtype} {threads_text(about.device, about.threads)}".rstrip() + vectors
+    return f"{about.device} {about.dtype} {threads_text(about.device, about.threads)}".rstrip()
 
 
 def disturbances(profile: Profile) -> dict[str, Disturbance]:

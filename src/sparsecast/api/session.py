@@ -25,7 +25,7 @@ from sparsecast.benchmark.trials import Outcome, Question, Spending, try_contend
 from sparsecast.devices import DEVICES
 from sparsecast.devices.naming import Threads, machine_of, number_of
 from sparsecast.devices.rounding import Rounding
-from sparsecast.devices.target import Choice, Target, believed, passes, published_choice, whole_matrix
+from sparsecast.devices.target import Choice, Target, believed, published_choice, whole_matrix
 from sparsecast.errors import DeviceError, InputError, ProfileError, StorageError
 from sparsecast.features.analysis import structure as structure_of
 from sparsecast.features.narrow_storage import narrowest
@@ -36,13 +36,14 @@ from sparsecast.machines.profile import Profile
 from sparsecast.matrices.problem import Problem
 from sparsecast.models import DEFAULT_MODEL, MODELS
 from sparsecast.models.forecaster import Forecaster
+from sparsecast.models.intervals import LEAST_RANKED, UNTRIED_FACTOR
 from sparsecast.models.linear import LinearModel
 from sparsecast.models.model import Model
 from sparsecast.models.power_files import PowerFile
 from sparsecast.models.probing import Correction
 from sparsecast.models.store import fitted, probe_correction
 from sparsecast.models.training import TrainingSet
-from sparsecast.models.transfer import UNTRIED_FACTOR, Setting, Transfer, TransferredForecaster, widening
+from sparsecast.models.transfer import Setting, Transfer, TransferredForecaster, widening
 from sparsecast.models.withheld import Withheld, unusual_groups
 from sparsecast.planning.drift import NO_DRIFT, Drift, drift_since
 from sparsecast.records import Candidate, Estimate, Forecast
@@ -137,9 +138,14 @@ class Session:
         transferred = ""
         if source != target:
             fit, transferred = _transferred(profile, target, source, fit, training)
+        several = ""
+        if target.vectors > 1 and sum(r.candidate.vectors > 1 for r in training.records) < LEAST_RANKED:
+            several = (
+                "Forecast from one vector: the profile has too few records of several; calibrate for these."
+            )
         made = profile.machine.made
         of_machine = made.sentence(profile.name) if made else ""
-        notes = of_machine, transferred, withheld.sentence() or unused.unused_sentence()
+        notes = of_machine, transferred, several, withheld.sentence() or unused.unused_sentence()
         return cls(profile, target, source, training, fit, unused, tuple(filter(None, notes)))
 
     def as_printed(self) -> Session:
@@ -184,7 +190,7 @@ class Session:
         return forecasts, choice.refused | lacking
 
     def _lacking(self, candidate: Candidate) -> str:
-        if 1 < candidate.vectors == passes(candidate):
+        if candidate.vectors > 1 and candidate.format in self.model.formats():
             return f"it takes {candidate.vectors} products of one vector; ask for one"
         return self.model.lacking(candidate.format)
 

@@ -24,14 +24,13 @@ _Ask = TypeVar("_Ask", bound=Callable[..., Any])
 def thread_numbers(profile: Profile, target: Target) -> list[int]:
     """Return the numbers of threads that a profile has Records of, in ascending order.
 
-    Without any of the target's it is its own number, whose forecasts say what is missing; of several vectors
-    it is each number that has Records of one vector.
+    Without any of the target's it is its own number, whose forecasts say what is missing.
     """
     if target.is_published:
         return [target.threads]
     counts = sorted({record.candidate.threads for record in profile.select(device=target.device)})
     known = [count for count in counts if model_records(profile, replace(target, threads=count))]
-    return known or (counts if target.vectors > 1 else [target.threads])
+    return known or [target.threads]
 
 
 def for_each_number(in_one: Callable[[Sequence[Any]], Any]) -> Callable[[_Ask], _Ask]:

@@ -13,6 +13,7 @@ import numpy as np
 from sparsecast.benchmark import scores
 from sparsecast.models.forecaster import QUANTITIES
 from sparsecast.records import Candidate, Estimate, Record
+from sparsecast.results.columns import storage_of
 from sparsecast.results.evaluation import ErrorScore, Evaluation, EvaluationRow, ModelScore, Repeats
 
 #: Matrices that a score names as those with the largest errors.
@@ -87,7 +88,9 @@ class Scoring:
 
     def _score(self, rows: Sequence[EvaluationRow], model: str, quantity: str) -> ModelScore:
         by_matrix = {matrix: list(own) for matrix, own in groupby(rows, lambda row: row.matrix)}
-        formats = sorted({row.estimate.candidate.format for row in rows})
+        by_storage: dict[str, list[EvaluationRow]] = {}
+        for row in rows:
+            by_storage.setdefault(storage_of(row.estimate.candidate), []).append(row)
         ratios, are_best, total = [], [], 0
         for matrix, records in self.measured.items():
             known = [record for record in records if _value(record, quantity) is not None]
@@ -111,10 +114,7 @@ class Scoring:
             forecast_products=scores.quantile(scores.floats(cost for cost, _ in self._products(model)), 0.5),
             forecast_products_large=max(large, default=None),
             forecast_products_very_large=max(very_large, default=None),
-            formats={
-                name: errors_of([row for row in rows if row.estimate.candidate.format == name])
-                for name in formats
-            },
+            formats={name: errors_of(own) for name, own in sorted(by_storage.items())},
             worst=worst_of(rows, _WORST),
         )
 

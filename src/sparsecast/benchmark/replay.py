@@ -36,6 +36,7 @@ def replay(
     folds: int = FOLDS,
     on_fold: Callable[[], None] = lambda: None,
     again: Sequence[Record] = (),
+    vectors: int = 1,
     transpose: bool = False,
 ) -> Evaluation:
     """Score models on the Records of a training set whose matrices they have not seen.
@@ -52,8 +53,9 @@ def replay(
         Called after each fit.
     again : sequence of Record
         What was measured once more of the same matrices: it tells the noise, and is not learned from.
-    transpose : bool
-        Whether models are scored on transposes alone, or on all other matrices. They learn from both.
+    vectors, transpose : int and bool
+        Of how many vectors the Records are that models are scored on, and whether they are of transposes, or
+        of all other matrices. Models learn from all.
 
     Raises
     ------
@@ -66,7 +68,7 @@ def replay(
             f"profile '{training.machine.name}' to score models on: it was not measured; expected measured "
             f"times; name {made.like}, which it is like"
         )
-    scored = _scored(training).where(lambda r: r.matrix.startswith(TRANSPOSE_PREFIX) == transpose)
+    scored = _scored(training, vectors).where(lambda r: r.matrix.startswith(TRANSPOSE_PREFIX) == transpose)
     groups = {scored.group(record) for record in scored.records}
     refuse_too_few(
         groups,
@@ -75,7 +77,7 @@ def replay(
     )
     names = distinct_names({r.matrix: training.matrices[r.matrix].name for r in scored.records})
     scoring = Scoring()
-    score(scoring, training, models, names, folds=folds, on_fold=on_fold, again=again)
+    score(scoring, training, models, names, folds=folds, on_fold=on_fold, again=again, vectors=vectors)
     return scoring.evaluation(training.machine.name)
 
 
@@ -88,6 +90,7 @@ def score(
     folds: int = FOLDS,
     on_fold: Callable[[], None] = lambda: None,
     again: Sequence[Record] = (),
+    vectors: int = 1,
 ) -> None:
     """Add to a scoring what models forecast of matrices that they have not seen, and what was measured.
 
@@ -96,12 +99,12 @@ def score(
     scoring : Scoring
     training : TrainingSet
         Of one device, dtype and number of threads: all that models may learn from.
-    models, folds, on_fold, again
+    models, folds, on_fold, again, vectors
         As in `replay`.
     names : mapping of str to str
         By specification, the names of the matrices that are scored.
     """
-    scored = _scored(training).where(lambda record: record.matrix in names)
+    scored = _scored(training, vectors).where(lambda record: record.matrix in names)
     groups = list(dict.fromkeys(scored.group(record) for record in scored.records))
     for record in scored.records:
         scoring.add_records(names[record.matrix], [record])
@@ -122,10 +125,11 @@ def score(
             scoring.refused[make().title] = str(error)
 
 
-def _scored(training: TrainingSet) -> TrainingSet:
-    """Return the Records of matrices as users have them, with warm caches."""
+def _scored(training: TrainingSet, vectors: int) -> TrainingSet:
+    """Return the Records of matrices as users have them, with warm caches and so many vectors."""
     suites = *SCORED_SUITES, PUBLISHED_SUITE
-    return training.where(lambda record: record.suite in suites and record.regime == "warm")
+    warm = training.where(lambda record: record.suite in suites and record.regime == "warm")
+    return warm.where(lambda record: record.candidate.vectors == vectors)
 
 
 def _score_part(

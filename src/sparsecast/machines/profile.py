@@ -118,9 +118,12 @@ class Profile(Tabular):
         """Return the features of the matrix of a Record."""
         return self.matrices[record.matrix].structure
 
-    def select(self, *, suite: str | None = None, vectors: int = 1, **candidate: Any) -> list[Record]:
-        """Return the Records of a suite whose Candidates have the given fields; of one vector by default."""
-        wanted = {"vectors": vectors, **candidate}.items()
+    def select(self, *, suite: str | None = None, vectors: int | None = 1, **candidate: Any) -> list[Record]:
+        """Return the Records of a suite whose Candidates have the given fields.
+
+        They are of one vector by default, and of any number with None.
+        """
+        wanted = (candidate if vectors is None else {"vectors": vectors, **candidate}).items()
         return [
             record
             for record in self.records

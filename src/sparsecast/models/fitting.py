@@ -9,6 +9,9 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
+#: Fewest products of several vectors in a format that tell how long these take.
+_LEAST_SEVERAL = 3
+
 
 def fitted_costs(counts: Floats, measured: Floats) -> Floats:
     """Return the costs, all at least 0, with the least sum of squares of counts @ costs / measured - 1.
@@ -31,6 +34,17 @@ def nonnegative(terms: Floats, target: Floats) -> Floats:
     # Columns are scaled to one magnitude: nnls stops at an absolute tolerance.
     scale = np.maximum(terms.max(axis=0), np.finfo(float).tiny)
     return np.asarray(nnls(terms / scale, target)[0] / scale)
+
+
+def several_factors(formats: NDArray[np.str_], errors: Floats) -> dict[str, float]:
+    """Return how many times longer products of several vectors take than their work says, by format.
+
+    `errors` are log(measured / forecast) of measurements, NaN if unknown, whose median counts, and `formats`
+    theirs, empty for those of one vector.
+    """
+    known = np.isfinite(errors)
+    own = {str(name): errors[known & (formats == name)] for name in np.unique(formats) if name}
+    return {name: float(np.exp(np.median(each))) for name, each in own.items() if len(each) >= _LEAST_SEVERAL}
 
 
 def above_zero(time_s: Floats, least_s: float) -> Floats:

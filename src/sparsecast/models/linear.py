@@ -18,7 +18,7 @@ import numpy as np
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.machines.machine import Machine
 from sparsecast.models import MODELS
-from sparsecast.models.fitting import Floats, fitted_costs
+from sparsecast.models.fitting import Floats, fitted_costs, several_factors
 from sparsecast.models.model import SCORED_SUITES, Model
 from sparsecast.models.training import TrainingSet
 from sparsecast.models.work import LEAST_OF_KIND, CountedWork, ProductWork, unit_cost
@@ -114,7 +114,8 @@ class LinearModel(Model):
     """One non-negative cost for each kind of work, fitted for each format, and on a GPU for each kernel."""
 
     name: ClassVar[str] = "linear"
-    version: ClassVar[int] = 9
+    version: ClassVar[int] = 10
+    takes_several: ClassVar[bool] = True
     costs_: WorkCosts
 
     @classmethod
@@ -123,7 +124,13 @@ class LinearModel(Model):
         return suite not in SCORED_SUITES
 
     def _fit(self, training: TrainingSet) -> None:
-        self.costs_ = WorkCosts.fitted(self.machine_, ProductWork(self.machine_).counted(training))
+        of_one = training.where(lambda record: record.candidate.vectors == 1)
+        self.costs_ = WorkCosts.fitted(self.machine_, ProductWork(self.machine_).counted(of_one))
+        several = training.where(lambda r: r.candidate.vectors > 1 and self.serves(r.candidate)).records
+        formats = np.array([record.candidate.format for record in several], dtype=str)
+        forecasts_s = [self.values(r.candidate, RowBlocks.of(training.structure(r)))[0] for r in several]
+        times_s = [record.time_s for record in several]
+        self.several_ = several_factors(formats, np.log(times_s) - np.log(forecasts_s))
 
     def formats(self) -> list[str]:
         """Return the formats with at least LEAST_RECORDS benchmark Records, on a GPU of one kernel."""
@@ -134,4 +141,5 @@ class LinearModel(Model):
         return self.costs_.kernels.get(format_name, ())
 
     def terms(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, Floats]:
-        return self.costs_.terms(candidate, blocks)
+        factor = self.several_factor(candidate)
+        return {name: factor * each for name, each in self.costs_.terms(candidate, blocks).items()}

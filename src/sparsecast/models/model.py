@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from abc import abstractmethod
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, Self, get_type_hints
 
 from sparsecast.errors import DeviceError, ProfileError
@@ -13,7 +14,7 @@ from sparsecast.features.structure import Structure
 from sparsecast.formats.narrowing import NARROW_PARAMETERS
 from sparsecast.models.conversion import ConversionCost
 from sparsecast.models.forecaster import QUANTITIES, Forecaster, has_predicted_size
-from sparsecast.models.intervals import INTERVAL_FOLDS, Interval, prediction_interval
+from sparsecast.models.intervals import INTERVAL_FOLDS, UNTRIED_FACTOR, Interval, prediction_interval
 from sparsecast.models.state import from_plain, to_plain
 from sparsecast.models.training import TrainingSet
 from sparsecast.records import PUBLISHED_SUITE, Candidate, Record
@@ -57,12 +58,16 @@ class Model(Forecaster):
         measures all that it needs.
     compared : tuple of mappings
         Hyper-parameters that a replay scores it with.
+    takes_several : bool
+        Whether it learns from products of several vectors, too, and forecasts them.
     version : int
         Raised whenever the same training set would give another model; stored models are then fitted again.
     machine_, device_ : Machine, str
         That the training set is from.
     ratios_ : dict of str to (float, float)
         For each label, the ends of the interval of measured over forecast, from the held-out Records.
+    several_ : dict of str to float
+        By format, how many times longer products of several vectors take than their work says.
     conversion_ : ConversionCost
     """
 
@@ -73,8 +78,10 @@ class Model(Forecaster):
     covers: ClassVar[tuple[str, ...] | None] = None
     suite: ClassVar[str | None] = None
     compared: ClassVar[tuple[Mapping[str, Any], ...]] = ({},)
+    takes_several: ClassVar[bool] = False
     version: ClassVar[int] = 1
     ratios_: dict[str, tuple[float, float]]
+    several_: dict[str, float]
 
     def fit(self, training: TrainingSet) -> Self:
         """Learn from the Records of one device, dtype and number of threads that have warm caches.
@@ -100,6 +107,7 @@ class Model(Forecaster):
                 f"the {self.name} model does not forecast {self.device_}: expected one of "
                 f"{', '.join(self.devices)}; choose another model"
             )
+        self.several_ = {}
         self._fit(used.where(lambda record: self.learns_from(record.suite)))
         self._establish()
         if not self.formats():
@@ -119,7 +127,8 @@ class Model(Forecaster):
         def is_used(record: Record) -> bool:
             is_of_suite = record.suite == HELD_OUT_SUITE or cls.learns_from(record.suite)
             is_warm = record.regime == "warm" and has_predicted_size(record.candidate)
-            return is_of_suite and is_warm and cls.measured(record) is not None
+            is_known = cls.takes_several or record.candidate.vectors == 1
+            return is_of_suite and is_warm and is_known and cls.measured(record) is not None
 
         return training.where(is_used).at_full_speed()
 
@@ -145,9 +154,20 @@ class Model(Forecaster):
         )
 
     def serves(self, candidate: Candidate) -> bool:
-        """As a Forecaster; models of papers know no narrow storage."""
+        """As a Forecaster; models of papers know neither narrow storage nor several vectors.
+
+        Of several vectors, formats are served that such products were measured of; all where none were.
+        """
         is_narrow = not NARROW_PARAMETERS.isdisjoint(candidate.parameters)
+        if candidate.vectors > 1:
+            known = (self.several_ or self.formats()) if self.takes_several else ()
+            if candidate.format not in known:
+                return False
         return super().serves(candidate) and (self.covers is None or not is_narrow)
+
+    def several_factor(self, candidate: Candidate) -> float:
+        """Return how many times longer a product takes than its work says: 1 of one vector."""
+        return self.several_.get(candidate.format, 1.0) if candidate.vectors > 1 else 1.0
 
     def lacking(self, format_name: str) -> str:
         """Return in words why it does not forecast a format, and after a semicolon the remedy."""
@@ -174,16 +194,19 @@ class Model(Forecaster):
 
         None where too few Records were held out.
         """
-        label = self.label(candidate)
+        label, factor = self.label(candidate), 1.0
+        if label not in self.ratios_ and candidate.vectors > 1:
+            label, factor = self.label(replace(candidate, vectors=1)), UNTRIED_FACTOR
         if label not in self.ratios_:
             return None, None
         low, high = self.ratios_[label]
-        return value * low, value * high
+        return value * low / factor, value * high * factor
 
     def label(self, candidate: Candidate) -> str:
-        """Return the name of a fit: a format, or a format and, after a space, one of its kernels."""
+        """Return the name of a fit: a format, and after spaces its kernel and whether vectors are several."""
         name = candidate.format
-        return f"{name} {candidate.kernel}" if self.kernels(name) else name
+        label = f"{name} {candidate.kernel}" if self.kernels(name) else name
+        return f"{label}, several vectors" if candidate.vectors > 1 else label
 
     def _ratios(self, used: TrainingSet) -> dict[str, list[float]]:
         """Return measured over forecast for each label, on matrices that the model has not seen.

@@ -81,7 +81,7 @@ class PowerModel(Model):
         ProfileError
             If too few have joules, or the model of time cannot be fitted.
         """
-        if sum(record.energy_j is not None for record in training.records) < LEAST_RECORDS:
+        if len(_metered(training).records) < LEAST_RECORDS:
             raise self.insufficient(training)
         self.time_ = SparsecastModel().fit(training)
         return super().fit(training)
@@ -100,7 +100,7 @@ class PowerModel(Model):
         return f"{LEAST_RECORDS} with joules; measure matrices where a meter is"
 
     def _fit(self, training: TrainingSet) -> None:
-        metered = training.where(lambda record: record.energy_j is not None)
+        metered = _metered(training)
         self._learn(metered)
         self.ends_ = self._ends(metered)
 
@@ -199,6 +199,11 @@ class PowerModel(Model):
 
     def _ratios(self, used: TrainingSet) -> dict[str, list[float]]:
         return {}  # it learns from what others hold out: `ends_` is for its intervals
+
+
+def _metered(training: TrainingSet) -> TrainingSet:
+    """Return the Records with joules: those of several vectors are not learned."""
+    return training.where(lambda r: r.energy_j is not None and r.candidate.vectors == 1)
 
 
 def _speeds(nnz: NDArray[Any], rows: NDArray[Any], time_s: Floats) -> Floats:

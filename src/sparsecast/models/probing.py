@@ -231,9 +231,10 @@ def left_out_pairs(model: Model, training: TrainingSet) -> list[PairedErrors]:
 
 
 def _paired_errors(model: Model, left_out: TrainingSet) -> list[PairedErrors]:
-    records_of: dict[tuple[str, str], list[Record]] = {}
+    records_of: dict[tuple[str, str, int], list[Record]] = {}
     for record in left_out.records:
-        records_of.setdefault((record.matrix, record.suite), []).append(record)
+        of_product = record.matrix, record.suite, record.candidate.vectors
+        records_of.setdefault(of_product, []).append(record)
     pairs = []
     for records in records_of.values():
         measured_s = {record.candidate: record.time_s for record in records}

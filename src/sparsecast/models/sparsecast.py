@@ -10,6 +10,9 @@ was learned from the others. An interval is so wide that nine tenths of these er
 wider in proportion where the trees agree less (Papadopoulos, Vovk and Gammerman 2011 normalise errors so):
 they disagree where what was measured varies, or where little was.
 
+Products of several vectors have the work of such ones at the costs of one vector, times a factor for each
+format: the median of what they took beside that.
+
 From published results, which tell of a matrix no more than counts, something else is learned
 (`published_trees.py`).
 """
@@ -29,8 +32,16 @@ from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
 from sparsecast.formats import FORMATS
 from sparsecast.models import MODELS
+from sparsecast.models.fitting import several_factors
 from sparsecast.models.forest import Floats, Forest
-from sparsecast.models.intervals import INTERVAL_FOLDS, WIDEST, Interval, conformal_bound
+from sparsecast.models.intervals import (
+    INTERVAL_FOLDS,
+    LEAST_RANKED,
+    UNTRIED_FACTOR,
+    WIDEST,
+    Interval,
+    conformal_bound,
+)
 from sparsecast.models.linear import WorkCosts
 from sparsecast.models.model import Model
 from sparsecast.models.published_trees import PublishedTrees
@@ -63,6 +74,8 @@ class _Samples:
     work : list of CountedWork
         What the physics counts.
     log_time : float array of shape (records,)
+    formats_of_several : str array of shape (records,)
+        Those of products of several vectors, which tell their factors and nothing else; empty of others.
     """
 
     group: NDArray[np.object_]
@@ -70,6 +83,7 @@ class _Samples:
     features: Floats
     work: list[CountedWork]
     log_time: Floats
+    formats_of_several: NDArray[np.str_]
 
     @classmethod
     def of(cls, training: TrainingSet, work: list[CountedWork]) -> _Samples:
@@ -87,7 +101,12 @@ class _Samples:
             np.array(features),
             work,
             np.log([record.time_s for record in records]),
+            np.array([r.candidate.format if r.candidate.vectors > 1 else "" for r in records], dtype=str),
         )
+
+    @property
+    def is_several(self) -> NDArray[np.bool_]:
+        return np.asarray(self.formats_of_several != "")
 
     def explained(self, physics: WorkCosts) -> tuple[Floats, Floats]:
         """Return the features with those that the physics gives, and its log(time_s); NaN if not served."""
@@ -128,20 +147,20 @@ class _Learned:
 
         None where they do not suffice for the physics of any format.
         """
-        physics = fit([work.part(chosen) for work in samples.work])
+        of_one = chosen & ~samples.is_several
+        physics = fit([work.part(of_one) for work in samples.work])
         if not physics.kernels:
             return None
         features, log_physics = samples.explained(physics)
-        used = chosen & np.isfinite(log_physics)
+        used = of_one & np.isfinite(log_physics)
         forest = Forest.grown(features[used], (samples.log_time - log_physics)[used], **FOREST)
         return cls(physics, forest, samples.kinds, tuple(_term_names(samples.work)))
 
-    def scores(self, samples: _Samples, chosen: NDArray[np.bool_]) -> Floats:
-        """Return |log(measured / forecast)| of samples that are not known, over the spread of the trees."""
+    def errors(self, samples: _Samples) -> tuple[Floats, Floats]:
+        """Return log(measured / forecast) of samples, NaN if not served, and the spread of the trees."""
         features, log_physics = samples.explained(self.physics)
-        used = chosen & np.isfinite(log_physics)
-        corrections, spread = self._asked(features[used])
-        return np.abs(samples.log_time[used] - log_physics[used] - corrections) / spread
+        corrections, spread = self._asked(features)
+        return samples.log_time - log_physics - corrections, spread
 
     def corrections(
         self, candidates: Sequence[Candidate], whole: RowBlocks, terms: Sequence[Mapping[str, Floats]]
@@ -173,17 +192,21 @@ class SparsecastModel(Model):
     width_ : float or None
         Half the width of an interval of logarithms of time, over the spread of the trees; None where too few
         matrices are left when a part of them is left out.
+    several_width_ : float or None
+        The same of products of several vectors; None where fewer than LEAST_RANKED were left out.
     published_ : PublishedTrees or None
         What was learned in place of these from published results; None from our own.
     """
 
     name: ClassVar[str] = "sparsecast"
     optional_groups: ClassVar[tuple[str, ...]] = ("locality", "bands", "blocks")
-    version: ClassVar[int] = 12
+    takes_several: ClassVar[bool] = True
+    version: ClassVar[int] = 13
     #: What the trees correct: another class in experiments on the parts of the model.
     physics_class: ClassVar[type[WorkCosts]] = WorkCosts
     learned_: _Learned | None
     width_: float | None
+    several_width_: float | None
     published_: PublishedTrees | None
 
     @classmethod
@@ -194,7 +217,7 @@ class SparsecastModel(Model):
     _remembered: tuple[Structure, dict[Candidate, tuple[float, float]]] | None = None
 
     def _fit(self, training: TrainingSet) -> None:
-        self.learned_ = self.published_ = self.width_ = self._remembered = None
+        self.learned_ = self.published_ = self.width_ = self.several_width_ = self._remembered = None
         if self.machine_.published_as is not None:
             self.published_ = PublishedTrees.learned(training)
             return
@@ -203,21 +226,29 @@ class SparsecastModel(Model):
         self.learned_ = self._learn(samples, np.ones(len(samples.log_time), dtype=bool))
         if self.learned_ is None:
             raise self.insufficient(training)
-        self.width_ = conformal_bound(self._scores_left_out(samples))
+        self.several_ = several_factors(samples.formats_of_several, self.learned_.errors(samples)[0])
+        scores = self._scores_left_out(samples)
+        self.width_ = conformal_bound(scores[np.isfinite(scores) & ~samples.is_several])
+        of_several = scores[np.isfinite(scores) & samples.is_several]
+        self.several_width_ = conformal_bound(of_several) if len(of_several) >= LEAST_RANKED else None
 
     def _learn(self, samples: _Samples, chosen: NDArray[np.bool_]) -> _Learned | None:
         return _Learned.of(partial(self.physics_class.fitted, self.machine_), samples, chosen)
 
     def _scores_left_out(self, samples: _Samples) -> Floats:
-        """Return the scores of groups of matrices, each by what was learned without it."""
+        """Return |log(measured / forecast)| over the spread of the trees, without each group; NaN if none."""
         groups = list(dict.fromkeys(samples.group.tolist()))
-        scores = []
+        scores = np.full(len(samples.log_time), np.nan)
         for first in range(min(INTERVAL_FOLDS, len(groups))):
             is_out = np.isin(samples.group, groups[first::INTERVAL_FOLDS])
             learned = self._learn(samples, ~is_out)
             if learned is not None:
-                scores.append(learned.scores(samples, is_out))
-        return np.concatenate(scores) if scores else np.empty(0)
+                errors, spread = learned.errors(samples)
+                factors = several_factors(samples.formats_of_several, np.where(is_out, np.nan, errors))
+                factors[""] = 1.0
+                errors -= np.log([factors.get(name, np.nan) for name in samples.formats_of_several])
+                scores[is_out] = (np.abs(errors) / spread)[is_out]
+        return scores
 
     @property
     def physics(self) -> WorkCosts:
@@ -247,10 +278,10 @@ class SparsecastModel(Model):
         terms_of_all = [self.learned_.physics.terms(candidate, blocks) for candidate in candidates]
         is_whole = blocks.rows.tolist() == [blocks.matrix.rows]
         of_whole = dict(zip(candidates, terms_of_all, strict=True)) if is_whole else {}
-        for terms, (correction, _) in zip(
-            terms_of_all, self._corrections(candidates, blocks.matrix, of_whole), strict=True
-        ):
-            factor, time_s = float(np.exp(correction)), terms.pop("time_s")
+        corrections = self._corrections(candidates, blocks.matrix, of_whole)
+        for candidate, terms, (correction, _) in zip(candidates, terms_of_all, corrections, strict=True):
+            factor = float(np.exp(correction)) * self.several_factor(candidate)
+            time_s = terms.pop("time_s")
             terms |= {"correction": time_s * (factor - 1.0), "time_s": time_s * factor}
         return terms_of_all
 
@@ -287,8 +318,12 @@ class SparsecastModel(Model):
             return [self.published_.interval(*pair) for pair in zip(candidates, values, strict=True)]
         if self.width_ is None or self.learned_ is None:
             return [(None, None)] * len(values)
+        several = self.several_width_
+        of_several = (self.width_, UNTRIED_FACTOR) if several is None else (several, 1.0)
+        ways = [(self.width_, 1.0) if each.vectors == 1 else of_several for each in candidates]
+        widths, wider = np.array(ways).reshape(-1, 2).T
         spreads = [spread for _, spread in self._corrections(candidates, matrix, {})]
-        factors = np.minimum(np.exp(self.width_ * np.array(spreads)), WIDEST).tolist()
+        factors = (np.minimum(np.exp(widths * np.array(spreads)), WIDEST) * wider).tolist()
         return [(value / factor, value * factor) for value, factor in zip(values, factors, strict=True)]
 
     def _ratios(self, used: TrainingSet) -> dict[str, list[float]]:

@@ -1,10 +1,9 @@
-"""Forecasts for a type of values, or a number of threads or vectors, that a profile has no Records of.
+"""Forecasts for a type of values, or a number of threads, that a profile has no Records of.
 
 The costs of the linear model are those of rows, entries, bytes and lines of x, so they can be carried over:
 
 - another type: a byte and a row cost the same, the bytes are counted with the width that is asked for, and
   an entry costs as much more as it has loads and multiply-adds more;
-- another number of vectors: the work is counted with it;
 - another number of threads: what a core does by itself takes the ratio of the threads, what comes from a
   cache or from memory the ratio of the bandwidths that were measured with both numbers of threads. To start
   a product costs the same.
@@ -20,10 +19,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
+from sparsecast.devices.target import Target
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
 from sparsecast.models.fitting import Floats
@@ -35,10 +35,6 @@ from sparsecast.models.training import TrainingSet
 from sparsecast.models.work import capacity, full_kind
 from sparsecast.records import VALUE_BYTES, Candidate, Record
 
-#: Factor by which an interval grows at both ends where a profile has no settings to try the transfer on: the
-#: 90th percentile of its errors between all settings of one machine, rounded up (decision 30).
-UNTRIED_FACTOR = 2.4
-
 #: Terms of the linear model that count entries.
 _OF_ENTRIES = ("entries", "overflow entries", "padding", "longest row")
 
@@ -46,32 +42,21 @@ _OF_ENTRIES = ("entries", "overflow entries", "padding", "longest row")
 _BEYOND = " beyond L"
 
 
-class _HasSetting(Protocol):
-    @property
-    def dtype(self) -> str: ...
-    @property
-    def threads(self) -> int: ...
-    @property
-    def vectors(self) -> int: ...
-
-
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What the Records of one fit share: the type of the values, the numbers of threads and of vectors."""
+    """What the Records of one fit share: the type of the values and the number of threads."""
 
     dtype: str
     threads: int
-    vectors: int = 1
 
     @classmethod
-    def of(cls, item: _HasSetting) -> Setting:
-        return cls(item.dtype, item.threads, item.vectors)
+    def of(cls, item: Candidate | Target) -> Setting:
+        return cls(item.dtype, item.threads)
 
     def changes(self, other: Setting) -> frozenset[str]:
-        """Return what differs in another setting: threads, vectors, precision, and whether it is complex."""
+        """Return what differs in another setting: threads, precision, and whether it is complex."""
         found = {
             "threads": self.threads != other.threads,
-            "vectors": self.vectors != other.vectors,
             "precision": self._real_bytes != other._real_bytes,
             "complex": self._is_complex != other._is_complex,
         }
@@ -80,7 +65,7 @@ class Setting:
     def distance(self, other: Setting) -> tuple[float, ...]:
         """Return how far another setting is: by how much changes, then by what is carried over worst."""
         changed = self.changes(other)
-        steps = abs(math.log(self.threads / other.threads)) + abs(math.log(self.vectors / other.vectors))
+        steps = abs(math.log(self.threads / other.threads))
         return float(len(changed)), float("complex" in changed), float("precision" in changed), steps
 
     @property
@@ -130,8 +115,7 @@ class Transfer:
         return cls(physics, source, asked, beyond, is_measured)
 
     def measured_as(self, candidate: Candidate) -> Candidate:
-        source = self.source
-        return replace(candidate, dtype=source.dtype, threads=source.threads, vectors=source.vectors)
+        return replace(candidate, dtype=self.source.dtype, threads=self.source.threads)
 
     def terms(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, Floats]:
         """Return the seconds that each kind of work costs each block in the setting that is asked for."""
@@ -199,7 +183,8 @@ def _is_held_out(record: Record) -> bool:
 
 
 def _key(record: Record, physics: LinearModel) -> tuple[Any, ...]:
-    return record.matrix, physics.label(record.candidate), record.candidate.parameters
+    candidate = record.candidate
+    return record.matrix, physics.label(candidate), candidate.parameters, candidate.vectors
 
 
 def widening(transfer: Transfer, training: TrainingSet, others: Iterable[Record]) -> float | None:

@@ -15,11 +15,22 @@ from sparsecast.system.texts import energy_interval, interval
 MATRIX = keys("name", "rows", "cols", "nnz")
 
 
-def stored_as(candidate: Candidate) -> str:
-    """Return the format of a Candidate, and what it stores in fewer bytes, for people."""
+def storage_of(candidate: Candidate) -> str:
+    """Return the format of a Candidate, and what it stores in fewer bytes: ``"csr (values one)"``."""
     names, chosen = FORMATS.get(candidate.format).narrow_parameters, candidate.parameters
     narrow = ", ".join(f"{name} {chosen[name]}" for name in names if name in chosen)
-    return candidate.format.upper() + (f" ({narrow})" if narrow else "")
+    return candidate.format + (f" ({narrow})" if narrow else "")
+
+
+def shown_storage(name: str) -> str:
+    """Return what `storage_of` gives for people: ``"CSR (values one)"``."""
+    format_name, space, narrow = name.partition(" ")
+    return format_name.upper() + space + narrow
+
+
+def stored_as(candidate: Candidate) -> str:
+    """Return the format of a Candidate, and what it stores in fewer bytes, for people."""
+    return shown_storage(storage_of(candidate))
 
 
 #: Of a Rounding.
@@ -60,7 +71,7 @@ ENERGY: Columns = (
 #: What Records were made in that a forecast rests on.
 TRANSFERRED_FROM = Column(
     "transferred_from",
-    columns=keys("dtype", "threads", "vectors"),
+    columns=keys("dtype", "threads"),
     about="of the records; null where they are those of the question",
 )
 

@@ -10,7 +10,7 @@ from typing import Any
 from sparsecast.matrices.problem import group_of
 from sparsecast.models.forecaster import QUANTITIES
 from sparsecast.records import Estimate, Record
-from sparsecast.results.columns import CANDIDATE, within
+from sparsecast.results.columns import CANDIDATE, shown_storage, within
 from sparsecast.system.tabular import Column, Columns, Table, Tabular, keys
 from sparsecast.system.texts import counted, percent, percent_number, signed_percent
 
@@ -117,6 +117,7 @@ class ModelScore(ErrorScore):
         plain CSR: the median, and the largest of matrices with at least LARGE_NNZ and VERY_LARGE_NNZ
         entries. None where it was not measured.
     formats : dict of str to ErrorScore
+        By `storage_of`: a format in full, and in each narrow storage apart.
     worst : tuple of (str, float)
         The matrices with the largest errors, and for each the median of the signed errors of its Candidates.
     """
@@ -182,14 +183,17 @@ class Evaluation(Tabular):
     taken_over: int = 0
 
     def table(self) -> Table:
-        """Return the errors of each model, the best first, and below it those of each format."""
+        """Return the errors of each model, the best first, and below it those of each format and storage."""
         rows: list[dict[str, Any]] = []
         for name, model in self.models.items():
-            formats = sorted(model.formats.items(), key=lambda item: item[1].median_error)
+            by_name = sorted(model.formats.items())
+            # The narrow storages of a format follow it.
+            of_format = {stored.partition(" ")[0]: score.median_error for stored, score in reversed(by_name)}
+            formats = sorted(by_name, key=lambda item: (of_format[item[0].partition(" ")[0]], item[0]))
             rows += [{"model": name, "format": None, "score": model, "heading": _of_model(name, model)}]
             rows += [
-                {"model": name, "format": format_name, "score": score, "heading": f"  {format_name.upper()}"}
-                for format_name, score in formats
+                {"model": name, "format": stored, "score": score, "heading": f"  {shown_storage(stored)}"}
+                for stored, score in formats
             ]
         title = f"Errors of forecasts on {self.profile} in percent, best model first"
         return Table(title, ERROR, rows, _ERRORS)
@@ -285,7 +289,7 @@ MODEL_SCORE: Columns = (
     Column("quantity"),
     *ERROR_SCORE,
     *CHOICE_SCORE,
-    Column("formats", columns=ERROR_SCORE, by="format"),
+    Column("formats", columns=ERROR_SCORE, by="format", about='of narrow storage "csr (values one)"'),
     Column("worst", columns=(Column("matrix", value=itemgetter(0)), Column("error", value=itemgetter(1)))),
 )
 

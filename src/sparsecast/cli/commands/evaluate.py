@@ -81,7 +81,7 @@ def evaluate(
     else:
         chosen = api.profile(profile, device=device)
         scored = of_product | {"dtype": dtype or "float64", "models": names}
-        with counted_bar(options.screen(), "fitting", api.fits_of(names)) as advance:
+        with counted_bar(options.screen(), "fitting", api.fits_of(names, vectors)) as advance:
             result = api.replay(chosen, **scored, on_fold=advance)
     if not result.rows and not result.interrupted:
         raise InputError(

@@ -15,6 +15,7 @@ from sparsecast.reports.charts import scores
 from sparsecast.reports.charts.chart import Chart
 from sparsecast.reports.pages.matrix_page import machine_rows, trust_rows
 from sparsecast.reports.pages.rendering import page
+from sparsecast.results.columns import shown_storage
 from sparsecast.results.evaluation import EvaluationRow, ModelScore
 from sparsecast.results.reports import CollectionReport, MatrixReport, Rarity
 from sparsecast.system import texts
@@ -80,21 +81,16 @@ def _charts(collection: CollectionReport, score: ModelScore | None) -> list[Char
     if score is None:
         return []
     models = collection.evaluation.models
-    of_formats = dict(sorted(score.formats.items(), key=lambda item: item[1].median_error))
+    by_error = sorted(score.formats.items(), key=lambda item: item[1].median_error)
+    of_formats = {shown_storage(name): own for name, own in by_error}
     sentence = "Dot: median of the absolute errors; bar: to where 90 of 100 lie."
     return [
         scores.agreement(collection.rows, score),
-        scores.errors(
-            "errors-by-format", f"Errors of {collection.model} by format. {sentence}", _upper(of_formats)
-        ),
+        scores.errors("errors-by-format", f"Errors of {collection.model} by format. {sentence}", of_formats),
         scores.errors("errors-by-model", f"Errors by model. {sentence}", models),
         scores.regret(models),
         scores.coverage(models),
     ]
-
-
-def _upper(scores: Mapping[str, Any]) -> dict[str, Any]:
-    return {name.upper(): score for name, score in scores.items()}
 
 
 def _answer(collection: CollectionReport, score: ModelScore | None) -> str:
