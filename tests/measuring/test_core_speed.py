@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import pytest
 
@@ -84,10 +85,15 @@ def test_a_run_whose_threads_wait_for_a_core_is_told(told, had_cores):
     assert cores.watch(lambda: 0.1) == (0.1, had_cores)
 
 
+def test_cores_that_were_never_read_are_not_at_full_speed():
+    assert not CoreSpeed(lambda: math.inf, pause=lambda seconds: None).is_full()
+
+
 def test_waits_grow_or_are_not_told(monkeypatch):
     waits_s = waits(threads=2)
     first, second = waits_s(), waits_s()
     assert len(first) == len(second) and all(a <= b for a, b in zip(first, second, strict=True))
+    assert first or not Path("/proc/self/schedstat").exists()
     monkeypatch.setattr(core_speed.os, "pread", lambda file, size, offset: b"0 0")
     assert not first or waits_s() == []
     monkeypatch.setattr(core_speed.os, "open", lambda path, flags: (_ for _ in ()).throw(FileNotFoundError))

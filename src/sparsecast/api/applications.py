@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from sparsecast.api.calibrating import own_profile
-from sparsecast.api.executing import compile, in_csr
+from sparsecast.api.executing import compile, in_csr, load
 from sparsecast.api.forecasting import plan as plan_of
 from sparsecast.api.forecasting import predict
 from sparsecast.api.profiles import model_records
@@ -40,7 +40,6 @@ from sparsecast.operators.applications.application import (
 from sparsecast.operators.applications.defaults import DAMPING, EPSILON, TOLERANCE
 from sparsecast.operators.block_operator import Operator
 from sparsecast.planning.application_cost import RunConditions, costs_of, usual_conversion, usual_over_full
-from sparsecast.planning.trials import LOADER
 from sparsecast.records import VALUE_BYTES
 from sparsecast.results.application import ApplicationCost, ApplicationRun
 from sparsecast.results.plan import Plan
@@ -125,7 +124,7 @@ def cg(
         If A is not square, real and symmetric, or b has another shape, or a setting cannot be.
     """
     problem = Problem.of(A)
-    conjugate_gradients.refuse_settings(tolerance, most or 1)
+    conjugate_gradients.refuse_settings(tolerance, 1 if most is None else most)
     solver = conjugate_gradients.ConjugateGradients(problem.matrix, tolerance, preconditioner)
     b, rows = np.asarray(b), problem.matrix.shape[0]
     if b.shape != (rows,) or b.dtype.kind not in "biuf":
@@ -135,7 +134,8 @@ def cg(
         )
     if plan is not None:
         return solver.solved(compile(problem, plan), b, most, on_iteration=on_iteration)
-    run, most = partial(solver.solved, b=b, on_iteration=on_iteration), most or solver.most_iterations
+    run = partial(solver.solved, b=b, on_iteration=on_iteration)
+    most = solver.most_iterations if most is None else most
     op = in_csr(solver.matrix, threads)
     return _planned_on_the_way(solver, op, threads, most, run)
 
@@ -154,7 +154,7 @@ def _planned_on_the_way(
     left = min(application.told(begun).expected, most) - begun.iterations
     if left * laps.time_s[PRODUCT] / laps.runs[PRODUCT] > PLANNING_S:
         problem = Problem.of(application.matrix)
-        op = compile(problem, plan_of(problem, iterations=left, threads=threads))
+        op = compile(problem, plan_of(problem, iterations=left, threads=threads, anyway=True))
     return run(op, most=most, start=begun)
 
 
@@ -243,9 +243,10 @@ def application_cost(
     else:
         start = perf_counter()
         expected = application.iterations() if measure else application.untried()
-        told = f"{expected.why} They were tried here: their number is the same on any machine."
         if expected.tried:
-            expected = replace(expected, why=told, tried_s=perf_counter() - start)
+            where = "The iterations were tried on this machine; their number is the same on any."
+            why = expected.why if profile.name == machine_of(PROCESSOR).name else f"{expected.why} {where}"
+            expected = replace(expected, why=why, tried_s=perf_counter() - start)
     plan = plan_of(problem, profile, iterations=expected.expected, measure=measures, **options)
     prediction = predict(problem, profile, **options, drift_correction=False)
     forecasts = [product_forecast(problem, profile, path) for path in networks]
@@ -317,8 +318,7 @@ def run_application(
         What counts joules; that of the device by default.
     """
     problem, application = question.problem, question.application
-    for block in plan.blocks:
-        LOADER.load(DEVICES.get(plan.device), block.candidate)
+    load(problem, plan)
     start = perf_counter()
     op = compile(problem, plan)
     convert_s = plan.convert_s if plan.trials else perf_counter() - start  # trials have built and timed it

@@ -17,6 +17,7 @@ from sparsecast.api.session import Session, question
 from sparsecast.benchmark.journal import USER_SUITE, keep
 from sparsecast.benchmark.measurement import Instruments, LeftOut, measure_candidates
 from sparsecast.benchmark.plan_check import check_plan
+from sparsecast.benchmark.reordering import REORDERED
 from sparsecast.devices import DEVICES
 from sparsecast.devices.binding import Bound, as_compiled, bind, prepared, row_slice
 from sparsecast.devices.naming import AUTO, Threads, machine_of, parse_device, parse_devices
@@ -93,6 +94,8 @@ def compile(
     InputError
         If the plan is for other rows, for more threads than the machine has, or for others than asked for;
         if a plan, `values`, or a device that does not compute on the host, comes with `adapt`.
+    DisturbedError
+        As `plan`: plan with ``anyway=True``, and give the plan.
     DeviceError
         If the device of the plan cannot be found.
     """
@@ -101,7 +104,8 @@ def compile(
             raise InputError("adapt with a plan or values: expected one of them; leave the others out")
         A = Problem.of(A)
         if threads == AUTO:
-            threads = plan_of(A, threads=AUTO, dtype=dtype, device=device).baseline.candidate.threads
+            made = plan_of(A, threads=AUTO, dtype=dtype, device=device, anyway=True)
+            threads = made.baseline.candidate.threads
         return _adapting(A, threads, dtype, device or PROCESSOR, transpose)
     problem = Problem.of(A)
     how: dict[str, Any] = {"threads": threads, "dtype": dtype, "device": device, "values": values}
@@ -184,7 +188,8 @@ def _built(problem: Problem, made: Plan) -> list[RowProduct]:
     blocks = []
     for block in made.blocks:
         is_whole = block.last_row + 1 - block.first_row == planned_rows
-        bound = problem.built.pop(block.candidate, None) if is_whole else None
+        built = block.candidate if made.order is None else (block.candidate, REORDERED)
+        bound = problem.built.pop(built, None) if is_whole else None
         if bound is None and made.order is not None:
             bound = in_first_order(
                 bind(reordered(ready, made.order), block.candidate), made.order, block.candidate
@@ -215,7 +220,7 @@ def _built_transpose(transpose: csr_array[Any], made: Plan, planned: Plan | None
     if planned is None:
         threads = threads_of(first.device, first.threads)
         asked: dict[str, Any] = {"threads": threads, "dtype": first.dtype, "device": first.device}
-        asked["values"] = made.rounding and "float32"
+        asked |= {"values": made.rounding and "float32", "anyway": True}
         planned = plan_of(problem, iterations=made.iterations, **asked)
     own = planned.baseline.candidate
     if (own.device, own.dtype) != (first.device, first.dtype):
@@ -224,6 +229,12 @@ def _built_transpose(transpose: csr_array[Any], made: Plan, planned: Plan | None
             f"as of the matrix; plan it so"
         )
     return _built(problem, planned)
+
+
+def load(problem: Problem, made: Plan) -> None:
+    """Compile the kernels of a plan, or load them: no part of a conversion."""
+    for block in made.blocks:
+        LOADER.load(DEVICES.get(made.device), as_compiled(block.candidate, problem.structure))
 
 
 def _select(device: str | None, made: Plan) -> None:
@@ -252,6 +263,7 @@ def check(A: Any, made: Plan, effort: Effort = DEFAULT_EFFORT, *, device: str | 
     """
     problem = Problem.of(A)
     _select(device, made)
+    load(problem, made)
     return check_plan(problem.matrix, made, lambda: compile(problem, made), effort, DEVICES.get(made.device))
 
 
@@ -398,13 +410,9 @@ def unmetered(device: str) -> str:
 
 
 def measuring_steps(candidates: Sequence[Candidate]) -> int:
-    """Return how often `measure` calls `on_sample`, if each device that may count energy does so.
-
-    Plain CSR with several threads is checked against one thread, which takes samples of its own.
-    """
+    """Return how often `measure` calls `on_sample`, if each device that may count energy does so."""
     readings = sum(DEVICES.get(candidate.device).may_read_energy for candidate in candidates)
-    checks = any(each.format == "csr" and each.threads > 1 for each in candidates)
-    return DEFAULT_EFFORT.samples * (len(candidates) + checks) + readings
+    return DEFAULT_EFFORT.samples * len(candidates) + readings
 
 
 def _adapting_block(session: Session, problem: Problem) -> Adapting:

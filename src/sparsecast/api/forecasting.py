@@ -84,8 +84,9 @@ def predict(
         ``"cpu"``, ``"cuda"`` or ``"cuda:N"``; by default the GPU of `profile` if it is one's, else the CPU.
         A forecast needs neither the GPU nor a library for it.
     vectors : int
-        Columns of X in Y = A X, which count as one product; several on a processor alone. A profile without
-        Records of so many answers as for a number of threads that it lacks.
+        Columns of X in Y = A X, which count as one product; several on a processor alone. Several are
+        forecast from one, times a factor for each format; a note tells where the profile has too few Records
+        of several.
     values : str, optional
         ``"float32"``: values of double precision may be stored so, with rounding where float32 does not hold
         them (its `rounding` says how much is lost); sums stay double. The matrix is needed, and a processor.
@@ -283,16 +284,17 @@ def plan(
     size = int(target.format_bytes("csr", RowBlocks.of(structure))[0])
     made = replace(
         drift.plan(best, size, machine),
-        notes=(*best.notes, *session.notes, *notes, *(each.sentence() for each in (trials, lost) if each)),
+        notes=(*best.notes, *session.notes, *notes),
         trials=trials,
         rounding=lost,
         transferred_from=session.transferred_from,
     )
-    if matrix.order is not None or not may_pay(made, structure, machine):
-        return made
-    how: dict[str, Any] = {"dtype": dtype, "model": model, "values": values}
-    there = partial(plan, profile=profile, iterations=iterations, threads=target.threads, **how)
-    return in_best_order(matrix, made, there)
+    if matrix.order is None and may_pay(made, structure, machine):
+        how: dict[str, Any] = {"dtype": dtype, "device": device, "model": model, "values": values}
+        how |= {"iterations": iterations, "threads": target.threads, "anyway": anyway}
+        made = in_best_order(matrix, made, partial(plan, profile=profile, **how))
+    told = (each.sentence() for each in (made.trials, lost) if each)
+    return replace(made, notes=(*made.notes, *told))
 
 
 def _on_proof(matrix: Problem, structure: Structure, planned: Callable[[Structure], Plan]) -> Plan:

@@ -10,6 +10,7 @@ from time import perf_counter
 from sparsecast.devices import DEVICES
 from sparsecast.devices.product_timer import ProductTimer
 from sparsecast.devices.reordered import in_first_order
+from sparsecast.errors import InputError
 from sparsecast.features.structure import Structure
 from sparsecast.machines.machine import Machine
 from sparsecast.matrices.problem import Problem
@@ -21,9 +22,12 @@ from sparsecast.records import Candidate
 from sparsecast.results.plan import Plan
 from sparsecast.system.texts import time
 
-#: Products of CSR that it takes to find the order and the matrix in it (at most 332 of 28 real matrices, by
-#: `python benchmarks/run.py reordering`), and to try formats there.
-_ORDERING = 500
+#: Products of CSR that it takes to find the order and the matrix in it: at most 675 on 28 real matrices, 110
+#: and 195 in the median with one and two threads (`python benchmarks/run.py reordering`).
+_ORDERING = 700
+
+#: With a Candidate, the key of what is built in another order.
+REORDERED = "reordered"
 
 _EFFORT = Effort(samples=20, most_s=0.05, wait_s=0.05)
 
@@ -50,32 +54,31 @@ def in_best_order(problem: Problem, made: Plan, planned: Callable[[Problem], Pla
     Both products are timed in turn, the one in the other order with copies of x and y. What is faster stays
     with the problem, as built.
     """
-    start, candidate, trials = perf_counter(), made.blocks[0].candidate, made.trials
-    other = problem.in_other_order()
-    ordering_s = perf_counter() - start
-    there = planned(other)
-    bound = other.built.get(there.blocks[0].candidate)
-    if trials is None or trials.share is None or bound is None or other.order is None:
-        return made  # nothing was tried there
-    after = in_first_order(bound, other.order, there.blocks[0].candidate)
-    before_s, after_s = _times_s(problem, candidate, problem.built[candidate].product, after.product)
+    start, candidate = perf_counter(), made.blocks[0].candidate
+    try:
+        other = problem.in_other_order()
+        ordering_s = perf_counter() - start
+        other.spent_s = ordering_s + (made.trials.used_s if made.trials else 0.0)
+        there = planned(other)
+        block = there.blocks[0]
+        if block.candidate not in other.built or other.order is None:
+            return _told(made, start, "In the order of reverse Cuthill-McKee nothing was worth a trial.")
+        after = in_first_order(other.built[block.candidate], other.order, block.candidate)
+        before_s, after_s = _times_s(problem, candidate, problem.built[candidate].product, after.product)
+    except (InputError, MemoryError) as error:
+        return _told(made, start, f"The order of reverse Cuthill-McKee was not tried: {error}.")
     is_faster = after_s * (1 + LEAST_GAIN) < before_s
-    used_s = perf_counter() - start
-    share = trials.share * (1 + used_s / trials.used_s)
-    gain_s = trials.gain_s + (before_s - after_s if is_faster else 0.0)
     note = (
         f"In the order of reverse Cuthill-McKee, with copies of x and y, a product took {time(after_s)} "
         f"instead of {time(before_s)}: {'kept' if is_faster else 'dropped'}."
     )
-    trials = replace(trials, used_s=trials.used_s + used_s, gain_s=gain_s, share=share)
-    made = replace(made, notes=(*made.notes, note), trials=trials)
     if not is_faster:
-        return made
-    [block], ratio = there.blocks, after_s / there.time_s
-    problem.built = {block.candidate: after}
-    convert_s = there.convert_s + ordering_s
+        return _told(made, start, note)
+    del problem.built[candidate]
+    problem.built[block.candidate, REORDERED] = after
+    convert_s, ratio = there.convert_s + ordering_s, after_s / there.time_s
     return replace(
-        made,
+        _told(made, start, note, before_s - after_s),
         blocks=(replace(block, time_s=after_s, convert_s=convert_s),),
         order=other.order,
         time_s=after_s,
@@ -87,6 +90,15 @@ def in_best_order(problem: Problem, made: Plan, planned: Callable[[Problem], Pla
         energy_low_j=None,
         energy_high_j=None,
     )
+
+
+def _told(made: Plan, start: float, note: str, gain_s: float = 0.0) -> Plan:
+    """Return a plan with a note, the seconds since `start` and a gain among those of its trials."""
+    trials, used_s = made.trials, perf_counter() - start
+    if trials is not None and trials.share is not None:
+        share = trials.share * (1 + used_s / trials.used_s)
+        trials = replace(trials, used_s=trials.used_s + used_s, gain_s=trials.gain_s + gain_s, share=share)
+    return replace(made, notes=(*made.notes, note), trials=trials)
 
 
 def _times_s(problem: Problem, like: Candidate, *products: Product) -> list[float]:

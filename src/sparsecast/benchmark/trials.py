@@ -163,8 +163,8 @@ class Bench:
     def _glance(self, product: BuiltProduct, best_s: float) -> Timing:
         """Return three samples, after an untimed call, each as long as the usual ones."""
         call, clock = self.timer.call(product), self.timer.device.clock()
-        calls = max(1, round(self.effort.sample_s / best_s))
         call()
+        calls = max(1, round(self.effort.sample_s / max(best_s, clock.seconds(call, 1))))
         return Timing.of(tuple(clock.seconds(call, calls) / calls for _ in range(3)))
 
 
@@ -198,7 +198,9 @@ def try_contenders(asked: Question, device: Device) -> Outcome:
 
         options = asked.correction.forecasts(asked.forecasts, csr_s)
         keeping_s = _KEEPING * csr_s if spending.keeps and spending.seconds is None else 0.0
-        contest = Contest(csr.candidate, csr_s, options, extra_s, used_s() + keeping_s)
+        contest = Contest(
+            csr.candidate, csr_s, options, extra_s, used_s() + keeping_s + asked.problem.spent_s
+        )
         while (option := _next(contest, spending, used_s())) is not None:
             began_s = used_s()
             try:

@@ -55,8 +55,8 @@ class Narrow:
     def __post_init__(self) -> None:
         if self.values not in (None, "one", "float32", LOSSY) or self.columns not in (None, 16):
             raise InputError(
-                f"values {self.values!r} and columns {self.columns!r}: expected 'one' or 'float32', and 16; "
-                f"leave them out for full storage"
+                f"values {self.values!r} and columns {self.columns!r}: expected one, float32 or {LOSSY}, "
+                f"and 16; leave them out for full storage"
             )
 
     def streamed_bytes(self, value_bytes: int, index_bytes: int) -> tuple[int, int]:

@@ -68,6 +68,8 @@ class Problem:
         By Candidate, the matrix as trials built it: who needs it takes it out, in place of a conversion.
     order : integer array of shape (rows,) or None
         That of rows and columns, where it is `in_other_order`.
+    spent_s : float
+        Seconds that were spent on trials of it in its first order, and on the other one.
     """
 
     def __init__(
@@ -82,6 +84,7 @@ class Problem:
         self._make, self._specification, self._group = make, specification, group
         self.built: dict[Any, Any] = {}
         self.order: NDArray[Any] | None = None
+        self.spent_s = 0.0
 
     @classmethod
     def of(cls, A: Any, name: str = "matrix") -> Problem:

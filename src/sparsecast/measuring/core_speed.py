@@ -69,7 +69,7 @@ class CoreSpeed:
 
     def is_full(self) -> bool:
         """Tell whether the cores run at full speed, in tens of microseconds."""
-        return self._reading_s() <= _TOLERANCE * self._fastest_s
+        return (seconds := self._reading_s()) < math.inf and seconds <= _TOLERANCE * self._fastest_s
 
     def is_slow(self) -> bool:
         """Tell whether the cores run at less than full speed; not where a thread has none at present."""
@@ -113,9 +113,14 @@ def waits(threads: int) -> Callable[[], Sequence[float]]:
             return []  # another system, or a container that hides it
 
     def waited_s(thread: int) -> float:
-        if thread not in files:
+        try:
+            text = os.pread(files[thread], 80, 0)
+        except (KeyError, OSError):  # a new thread, or one with the number of another that ended
+            if thread in files:
+                os.close(files.pop(thread))
             files[thread] = os.open(f"/proc/self/task/{thread}/schedstat", os.O_RDONLY)
-        _, waited_ns, _ = os.pread(files[thread], 80, 0).split()
+            text = os.pread(files[thread], 80, 0)
+        _, waited_ns, _ = text.split()
         return 1e-9 * int(waited_ns)
 
     return waits_s

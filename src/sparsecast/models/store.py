@@ -66,19 +66,28 @@ def probe_correction(model: Model, training: TrainingSet) -> Correction:
 SHIPPED = Path(__file__).parent / "fits"
 
 #: What is stored is missing, damaged, or of something else: it is learned anew, and replaced.
-_unreadable = suppress(OSError, KeyError, TypeError, ValueError, ImportError)
+_unreadable = suppress(OSError, KeyError, TypeError, ValueError)
 
 
 def _read(path: Path, key: str) -> Any:
     data = path.read_bytes()
     if path.suffix == ".xz":
-        import lzma  # some builds of Python lack it
-
-        data = lzma.decompress(data)
+        data = _decompressed(data)
     stored = json.loads(data)
     if stored["key"] != key:
         raise ValueError("stored for something else")
     return stored["state"]
+
+
+def _decompressed(data: bytes) -> bytes:
+    try:
+        import lzma
+    except ImportError as error:
+        raise ValueError("this build of Python has no lzma") from error
+    try:
+        return lzma.decompress(data)
+    except lzma.LZMAError as error:
+        raise ValueError("damaged") from error
 
 
 def _write(path: Path, key: str, model: Model, state: Any) -> None:

@@ -137,7 +137,10 @@ class ConjugateGradients(Application):
 
 
 def _right_hand_side(op: Operator) -> Any:
-    """Return the b of forecasts and of their checks: random, so that no matrix finds it easy."""
+    """Return the b of forecasts and of their checks: random, so that no matrix finds it easy.
+
+    On many ranks, each part has the same numbers.
+    """
     b, generator = op.range.host_zeros(), np.random.default_rng(0)
     for array in op.range.arrays(b):
         array[:] = generator.standard_normal(array.size)
