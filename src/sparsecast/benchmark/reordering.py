@@ -62,23 +62,23 @@ def in_best_order(problem: Problem, made: Plan, planned: Callable[[Problem], Pla
         there = planned(other)
         block = there.blocks[0]
         if block.candidate not in other.built or other.order is None:
-            return _told(made, start, "In the order of reverse Cuthill-McKee nothing was worth a trial.")
+            return _with_note(made, start, "In the order of reverse Cuthill-McKee nothing was worth a trial.")
         after = in_first_order(other.built[block.candidate], other.order, block.candidate)
         before_s, after_s = _times_s(problem, candidate, problem.built[candidate].product, after.product)
     except (InputError, MemoryError) as error:
-        return _told(made, start, f"The order of reverse Cuthill-McKee was not tried: {error}.")
+        return _with_note(made, start, f"The order of reverse Cuthill-McKee was not tried: {error}.")
     is_faster = after_s * (1 + LEAST_GAIN) < before_s
     note = (
         f"In the order of reverse Cuthill-McKee, with copies of x and y, a product took {time(after_s)} "
         f"instead of {time(before_s)}: {'kept' if is_faster else 'dropped'}."
     )
     if not is_faster:
-        return _told(made, start, note)
+        return _with_note(made, start, note)
     del problem.built[candidate]
     problem.built[block.candidate, REORDERED] = after
     convert_s, ratio = there.convert_s + ordering_s, after_s / there.time_s
     return replace(
-        _told(made, start, note, before_s - after_s),
+        _with_note(made, start, note, before_s - after_s),
         blocks=(replace(block, time_s=after_s, convert_s=convert_s),),
         order=other.order,
         time_s=after_s,
@@ -92,7 +92,7 @@ def in_best_order(problem: Problem, made: Plan, planned: Callable[[Problem], Pla
     )
 
 
-def _told(made: Plan, start: float, note: str, gain_s: float = 0.0) -> Plan:
+def _with_note(made: Plan, start: float, note: str, gain_s: float = 0.0) -> Plan:
     """Return a plan with a note, the seconds since `start` and a gain among those of its trials."""
     trials, used_s = made.trials, perf_counter() - start
     if trials is not None and trials.share is not None:

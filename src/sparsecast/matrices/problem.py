@@ -212,9 +212,9 @@ class Problem:
         """Sentences for the user: summed duplicates, stored zeros, values that are not finite."""
         return self.facts.notes if self.facts else ()
 
-    def in_other_order(self, order: NDArray[Any] | None = None) -> Problem:
-        """Return a square matrix in another order, by default that of reverse Cuthill-McKee."""
-        order = cuthill_mckee_order(self.matrix) if order is None else order
+    def in_other_order(self) -> Problem:
+        """Return a square matrix in the order of reverse Cuthill-McKee."""
+        order = cuthill_mckee_order(self.matrix)
         other = Problem.of(reordered(self.matrix, order), self.name)
         other.order = order
         return other
