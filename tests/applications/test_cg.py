@@ -10,7 +10,12 @@ from scipy.sparse.linalg import LinearOperator, cg
 from sparsecast.errors import InputError
 from sparsecast.matrices.gallery import gallery
 from sparsecast.operators.applications.application import PRODUCT, Laps
-from sparsecast.operators.applications.cg import conjugate_gradients, loops
+from sparsecast.operators.applications.cg import (
+    ROUNDINGS,
+    ConjugateGradients,
+    conjugate_gradients,
+    loops,
+)
 
 
 def scaled():
@@ -53,6 +58,18 @@ def test_a_run_that_ended_too_soon_is_gone_on_with(operator, is_preconditioned):
     rest = conjugate_gradients(op, *asked, start=begun)
     assert rest.residuals == whole.residuals and rest.coefficients == whole.coefficients
     np.testing.assert_array_equal(rest.x, whole.x)
+
+
+@pytest.mark.parametrize("dtype", (np.float32, np.float64))
+def test_a_matrix_that_is_symmetric_up_to_rounding_is_taken_and_another_one_is_not(dtype):
+    A, step = scaled().astype(dtype), np.finfo(dtype).eps * np.abs(scaled().data).max()
+    upper = np.flatnonzero(A.indices > np.repeat(np.arange(A.shape[0]), np.diff(A.indptr)))
+    A.data[upper] += np.random.default_rng(0).uniform(-5, 5, upper.size) * step
+    assert (A - A.T).count_nonzero()
+    ConjugateGradients(A)
+    A.data[upper[0]] += 2 * ROUNDINGS * step
+    with pytest.raises(InputError, match="not symmetric"):
+        ConjugateGradients(A)
 
 
 def test_residuals_are_those_of_b_minus_a_x(operator):

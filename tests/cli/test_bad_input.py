@@ -46,6 +46,8 @@ MATRICES = [
     ("{tmp}/short.mtx", "short.mtx.*5"),
     ("{tmp}/huge.mtx", "huge.mtx"),
     ("{tmp}/matrix.xyz", r"matrix.xyz.*\.mtx"),
+    ("galery:circuit", "galery:circuit.*no such file; did you mean 'gallery:'"),
+    ("circuit?n=9", r"no such file; did you mean 'gallery:circuit\?n=9'"),
     ("gallery:poison3d", "known are arrow, .*did you mean 'poisson3d'"),
     ("gallery:poisson3d?pints=7", "known are n, points; did you mean 'points'"),
     ("{tmp}/trunkated.mtx.gz", "no such file; did you mean 'truncated.mtx.gz'"),
@@ -219,7 +221,7 @@ def test_a_question_that_a_profile_has_no_records_for(run, recorded, tmp_path):
     path = dataclasses.replace(one, machine=machine).save(tmp_path / "published.parquet")
     complains(
         run("predict", SMALL, "--profile", path, "--dtype", "complex64"),
-        r"no records for cpu complex64.*it has cpu float\d\d 1 thread \(1 records\); calibrate for it",
+        r"no records for cpu complex64.*it has cpu float\d\d 1 thread \(1 record\); calibrate for it",
     )
 
 
@@ -305,6 +307,12 @@ def _wait_for(condition):
     while not condition():
         assert time.monotonic() < deadline, "waited for a minute"
         time.sleep(0.05)
+
+
+@pytest.mark.parametrize("threads", ["0", "-1", "many", ""])
+def test_threads_that_numba_cannot_be_imported_with(run, monkeypatch, threads):
+    monkeypatch.setenv("NUMBA_NUM_THREADS", threads)
+    complains(run("structure", SMALL), f"NUMBA_NUM_THREADS={threads}: expected a number from 1; correct it")
 
 
 def test_our_own_fault_says_so_with_its_trace(run, monkeypatch):

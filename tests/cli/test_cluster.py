@@ -66,6 +66,14 @@ def test_a_matrix_at_hand_in_words(run, data_folder):
     assert "Only rows" not in done.err
 
 
+def test_rows_by_nonzeros_are_forecast_beside_metis(run, data_folder):
+    pytest.importorskip("pymetis")
+    done = run("cluster", "gallery:arrow?n=2000", *PUBLISHED, "--ranks", "4", "--json")
+    assert done.status == 0, done.err
+    found = {choice["partition"] for choice in json.loads(done.out)["choices"]}
+    assert found == {"metis", "nonzeros", "uniform-2d"}
+
+
 def test_joules_by_a_power_model(run, data_folder, tmp_path):
     """Where idle power is all, a product costs its time on all nodes; more nodes are seldom worth it."""
     power = tmp_path / "power.json"

@@ -87,8 +87,8 @@ def cluster(
     ranks_per_node : int, optional
         As many as the machine has cores by default.
     algorithms, formats, partitions : sequence of str, optional
-        By default the products that we have; CSR, COO and what is fastest for a rank alone; METIS where it
-        is installed and the matrix is square, or else rows by non-zeros, and for 2D the uniform grid.
+        By default the products that we have; CSR, COO and what is fastest for a rank alone; rows by
+        non-zeros, METIS where it is installed and the matrix is square, and for 2D the uniform grid.
     price : float, optional
         Of a node and hour, in any currency.
     model : str, optional
@@ -249,7 +249,7 @@ class _Answering:
         of_blocks = [name for name in self.algorithms if PRODUCTS.get(name).is_2d]
         of_rows = [name for name in self.algorithms if name not in of_blocks]
         side = isqrt(ranks)
-        for method in self.partitions or (self._default_method(), GRID):
+        for method in self.partitions or (*self._default_methods(), GRID):
             if method != GRID:
                 yield method, of_rows
             elif side * side == ranks:
@@ -260,10 +260,10 @@ class _Answering:
                         f"{ranks} ranks for {name}: expected a square; name {side**2} or {(side + 1) ** 2}"
                     )
 
-    def _default_method(self) -> str:
+    def _default_methods(self) -> list[str]:
         if self.problem.matrix is None:
-            return "metis" if self.problem.is_square else "rows"
-        return default_method(self.problem.matrix.shape)[0]
+            return ["metis" if self.problem.is_square else "rows"]
+        return _once([default_method(self.problem.matrix.shape)[0], "nonzeros"])
 
     def _distributed(self, ranks: int, method: str) -> tuple[Distribution, Partition | None]:
         problem = self.problem

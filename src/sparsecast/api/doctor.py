@@ -21,6 +21,7 @@ from sparsecast.measuring.meters import processor_meter
 from sparsecast.results.machines import Finding
 from sparsecast.system.jit import lost_kernels
 from sparsecast.system.memory import free_bytes
+from sparsecast.system.texts import counted
 
 #: File with the rule by which Linux chooses the frequency of the first core.
 GOVERNOR = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
@@ -55,7 +56,7 @@ def checkup() -> list[Finding]:
 
 
 def _processor(machine: Machine) -> Iterator[Finding]:
-    yield Finding("processor", f"{machine.processor}, {machine.cores} cores")
+    yield Finding("processor", f"{machine.processor}, {counted(machine.cores, 'core')}")
     cores = psutil.cpu_count() or machine.threads
     less = machine.threads < cores
     remedy = (
@@ -140,7 +141,7 @@ def _calibration(machine: Machine) -> Iterator[Finding]:
     if age is None:
         yield Finding("calibration", "none yet", "sparsecast calibrate")
         return
-    state = f"{contents(profile)}; {age:.0f} days old"
+    state = f"{contents(profile)}; {counted(round(age), 'day')} old"
     disturbed = "; ".join(f"{what} was {how.sentence()}" for what, how in disturbances(profile).items())
     remedy = disturbed or ("sparsecast calibrate, it is old" if age > OLD_DAYS else "")
     yield Finding("calibration", state, remedy)
@@ -210,6 +211,6 @@ def next_steps() -> list[str]:
         steps.insert(0, ("sparsecast calibrate", "measures this machine once, for five minutes"))
     else:
         old = ": calibrate again" if age > OLD_DAYS else ""
-        first = f"{machine.name} was calibrated {age:.0f} days ago{old}."
+        first = f"{machine.name} was calibrated {counted(round(age), 'day')} ago{old}."
     width = max(len(command) for command, _ in steps) + 3
     return [first, "", *(f"{command:<{width}}{what}" for command, what in steps)]

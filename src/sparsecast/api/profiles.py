@@ -20,6 +20,7 @@ from sparsecast.models.model import Model
 from sparsecast.models.store import fitted
 from sparsecast.models.training import TrainingSet
 from sparsecast.records import RATING_SUITES, Candidate, Record
+from sparsecast.system.texts import counted
 
 
 def asked_machine(profile: Profile, device: str | None) -> Machine:
@@ -106,7 +107,7 @@ def contents(profile: Profile) -> str:
         described(each) + (f" {each.vectors} vectors" if each.vectors > 1 else "")
         for each in (record.candidate for record in profile.records)
     )
-    held = [f"{key} ({count} records)" for key, count in counts.items()] or ["no records"]
+    held = [f"{key} ({counted(count, 'record')})" for key, count in counts.items()] or ["no records"]
     if profile.microbenchmarks:
         held.append(f"{len(profile.microbenchmarks)} micro-benchmarks of ranks")
     return ", ".join(held)

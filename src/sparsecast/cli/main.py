@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import re
 import sys
 import traceback
@@ -69,6 +70,7 @@ def main() -> None:
 def _status() -> Any:
     completing.prepare()
     try:
+        _refuse_environment()
         status = build()(standalone_mode=False)
         # The parser makes a status of an interrupt, without a word.
         return _complain(STOPPED_LINE, STOPPED) if status == STOPPED else status
@@ -96,6 +98,13 @@ def _status() -> Any:
             return _complain(STOPPED_LINE, STOPPED)
         traceback.print_exc()
         return _complain("this is a fault of Sparsecast: please report it with the lines above", OUR_FAULT)
+
+
+def _refuse_environment() -> None:
+    """Raise an InputError for numbers of threads at which the import of Numba fails, or warns."""
+    threads = os.environ.get("NUMBA_NUM_THREADS", "1")
+    if not threads.strip().isdecimal() or int(threads) == 0:
+        raise InputError(f"NUMBA_NUM_THREADS={threads}: expected a number from 1; correct it, or unset it")
 
 
 def _is_interrupt(error: BaseException | None) -> bool:

@@ -45,7 +45,7 @@ QuestionArgument = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output.")]
-ForceOption = Annotated[bool, typer.Option("--force", help="Replace pages that are there.")]
+ForceOption = Annotated[bool, typer.Option("--force", help="Replace files that are there.")]
 NoDriftOption = Annotated[
     bool,
     typer.Option("--no-drift-correction", help="Forecast for the machine as calibrated, not as it is now."),

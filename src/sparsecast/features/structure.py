@@ -11,6 +11,7 @@ from sparsecast.errors import FeatureError, InputError
 from sparsecast.features import FEATURES
 from sparsecast.features.feature_group import FeatureGroup
 from sparsecast.system.tabular import Column, Table, Tabular
+from sparsecast.system.texts import counted
 
 if TYPE_CHECKING:
     from sparsecast.features.bands import Bands
@@ -57,7 +58,7 @@ class Structure(Tabular):
 
     def table(self) -> Table:
         """Return a row for each feature."""
-        title = f"{self.rows:,} rows, {self.cols:,} columns, {self.nnz:,} non-zeros"
+        title = ", ".join(map(counted, (self.rows, self.cols, self.nnz), ("row", "column", "non-zero")))
         rows = [
             {"group": name, "feature": feature, "value": value}
             for name, group in self.groups.items()

@@ -21,7 +21,7 @@ from sparsecast.machines.machine import Machine
 from sparsecast.machines.storage import home, write_atomically
 from sparsecast.records import SCHEMA_VERSION, Bandwidth, MicroBenchmark, Record
 from sparsecast.system.tabular import Column, Columns, Table, Tabular
-from sparsecast.system.texts import percent
+from sparsecast.system.texts import counted, percent
 
 if TYPE_CHECKING:
     import pyarrow
@@ -105,7 +105,8 @@ class Profile(Tabular):
 
     def table(self) -> Table:
         """Return a row for each Record."""
-        title = f"{self.name}: {len(self.records):,} records of {len(self.matrices):,} matrices"
+        matrices = counted(len(self.matrices), "matrix")
+        title = f"{self.name}: {counted(len(self.records), 'record')} of {matrices}"
         names = {key: entry.name for key, entry in self.matrices.items()}
         named = Column("matrix", "matrix", lambda record: names.get(record.matrix, record.matrix))
         return Table(title, (named, *_RECORD), self.records)

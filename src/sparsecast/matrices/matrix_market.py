@@ -86,10 +86,13 @@ class Triplets(NamedTuple):
 def is_divisible(path: Path) -> bool:
     """Tell whether a file can be read in parts: coordinates in a plain Matrix Market file."""
     check_file(path)
-    if path.suffix.lower() != ".mtx":
-        return False
+    return path.suffix.lower() == ".mtx" and layout_of(path) == "coordinate"
+
+
+def layout_of(path: Path) -> str:
+    """Return ``"coordinate"`` or ``"array"``, by the header of a plain Matrix Market file."""
     with failures_of(path), TextSource(path, _COMMENT_BYTES) as source:
-        return _read_header(source).layout == "coordinate"
+        return _read_header(source).layout
 
 
 def read_triplets(path: Path, part: int, parts: int, dtype: np.dtype[Any]) -> tuple[Header, Triplets]:

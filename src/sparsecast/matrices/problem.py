@@ -11,16 +11,17 @@ from typing import Any
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
-from sparsecast.errors import InputError
+from sparsecast.errors import InputError, remedy_for
 from sparsecast.features.analysis import structure
 from sparsecast.features.structure import Structure
 from sparsecast.matrices import suitesparse
 from sparsecast.matrices.atlas import atlas_group
 from sparsecast.matrices.families import FAMILIES, VALUES, built, expected_entries, parse_specification
-from sparsecast.matrices.gallery import gallery_from_specification
+from sparsecast.matrices.gallery import gallery_from_specification, gallery_names
 from sparsecast.matrices.reading import FileFacts, matrix_name, read_file
 from sparsecast.matrices.reordering import cuthill_mckee_order, reordered
-from sparsecast.matrices.sources import check_file
+from sparsecast.matrices.sources import check_file, damaged
+from sparsecast.matrices.structure_files import COUNTS_PREFIX
 from sparsecast.matrices.twin_synthesis import banded_twin, twin
 from sparsecast.matrices.values import computed_dtype
 
@@ -119,6 +120,7 @@ class Problem:
             _, parameters = parse_specification(text)
             entries = expected_entries(family, parameters)
             return cls(text, lambda: (built(family, parameters), None), text, group_of(text), entries)
+        _refuse_misspelt(text)
         return cls._file(Path(text))
 
     @classmethod
@@ -275,6 +277,19 @@ def group_of(specification: str) -> str:
     if "?sha256=" in specification:
         return specification.rpartition("?sha256=")[2]
     return specification.partition(f"&{VALUES}=")[0]
+
+
+def _refuse_misspelt(text: str) -> None:
+    """Raise an InputError for a text that is no file, and nearly the name of a matrix that is none."""
+    if Path(text).exists():
+        return
+    remedy = f"did you mean '{GALLERY_PREFIX}{text}'?" if text.partition("?")[0] in gallery_names() else ""
+    prefix, colon, _ = text.partition(":")
+    if colon:
+        known = GALLERY_PREFIX, suitesparse.PREFIX, COUNTS_PREFIX
+        remedy = remedy_for(prefix + colon, known, "", likeness=0.75)
+    if remedy:
+        raise damaged(Path(text), "there is no such file", remedy)
 
 
 def as_csr(A: Any) -> csr_array[Any]:

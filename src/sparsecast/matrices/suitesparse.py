@@ -23,8 +23,9 @@ from urllib.parse import quote
 
 import msgspec
 
-from sparsecast.errors import MatrixFileError
+from sparsecast.errors import MatrixFileError, MatrixSizeError
 from sparsecast.machines import storage
+from sparsecast.matrices.matrix_market import layout_of
 from sparsecast.matrices.sources import BLOCK_BYTES, check_file, damaged, failures_of
 from sparsecast.system.progress_events import tell
 
@@ -186,6 +187,12 @@ class Downloaded:
                 pass
         if not is_found:
             raise _error(self, f"its archive has no file {member_name}", "name another matrix")
+        try:
+            layout_of(target)
+        except (MatrixFileError, MatrixSizeError) as error:
+            problem = str(error).removeprefix(f"{target}: ").partition("; ")[0]
+            remedy = "nothing is kept; name another matrix"
+            raise _error(self, f"the file in its archive is no matrix: {problem}", remedy) from error
 
 
 def local_path(path: str | os.PathLike[str]) -> Path:

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import tomllib
 from importlib import resources
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sparsecast.results.paper import Paper, PaperItem
+if TYPE_CHECKING:
+    from sparsecast.results.paper import Paper
 
 
 def published(paper: str) -> dict[str, Any]:
@@ -23,6 +24,8 @@ def published(paper: str) -> dict[str, Any]:
 
 def described(paper: str) -> Paper:
     """Return what `paper.toml` in the folder of a paper says; its headline takes published numbers."""
+    from sparsecast.results.paper import Paper, PaperItem  # imports Numba, unlike a list of commands
+
     stored = _stored(paper, "paper.toml")
     headline = stored.pop("headline").format(**published(paper))
     items = tuple(PaperItem(*item) for item in stored.pop("items"))

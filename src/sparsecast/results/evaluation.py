@@ -217,7 +217,7 @@ class Evaluation(Tabular):
         if repeats is None:
             return "Nothing was measured again: how far repeated measurements differ is not known."
         formats = counted(repeats.candidates, "format")
-        matrices = counted(repeats.matrices, "matrix", "matrices")
+        matrices = counted(repeats.matrices, "matrix")
         return (
             f"Measured again after {repeats.after_s:,.0f} s (median), {formats} of {matrices} differed by "
             f"{percent(repeats.median)} at the median and {percent(repeats.p90)} at the 90th percentile."

@@ -24,7 +24,7 @@ class Imported:
     def sentences(self) -> list[str]:
         """Return how many results are kept, of which formats, and how many are left out."""
         records = self.profile.records
-        matrices = counted(len(self.profile.matrices), "matrix", "matrices")
+        matrices = counted(len(self.profile.matrices), "matrix")
         results = f"{counted(len(records), 'result')} of {matrices}"
         formats = dict.fromkeys(record.candidate.kernel for record in records)
         return [
@@ -94,7 +94,8 @@ class Machines:
         )
         caches = ", ".join(f"L{cache.level} {cache.bytes >> 10:,} KiB" for cache in here.caches)
         described = (
-            f"{here.processor}, {here.cores} cores, {here.threads} threads, {caches or 'caches unknown'}, "
+            f"{here.processor}, {counted(here.cores, 'core')}, {counted(here.threads, 'thread')}, "
+            f"{caches or 'caches unknown'}, "
             f"{here.memory_bytes / 2**30:.0f} GiB of memory, {' '.join(here.simd) or 'no vector sets known'}"
         )
         return Table(f"This machine: {here.name}", columns, rows, (described,))
@@ -118,7 +119,8 @@ def made_sentences(profile: Profile) -> list[str]:
     caches = f"{size(sheet.l2_bytes)} of L2{f', {size(sheet.l3_bytes)} of L3' if sheet.l3_bytes else ''}"
     return [
         f"{machine.made.sentence(profile.name)}.",
-        f"{size(sheet.bandwidth_bytes_per_s)}/s, {sheet.cores} cores at {sheet.frequency_hz / 1e9:.2f} GHz, "
+        f"{size(sheet.bandwidth_bytes_per_s)}/s, {counted(sheet.cores, 'core')} at "
+        f"{sheet.frequency_hz / 1e9:.2f} GHz, "
         f"{caches}; {counted(len(profile.records), 'time')} of {machine.made.like} were scaled.",
     ]
 

@@ -11,6 +11,7 @@ _ROUNDS_TO_ONE = 0.9995
 _TIMES = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 _ENERGIES = {"J": 1.0, "mJ": 1e-3, "uJ": 1e-6}
 _SIZES = {"GB": 1e9, "MB": 1e6, "kB": 1e3, "B": 1.0}
+_PLURALS = {"matrix": "matrices"}
 
 
 def time(seconds: float | None) -> str:
@@ -66,7 +67,7 @@ def signed_percent(error: float | None) -> str:
 
 def counted(count: int, one: str, many: str = "") -> str:
     """Return a count with its noun: "1 product", "1,000 products"."""
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
+    return f"{count:,} {one if count == 1 else many or _PLURALS.get(one, one + 's')}"
 
 
 def shown(key: str, value: Any) -> str:

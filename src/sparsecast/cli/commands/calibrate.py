@@ -77,7 +77,7 @@ def _of_ranks(budget_s: float, suites: list[str]) -> Output | None:
         kept = f"{measured} in {run.used_s:.0f} s, kept as {profile.name}"
         shown = [kept, item["path"]]
         if suites:
-            shown.append(f"products of {counted(products, 'matrix', 'matrices')}, {products_left} left")
+            shown.append(f"products of {counted(products, 'matrix')}, {products_left} left")
         return Output(DOCUMENTS["calibrate --ranks"], item, shown, run.notes)
 
 

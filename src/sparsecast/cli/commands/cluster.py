@@ -45,7 +45,8 @@ def cluster(
         str | None, typer.Option(metavar="NAME[,NAME]", help="CSR, COO and the fastest by default.")
     ] = None,
     partitions: Annotated[
-        str | None, typer.Option(metavar="NAME[,NAME]", help="rows, nonzeros, metis, uniform-2d.")
+        str | None,
+        typer.Option(metavar="NAME[,NAME]", help="nonzeros, metis and uniform-2d by default; rows."),
     ] = None,
     model: Annotated[
         str | None,

@@ -12,6 +12,7 @@ from sparsecast.cli.commands import Panel, command
 from sparsecast.cli.output import Output
 from sparsecast.cli.reading import profile_for, read_matrix, shown_parts
 from sparsecast.operators.applications.defaults import DAMPING, EPSILON, TOLERANCE
+from sparsecast.system.texts import counted
 
 
 @command("cost", Panel.FORECASTS, figure=True, csv=True)
@@ -86,7 +87,7 @@ def cost(
     report = CostReport(problem.name, cost, run)
 
     def draw(path: Path) -> None:
-        title = f"{application} on {problem.name}: {cost.iterations.expected:,} iterations expected"
+        title = f"{application} on {problem.name}: {counted(cost.iterations.expected, 'iteration')} expected"
         done = "" if run is None else f", {run.iterations:,} done"
         render(shares(cost, run), title + done, path)
 

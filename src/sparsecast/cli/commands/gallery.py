@@ -18,6 +18,7 @@ def gallery(
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="FILE", help="With --draw: .png, .svg or .pdf.")
     ] = Path("gallery.png"),
+    force: options.ForceOption = False,
 ) -> Output:
     """List the matrices that gallery:NAME?key=value makes, with their parameters, or draw them."""
     from sparsecast import api
@@ -28,6 +29,7 @@ def gallery(
         from sparsecast.reports.charts.chart import render
         from sparsecast.reports.charts.patterns import gallery_patterns
 
+        options.refuse_taken(out, force)
         options.refuse_figure(out)
         render(gallery_patterns(), "The gallery", out)
         return Output(DOCUMENTS["gallery --draw"], {"figure": str(out)}, [f"{out} shows the gallery."])

@@ -135,6 +135,6 @@ def _of_collection(matrices: list[str], request: _Request) -> Output:
     item = {"matrices": pages, "profile": chosen.name, "path": str(path), "bytes": written}
     item |= {"evaluation": collection.evaluation, "refused": refused}
     measured = f"{len(reports) - len(unmeasured):,} of them measured"
-    shown = [f"{path}: {counted(len(reports), 'matrix', 'matrices')}, {measured}; open it in a browser."]
+    shown = [f"{path}: {counted(len(reports), 'matrix')}, {measured}; open it in a browser."]
     left_out = (f"Left out: {line}" for line in lines_of(refused))
     return Output(DOCUMENTS["report FOLDER"], item, [*shown, *left_out])

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from sparsecast.operators.applications.application import Application
+from typing import TYPE_CHECKING
+
 from sparsecast.system.registry import Registry
+
+if TYPE_CHECKING:
+    from sparsecast.operators.applications.application import Application
 
 #: Every application, by name.
 APPLICATIONS: Registry[type[Application]] = Registry(

@@ -29,6 +29,7 @@ from sparsecast.operators.applications.application import (
 from sparsecast.operators.applications.defaults import DAMPING, EPSILON
 from sparsecast.operators.applications.graphs import links
 from sparsecast.operators.block_operator import Operator
+from sparsecast.system.texts import counted
 
 #: Name of the merged loops of an iteration.
 TOGETHER = "L1-L4"
@@ -96,15 +97,15 @@ class PageRankOfGraph(Application):
         """
         tried, change = done.iterations, done.residuals[-1]
         if done.stop == "converged":
-            counted = "1 iteration" if tried == 1 else f"{tried} iterations"
-            return Iterations(tried, tried, tried, f"PageRank converges in {counted}.", tried)
+            why = f"PageRank converges in {counted(tried, 'iteration')}."
+            return Iterations(tried, tried, tried, why, tried)
         rate = min(self.damping, change / done.residuals[-2])
         shrinking = math.log(self.epsilon / change)
         high = math.ceil(shrinking / math.log(self.damping))
         low = math.ceil(shrinking / math.log(rate)) if rate > 0 else 1
         why = (
-            f"{tried} iterations were tried: each now divides the change by {1 / rate:.2f}, and by "
-            f"{1 / self.damping:.2f} at least, the damping factor."
+            f"{counted(tried, 'iteration')} were tried: each now divides the change by {1 / rate:.2f}, and "
+            f"by {1 / self.damping:.2f} at least, the damping factor."
         )
         expected = iterations_of(done.residuals, self.epsilon, self.damping)
         least, most = tried + low, tried + high

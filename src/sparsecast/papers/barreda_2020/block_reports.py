@@ -43,7 +43,7 @@ def _sources(done: Labelling, name: str) -> list[str]:
 def labelling_sentence(done: Labelling) -> str:
     """Return in words what a run of `label` did."""
     noise = _repeat_noise(done.labelled)
-    text = f"{counted(len(done.labelled), 'matrix', 'matrices')} labelled, {done.blocks:,} blocks; "
+    text = f"{counted(len(done.labelled), 'matrix')} labelled, {counted(done.blocks, 'block')}; "
     text += f"{done.known:,} had labels"
     if done.left:
         text += f"; {done.left:,} remain, and the next run begins with them"
@@ -61,9 +61,8 @@ def labelling_sentence(done: Labelling) -> str:
         return f"{text} No meter counted their joules."
     blocks = sum(len(labels.energy_blocks) for labels in done.labelled)
     sources = ", ".join(_sources(done, "energy_source"))
-    return (
-        f"{text} Joules of {blocks:,} blocks by {sources}: counted twice they differ by {noise[TOTAL]:.1%}."
-    )
+    differ = f"counted twice they differ by {noise[TOTAL]:.1%}"
+    return f"{text} Joules of {counted(blocks, 'block')} by {sources}: {differ}."
 
 
 #: Stretches of blocks in a picture in the terminal, those that it names, and characters from fast to slow.

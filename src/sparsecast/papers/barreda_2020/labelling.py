@@ -46,6 +46,7 @@ from sparsecast.papers.barreda_2020.label_files import (
 )
 from sparsecast.papers.barreda_2020.meters.modelled import ModelledMeter
 from sparsecast.records import Candidate
+from sparsecast.system.texts import counted
 from sparsecast.system.version import VERSION
 
 #: Called after each matrix with its name, and what became of it in words.
@@ -222,7 +223,7 @@ def _label(
     except InputError as error:
         done.refused[problem.name] = str(error)
         return "left out"
-    return f"{blocks:,} blocks" if blocks else "has labels"
+    return counted(blocks, "block") if blocks else "has labels"
 
 
 def _lacks_joules(path: Path, meter: Meter | None) -> bool:

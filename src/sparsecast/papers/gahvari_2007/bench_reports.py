@@ -16,7 +16,7 @@ from sparsecast.records import VALUE_BYTES
 from sparsecast.results.columns import within
 from sparsecast.results.machines import machine_document
 from sparsecast.system.tabular import Column, Columns, Document, Table, keys, lines_of
-from sparsecast.system.texts import percent
+from sparsecast.system.texts import counted, percent
 from sparsecast.system.version import VERSION
 
 _mflops = "{:,.0f}".format
@@ -68,7 +68,7 @@ def real_tables(real: RealMatrices) -> list[Table]:
         cache = f"the last cache holds {real.rating.cache_bytes / 1e6:,.0f} MB"
         below.append(f"no {' or '.join(sizes)} one among the {len(real.rows)} matrices measured: {cache}")
     if real.missing:
-        below.append(f"no time for all of {real.missing:,} matrices: run again to go on")
+        below.append(f"no time for {counted(real.missing, 'matrix')}: run again to go on")
     matrices = "MFLOP/s of real matrices (Figures 3 to 5, 8 to 15)"
     title = f"The figures against real matrices, {real.rating.setting}, MFLOP/s (Figures 11 to 13)"
     return [

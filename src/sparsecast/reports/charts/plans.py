@@ -24,6 +24,7 @@ from sparsecast.reports.charts.chart import (
 )
 from sparsecast.reports.charts.patterns import pattern, pattern_of
 from sparsecast.results.plan import Placements, Plan, PlanCheck
+from sparsecast.system.texts import counted
 
 #: Points of a line over products, and the greatest number of products in the chart of break-even.
 _POINTS, _MOST = 49, 1_000_000
@@ -87,11 +88,11 @@ def totals(chosen: Plan, check: PlanCheck | None, placements: Placements | None)
             },
         },
     ]
-    caption = f"Marks and intervals are of {chosen.iterations:,} products."
+    caption = f"Marks and intervals are of {counted(chosen.iterations, 'product')}."
     if check is not None:
         caption += " Hollow: measured."
     if even is not None:
-        caption += f" The conversion pays off after {even:,} products (dotted)."
+        caption += f" The conversion pays off after {counted(even, 'product')} (dotted)."
         line = {"type": "rule", "strokeDash": [2, 3], "color": GREY}
         layers.append({"mark": line, "encoding": {"x": {"datum": even}}})
     spec = {"data": {"values": rows}, "layer": layers, "width": WIDTH, "height": HEIGHT}

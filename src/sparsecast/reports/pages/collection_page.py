@@ -20,6 +20,7 @@ from sparsecast.results.evaluation import EvaluationRow, ModelScore
 from sparsecast.results.reports import CollectionReport, MatrixReport, Rarity
 from sparsecast.system import texts
 from sparsecast.system.tabular import Table
+from sparsecast.system.texts import counted
 
 #: Matrices whose errors are explained, and features that each explanation names.
 _WORST, _RARITIES = 10, 3
@@ -52,7 +53,8 @@ def collection_page(collection: CollectionReport, links: Mapping[str, str]) -> s
         "collection.html",
         _charts(collection, score),
         title=", ".join(collection.matrices),
-        subtitle=f"{len(collection.reports):,} matrices, y = A x on {machine}, model {collection.model}",
+        subtitle=f"{counted(len(collection.reports), 'matrix')}, y = A x on {machine}, "
+        f"model {collection.model}",
         answer=_answer(collection, score),
         notes=list(
             dict.fromkeys(note for report in collection.reports.values() for note in report.prediction.notes)
@@ -98,11 +100,11 @@ def _answer(collection: CollectionReport, score: ModelScore | None) -> str:
         return (
             f"No measurement was kept of these {len(collection.reports):,} matrices: only forecasts are here."
         )
-    matrices = len({row.matrix for row in collection.rows})
+    matrices = counted(len({row.matrix for row in collection.rows}), "matrix")
     noise, noise_name = scores.noise_band(score)
     noise_sentence = "" if noise is None else f" Noise: {100 * noise:.1f} % ({noise_name})."
     return (
-        f"{score.forecasts:,} forecasts of {matrices:,} matrices against measurements: median error "
+        f"{counted(score.forecasts, 'forecast')} of {matrices} against measurements: median error "
         f"{100 * score.median_error:.1f} %, 90 of 100 below {100 * score.p90_error:.0f} %.{noise_sentence} "
         f"The format chosen takes {100 * score.regret:.1f} % longer than the fastest one."
     )
@@ -141,7 +143,7 @@ def _explained(collection: CollectionReport, name: str, error: float, link: str)
     rows = sorted((row for row in collection.rows if row.matrix == name), key=lambda row: row.error)
     low, high = rows[0], rows[-1]
     held = [row.is_covered for row in rows if row.is_covered is not None]
-    sentence = f"{len(rows)} formats, from {_error(low)} to {_error(high)}"
+    sentence = f"{counted(len(rows), 'format')}, from {_error(low)} to {_error(high)}"
     if held:
         sentence += f"; {sum(held)} of {len(held)} measurements within their intervals"
     rare = [_rarity(rarity) for rarity in collection.rarities.get(name, ())[:_RARITIES]]

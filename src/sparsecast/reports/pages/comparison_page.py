@@ -11,6 +11,7 @@ from sparsecast.reports.charts.intervals import Row, intervals, row
 from sparsecast.reports.pages.rendering import page
 from sparsecast.results.comparison import ComparedMachine, Comparison, notes_of
 from sparsecast.system import texts
+from sparsecast.system.texts import counted
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,8 @@ def comparison_page(report: MachineReport) -> str:
         "comparison.html",
         drawn,
         title="Machines compared",
-        subtitle=f"Forecast of {report.products:,} products y = A x on {len(report.machines)} machines",
+        subtitle=f"Forecast of {counted(report.products, 'product')} y = A x on "
+        f"{counted(len(report.machines), 'machine')}",
         notes=notes_of(report.rows),
         matrices=sections,
         machine_rows=list(report.machines.items()),

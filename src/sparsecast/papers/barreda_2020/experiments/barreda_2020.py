@@ -47,7 +47,7 @@ from sparsecast.papers.barreda_2020.networks.weights import load_network
 from sparsecast.results.application import ApplicationCost, ApplicationRun
 from sparsecast.results.paper import PaperReport
 from sparsecast.system.tabular import Column, Table
-from sparsecast.system.texts import percent, signed_percent
+from sparsecast.system.texts import counted, percent, signed_percent
 
 PRINTED = published("barreda_2020")
 
@@ -171,7 +171,7 @@ class Barreda2020(Experiment):
             raise KeyboardInterrupt
         notes = [f"Left out: {name}: {reason}" for name, reason in labelling.refused.items()]
         if labelling.left:
-            notes.append(f"No time to label {labelling.left} matrices: run again to go on.")
+            notes.append(f"No time to label {counted(labelling.left, 'matrix')}: run again to go on.")
         _train(start_s + setting.budget_s, on_progress)
         pagerank, note = _pagerank(setting, on_progress)
         return self._report(machine_of(PROCESSOR).name, [*notes, *filter(None, [note])], pagerank)
