@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sparsecast.measuring import timing
-from sparsecast.measuring.timing import Effort, HostClock, Timing, measure
+from sparsecast.measuring.timing import Effort, HostClock, Speedup, Timing, measure
 
 
 class Clock:
@@ -196,3 +196,27 @@ def test_a_long_product_is_sampled_twice_as_long_where_it_always_waits(clock, wa
     timing = measure({"a": clock.call("a", 0.1)}, Effort(samples=80, sample_s=0.01), cores=cores)["a"]
     assert sum(timing.samples_s) == pytest.approx(most_s * Effort().most_s, rel=0.5)
     assert timing.slow_share == float(waits)
+
+
+def test_the_deviation_of_a_speedup_is_that_of_experiments_done_again():
+    """Each turn of four has a speed of its own, which both share; samples vary by themselves as well."""
+    random = np.random.default_rng(1)
+
+    def experiment():
+        of_turns = np.repeat(random.gamma(2.0, 0.1, 16), 4)
+        return Speedup.of(
+            *(
+                Timing.of(tuple(time_s * (1 + of_turns + random.gamma(2.0, 0.05, 64))))
+                for time_s in (1.0, 1.5)
+            )
+        )
+
+    done = [experiment() for _ in range(100)]
+    factors, told = np.array([speedup.factor for speedup in done]), [speedup.deviation for speedup in done]
+    assert np.mean(factors) == pytest.approx(1.5, rel=0.01)
+    assert np.median(told) == pytest.approx(np.std(factors), rel=0.35)
+
+
+def test_few_samples_tell_no_deviation_of_a_speedup():
+    few = Timing.of((2.0,) * 11)
+    assert Speedup.of(few, Timing.of((3.0,) * 64)) == Speedup(1.5, None)

@@ -7,11 +7,12 @@ import dataclasses
 import pytest
 
 from sparsecast.matrices.gallery import gallery
+from sparsecast.measuring.timing import Speedup
 from sparsecast.records import Forecast
 from sparsecast.reports.charts.plans import break_even, plan, totals
 from sparsecast.results.plan import Placement, Placements, Plan, PlanCheck, PlannedBlock
 
-CHECK = PlanCheck(3e-6, 5e-6, 9e-6, None, 2e-5, 0.0)
+CHECK = PlanCheck(3e-6, 5e-6, 9e-6, None, 2e-5, 0.0, Speedup(3.0, None), Speedup(5 / 3, None))
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from scipy.sparse import csr_array
 
 from sparsecast.features.analysis import structure
 from sparsecast.matrices.gallery import gallery, gallery_matrices
+from sparsecast.measuring.timing import Speedup
 from sparsecast.planning.partition_comparison import partitioned
 from sparsecast.planning.placement import compare
 from sparsecast.records import Bandwidth, Candidate, Forecast
@@ -34,6 +35,7 @@ BLOCKS = tuple(
     PlannedBlock(1000 * i, 1000 * i + 999, candidate("csr" if i % 2 else "ell"), 1e-5, 1e-4 * (i % 2))
     for i in range(15)
 )
+CHECK = PlanCheck(3e-5, 4.5e-5, 9e-5, 0.014, 1.2e-4, 2e-16, Speedup(3.0, 0.1), Speedup(1.5, None))
 PLAN = Plan(BLOCKS[:2], 1000, 3e-5, 2e-5, 4.5e-5, 1e-4, PlannedBlock(0, 1999, candidate("csr"), 5e-5, 0.0), 5)
 
 
@@ -117,9 +119,31 @@ def test_a_device_that_is_always_the_best():
 
 
 def test_a_check_is_compared_with_the_plan():
-    table = PlanCheck(3e-5, 4.5e-5, 9e-5, 0.014, 1.2e-4, 2.2e-16).table(PLAN)
+    table = CHECK.table(PLAN)
     assert column(table, "against the plan") == ["1.00 x", "1.50 x", "3.00 x"]
     assert column(table, "forecast") == ["30 us", "50 us", "-"]
+    assert "3.00 ± 0.10 times as fast as SciPy and 1.50 times as fast as plain CSR" in CHECK.sentence(PLAN)
+
+
+def test_the_fastest_record_is_compared_with_scipy_or_plain_csr_under_the_same_conditions(measured):
+    csr, hyb = (
+        dataclasses.replace(record, time_s=time_s, samples_s=(time_s,) * 20)
+        for record, time_s in zip(measured.records, (3e-3, 2e-3), strict=True)
+    )
+    scipy, slow = (
+        dataclasses.replace(csr, candidate=dataclasses.replace(csr.candidate, **change), time_s=time_s)
+        for change, time_s in (({"format": "scipy"}, 6e-3), ({"threads": 1}, 5e-3))
+    )
+
+    def compared(*records):
+        return dataclasses.replace(measured, records=records).comparison
+
+    assert compared(csr) is None and compared(slow, hyb) is None
+    assert (compared(csr, hyb).other, compared(csr, hyb).speedup.factor) == (csr, pytest.approx(1.5))
+    assert (compared(csr, scipy, hyb).other, compared(csr, scipy).other) == (scipy, scipy)
+    assert (
+        compared(hyb, dataclasses.replace(hyb, time_s=3e-3), scipy).sentence().endswith("as fast as SciPy.")
+    )
 
 
 def error_score(median, **more):

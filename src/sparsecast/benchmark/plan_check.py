@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 
 from sparsecast.devices.device import Device
 from sparsecast.devices.product_timer import ProductTimer, right_hand_side
-from sparsecast.measuring.timing import Call, Effort, measure
+from sparsecast.measuring.timing import Call, Effort, Speedup, measure
 from sparsecast.operators.block_operator import BlockOperator
 from sparsecast.results.plan import Plan, PlanCheck
 
@@ -59,4 +59,6 @@ def check_plan(
             max((timing.noise for timing in timings.values() if timing.noise is not None), default=None),
             convert_s,
             error,
+            Speedup.of(timings["plan"], timings["scipy"]),
+            Speedup.of(timings["plan"], timings["baseline"]),
         )

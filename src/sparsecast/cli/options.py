@@ -175,6 +175,9 @@ FigureOption = Annotated[
 CsvOption = Annotated[
     Path | None, typer.Option("--csv", metavar="FILE.csv", help="Write the table there, too.")
 ]
+MarkdownOption = Annotated[
+    Path | None, typer.Option("--markdown", metavar="FILE.md", help="Write what is printed there, too.")
+]
 DeviceOption = Annotated[str, typer.Option(metavar="DEVICE", help=f"Where the product is done. {_DEVICES}")]
 
 

@@ -1,4 +1,4 @@
-"""What commands return, and how it is printed: as text, JSON, CSV and a figure."""
+"""What commands return, and how it is printed: as text, JSON, CSV, Markdown and a figure."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Output:
     item : object or mapping
         What has their values.
     shown : iterable of Table and str
-        What people read. `--csv` writes the first table.
+        What people read. `--csv` writes the first table, `--markdown` all of it.
     notes : iterable of str
         Warnings, which go to standard error before all else.
     draw : callable, optional
@@ -51,7 +51,14 @@ class Output:
     draw: Callable[[Path], object] | None = None
     stopped: str = ""
 
-    def show(self, as_json: bool, csv: Path | None, figure: Path | None) -> None:
+    def show(
+        self,
+        as_json: bool,
+        *,
+        csv: Path | None = None,
+        markdown: Path | None = None,
+        figure: Path | None = None,
+    ) -> None:
         """Print the result, and write the files that are asked for."""
         from sparsecast.system.tabular import Table, document
 
@@ -61,6 +68,8 @@ class Output:
         shown = list(self.shown)
         if csv is not None:
             write_text(csv, next(item for item in shown if isinstance(item, Table)).to_csv())
+        if markdown is not None:
+            write_text(markdown, "\n\n".join(map(_in_markdown, shown)) + "\n")
         if as_json:
             print(json.dumps(document(self.columns, self.item), allow_nan=False))
         else:
@@ -79,7 +88,7 @@ def printed(run: Callable[..., Output | None], *, figure: bool, csv: bool) -> Ca
     parameters = [item.replace(annotation=hints[item.name]) for item in signature.parameters.values()]
     ways: dict[str, Any] = {
         **({"figure": (options.FigureOption, None)} if figure else {}),
-        **({"csv": (options.CsvOption, None)} if csv else {}),
+        **({"csv": (options.CsvOption, None), "markdown": (options.MarkdownOption, None)} if csv else {}),
         "as_json": (options.JsonOption, False),
     }
     added = [
@@ -90,20 +99,30 @@ def printed(run: Callable[..., Output | None], *, figure: bool, csv: bool) -> Ca
 
     @functools.wraps(run)
     def command(**arguments: Any) -> None:
-        picture, table = arguments.get("figure"), arguments.get("csv")
-        options.refuse_figure(picture)
-        if table is not None:
-            options.refuse_unwritable(table)
+        files = {name: arguments.get(name) for name in ("csv", "markdown", "figure")}
+        options.refuse_figure(files["figure"])
+        for path in filter(None, files.values()):
+            options.refuse_unwritable(path)
         passed = {name: value for name, value in arguments.items() if name in signature.parameters}
         output = run(**passed)
         if output is not None:
-            output.show(arguments["as_json"], table, picture)
+            output.show(arguments["as_json"], **files)
 
     command.__signature__ = signature.replace(  # type: ignore[attr-defined]
         parameters=[*parameters, *added], return_annotation=None
     )
     command.__annotations__ = {item.name: item.annotation for item in [*parameters, *added]}
     return command
+
+
+def _in_markdown(item: Any) -> str:
+    """Return what people read in the Markdown of a forge: tables with their titles, and sentences."""
+    from sparsecast.system.tabular import Table
+
+    if not isinstance(item, Table):
+        return str(item)
+    title = (f"**{item.title}**",) if item.title else ()
+    return "\n\n".join((*title, item.to_markdown(), *item.below))
 
 
 def _print(shown: Iterable[Any]) -> None:

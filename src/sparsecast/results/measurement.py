@@ -9,10 +9,33 @@ from typing import Any
 from sparsecast.devices.rounding import Rounding
 from sparsecast.features.structure import Structure
 from sparsecast.measuring.energy import MODELLED
+from sparsecast.measuring.timing import Speedup
 from sparsecast.records import Candidate, Forecast, Record
-from sparsecast.results.columns import CANDIDATE, MATRIX, ROUNDING, THREADS, matrix_document, within
+from sparsecast.results.columns import (
+    CANDIDATE,
+    MATRIX,
+    ROUNDING,
+    THREADS,
+    matrix_document,
+    stored_as,
+    within,
+)
 from sparsecast.system.tabular import Column, Columns, Table, keys, lines_of
 from sparsecast.system.texts import energy, interval, percent, signed_percent, time
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The fastest Record of a matrix, another one that was sampled in turn with it, and how they compare."""
+
+    fastest: Record
+    other: Record
+    speedup: Speedup
+
+    def sentence(self) -> str:
+        """Return the speed of the fastest beside the other."""
+        one, other = (_called(record.candidate) for record in (self.fastest, self.other))
+        return f"{one} is {self.speedup} as {other}."
 
 
 @dataclass(frozen=True)
@@ -40,6 +63,31 @@ class Measurements:
         if len({record.candidate.threads for record in self.records}) > 1:
             columns = (*within("record", (THREADS,)), *columns)
         return Table(f"Measured: {self.name}", columns, self.rows, lines_of(self.refused))
+
+    @property
+    def comparison(self) -> Comparison | None:
+        """The fastest Record beside SciPy's where that was measured, else plain CSR's, else the next one."""
+        ordered = sorted(self.records, key=lambda record: record.time_s)
+        others = [record for record in ordered[1:] if _conditions(record) == _conditions(ordered[0])]
+        if not others:
+            return None
+        other = min(others, key=lambda record: _rank(record.candidate))
+        return Comparison(ordered[0], other, Speedup.of(ordered[0], other))
+
+
+def _conditions(record: Record) -> tuple[object, ...]:
+    """Return what two Records have in common whose samples were taken in turn."""
+    return record.candidate.threads, record.conditions and record.conditions.frequency_hz
+
+
+def _rank(candidate: Candidate) -> int:
+    """Return the place of a Candidate among those to compare with: SciPy, plain CSR, then the others."""
+    order, name = ("SciPy", "CSR"), _called(candidate)
+    return order.index(name) if name in order else len(order)
+
+
+def _called(candidate: Candidate) -> str:
+    return "SciPy" if candidate.format == "scipy" else stored_as(candidate)
 
 
 def _error(row: Mapping[str, Any]) -> float | None:
@@ -86,6 +134,14 @@ MEASUREMENT: Columns = (
     Column("samples_s", value="record.samples_s"),
 )
 
+#: Of a Comparison.
+COMPARISON: Columns = (
+    Column("format", value="fastest.candidate.format"),
+    Column("other", value="other.candidate.format", about="scipy where it was measured, or csr, or the next"),
+    Column("speedup", value="speedup.factor"),
+    Column("speedup_deviation", value="speedup.deviation", about="of `speedup`, as samples in turn tell it"),
+)
+
 #: The documents of commands, by how they are called.
 DOCUMENTS: dict[str, Columns] = {
     "measure": (
@@ -93,5 +149,6 @@ DOCUMENTS: dict[str, Columns] = {
         Column("measurements", value="rows", columns=MEASUREMENT),
         Column("refused", about="{format: reason}"),
         ROUNDING,
+        Column("comparison", columns=COMPARISON, about="of the fastest; null of one record"),
     ),
 }

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from sparsecast.devices import DEVICES
 from sparsecast.devices.rounding import Rounding
+from sparsecast.measuring.timing import Speedup
 from sparsecast.models.transfer import Setting
 from sparsecast.records import Candidate
 from sparsecast.results.columns import ENERGY, MATRIX, ROUNDING, TRANSFERRED_FROM, stored_as, within
@@ -77,7 +78,13 @@ PLACEMENTS: Columns = (
 )
 
 #: Of a PlanCheck.
-CHECK = keys("time_s", "baseline_s", "scipy_s", "noise", "convert_s", "error", "gain")
+CHECK: Columns = (
+    *keys("time_s", "baseline_s", "scipy_s", "noise", "convert_s", "error", "gain"),
+    Column("speedup", value="over_scipy.factor", about="over SciPy"),
+    Column(
+        "speedup_deviation", value="over_scipy.deviation", about="of `speedup`, as samples in turn tell it"
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,6 +316,8 @@ class PlanCheck:
         Seconds to build the operator.
     error : float
         As in a Record.
+    over_scipy, over_baseline : Speedup
+        Of the plan's operator.
     """
 
     time_s: float
@@ -317,6 +326,8 @@ class PlanCheck:
     noise: float | None
     convert_s: float
     error: float
+    over_scipy: Speedup
+    over_baseline: Speedup
 
     @property
     def gain(self) -> float:
@@ -335,6 +346,13 @@ class PlanCheck:
             f"largest relative error against the reference result {self.error:.1e}"
         )
         return Table("Measured in turn", _WAY_CHECKED, rows, (below,))
+
+    def sentence(self, plan: Plan) -> str:
+        """Return the speed of the plan beside that of SciPy and of plain CSR."""
+        storages = {stored_as(block.candidate) for block in plan.blocks}
+        name = "The plan" if len(storages) > 1 else storages.pop()
+        over_csr = "" if name == "CSR" else f" and {self.over_baseline} as plain CSR"
+        return f"{name} is {self.over_scipy} as SciPy{over_csr}."
 
 
 _WAY_CHECKED: Columns = (

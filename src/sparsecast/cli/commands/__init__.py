@@ -40,7 +40,8 @@ Run = TypeVar("Run", bound=Callable[..., Output | None])
 def command(name: str, panel: Panel, *, figure: bool = False, csv: bool = False) -> Callable[[Run], Run]:
     """Return a decorator that makes a function the command `name`; its parameters are the arguments.
 
-    `figure` and `csv` tell whether the Output that it returns can be drawn, and has a table.
+    `figure` and `csv` tell whether the Output that it returns can be drawn, and has a table, which
+    `--csv` and `--markdown` write.
     """
 
     def enter(run: Run) -> Run:

@@ -97,6 +97,6 @@ def _new(
     return Output(DOCUMENTS["machines new"], item, [*made_sentences(profile), str(path)])
 
 
-group.callback()(printed(_overview, figure=True, csv=False))
+group.callback()(printed(_overview, figure=True, csv=True))
 group.command("import")(printed(_import, figure=False, csv=False))
 group.command("new")(printed(_new, figure=False, csv=False))

@@ -163,4 +163,5 @@ def _alone(
     if prediction is None:
         on = "" if device == api.PROCESSOR else f" --device {device}"
         shown.append(f"No forecast: this machine has no calibration for it yet (sparsecast calibrate{on}).")
+    shown += [done.comparison.sentence()] if done.comparison else []
     return Output(DOCUMENTS["measure"], done, shown, notes, draw)

@@ -83,7 +83,7 @@ def plan(
         shown += [placements.table(f"Where to do {products}"), *placements.sentences()]
     shown += [chosen.table(f"Plan for {products}"), *chosen.sentences(machine)]
     if checked is not None:
-        shown.append(checked.table(chosen))
+        shown += [checked.table(chosen), checked.sentence(chosen)]
 
     def draw(path: Path) -> None:
         chart = plans.plan(problem.matrix, chosen, checked, placements)

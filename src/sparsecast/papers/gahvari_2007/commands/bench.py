@@ -13,7 +13,7 @@ from sparsecast.cli.commands import Panel, command
 from sparsecast.cli.output import Output, write_text
 
 
-@command("bench", Panel.MACHINES, figure=True)
+@command("bench", Panel.MACHINES, figure=True, csv=True)
 def bench(
     budget: Annotated[float, typer.Option(help="Seconds it may take, at least 60.")] = 300.0,
     threads: options.ThreadsOption = None,
