@@ -12,6 +12,7 @@ from .calibrating import machines as machines
 from .calibrating import machines_at_hand as machines_at_hand
 from .calibrating import own_profile as own_profile
 from .calibrating import profile as profile
+from .calibrating import profile_contents as profile_contents
 from .calibrating import user_path as user_path
 from .cluster_evaluating import cluster_fits as cluster_fits
 from .cluster_evaluating import replay_ranks as replay_ranks

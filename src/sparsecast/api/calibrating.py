@@ -23,7 +23,7 @@ from sparsecast.errors import ProfileError
 from sparsecast.machines.machine import Machine, detect
 from sparsecast.machines.profile import Profile, find_profile, known_profiles, missing_profiles
 from sparsecast.machines.profile import user_path as user_path
-from sparsecast.results.machines import Machines
+from sparsecast.results.machines import Machines, ProfileContents
 
 #: Seconds of the calibration that a question starts by itself if the machine is not calibrated. Compiling, 20
 #: to 35 seconds once, is not among them: a slow machine would be left without forecasts for some formats.
@@ -83,6 +83,13 @@ def machines_at_hand() -> Machines:
             for name, profile in usable.items()
         },
     )
+
+
+def profile_contents(name: str) -> ProfileContents:
+    """Return what a profile holds, by its name or path, for people to read."""
+    shown = profile(name)
+    sentences = [f"{what}: {why.sentence()}" for what, why in disturbances(shown).items()]
+    return ProfileContents(shown, origin(shown), sentences)
 
 
 def calibrate(

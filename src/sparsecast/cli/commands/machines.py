@@ -1,4 +1,4 @@
-"""sparsecast machines, machines import FILE --name NAME, machines new NAME --like PROFILE."""
+"""sparsecast machines, machines show NAME, import FILE --name NAME, new NAME --like PROFILE."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from sparsecast.cli import options
+from sparsecast.cli import completing, options
 from sparsecast.cli.commands import COMMANDS, Command, Panel
 from sparsecast.cli.output import Output, printed
 from sparsecast.errors import InputError
@@ -41,6 +41,27 @@ def _overview(
         render(rooflines.machine(drawn), drawn.name, path)
 
     return Output(DOCUMENTS["machines"], here, [here.table()], notes, draw)
+
+
+def _show(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME|PATH",
+            autocompletion=completing.profiles,
+            help="Of a profile, as machines lists it.",
+        ),
+    ],
+    yaml: Annotated[bool, typer.Option("--yaml", help="Print it as a YAML file.")] = False,
+) -> Output:
+    """Show what a profile holds: the machine, the speeds of kernels and memory, and what disturbed them."""
+    from sparsecast import api
+    from sparsecast.results.machines import DOCUMENTS
+    from sparsecast.system.tabular import document
+    from sparsecast.system.yaml_text import yaml_text
+
+    shown, columns = api.profile_contents(name), DOCUMENTS["machines show"]
+    return Output(columns, shown, [yaml_text(document(columns, shown))] if yaml else shown.tables())
 
 
 def _import(
@@ -98,5 +119,6 @@ def _new(
 
 
 group.callback()(printed(_overview, figure=True, csv=True))
+group.command("show")(printed(_show, figure=False, csv=True))
 group.command("import")(printed(_import, figure=False, csv=False))
 group.command("new")(printed(_new, figure=False, csv=False))
