@@ -1,8 +1,9 @@
 """Build the wheel and the source distribution, and try them with every Python that is here: ``make package``.
 
 Each is installed into an environment of its own, outside of the source, and asked for a forecast of a machine
-that comes with the package. Of OLDEST to NEWEST, a Python that is not here is named, and left out. Exit
-status 1 where something fails. A tag on the commit must be that of the version.
+that comes with the package. Of OLDEST to NEWEST, a Python that is not here is named, and left out. With the
+first one, pip, pipx and uvx then run the command from a folder that is the only index they have. Exit status
+1 where something fails. A tag on the commit must be that of the version.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import zipfile
 from collections.abc import Iterable, Iterator
+from email.parser import HeaderParser
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -30,12 +33,44 @@ for name in ("base.html", "page.css", "page.js"):
 """
 
 
+#: Fields that the metadata must have. Home page and repository are missing: the project has no address yet.
+_FIELDS = (
+    "Summary",
+    "Author",
+    "License-Expression",
+    "License-File",
+    "Keywords",
+    "Requires-Python",
+    "Description-Content-Type",
+)
+
+#: Forecasts at once: no matrix is read and no kernel is compiled.
+_ASKED = ("predict", "counts:rows=1000&cols=1000&nnz=5000", "--profile", "nvidia-v100", "--json")
+
+_QUIETLY = ("--disable-pip-version-check", "--quiet")
+
+
 def built(folder: Path) -> tuple[Path, Path]:
     """Return the wheel and the source distribution, built in a folder and checked."""
     _run(sys.executable, "-m", "build", "--outdir", str(folder), str(ROOT))
     (wheel,), (sdist,) = folder.glob("*.whl"), folder.glob("*.tar.gz")
     _run(sys.executable, "-m", "twine", "check", "--strict", str(wheel), str(sdist))
+    refuse_incomplete(wheel)
     return wheel, sdist
+
+
+def refuse_incomplete(wheel: Path) -> None:
+    """Raise if a wheel is not for every platform, or its metadata lack a field or a Python that is tried."""
+    if not wheel.name.endswith("-py3-none-any.whl"):
+        raise SystemExit(f"{wheel.name}: expected a wheel of Python alone; take what is compiled out of it")
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        metadata = HeaderParser().parsestr(archive.read(name).decode("utf-8"))
+    classifiers = metadata.get_all("Classifier") or []
+    pythons = [f"Programming Language :: Python :: 3.{minor}" for minor in range(OLDEST, NEWEST + 1)]
+    lacking = [field for field in _FIELDS if not metadata[field]]
+    if lacking := [*lacking, *(each for each in pythons if each not in classifiers)]:
+        raise SystemExit(f"{wheel.name}: expected {lacking[0]} in its metadata; add it to pyproject.toml")
 
 
 def pythons() -> Iterator[tuple[str, str | None]]:
@@ -68,14 +103,53 @@ def tried(program: str, package: Path, version: str) -> None:
         _run(program, "-m", "venv", str(folder / "env"))
         python, command = str(folder / "env/bin/python"), str(folder / "env/bin/sparsecast")
         # Most of what is installed is never imported here: to compile all of it takes half of the time.
-        options = ("--disable-pip-version-check", "--quiet", "--no-compile")
-        _run(python, "-m", "pip", "install", *options, str(package))
+        _run(python, "-m", "pip", "install", *_QUIETLY, "--no-compile", str(package))
         inside = {"cwd": folder, "env": os.environ | {"SPARSECAST_HOME": str(folder / "home")}}
         assert _output(command, "--version", **inside) == f"sparsecast {version}\n"
         _run(python, "-c", _DATA, **inside)
         _run(command, "structure", "gallery:poisson2d?n=30", "--json", **inside)
         asked = ("predict", "gallery:poisson2d?n=30", "--profile", "nvidia-v100", "--json")
         assert json.loads(_output(command, *asked, **inside))["forecasts"][0]["time_s"] > 0
+
+
+def run_from_index(program: str, wheel: Path) -> Iterator[tuple[str, str]]:
+    """Run the command by its name alone with pip, pipx and uvx; yield each with why it could not be tried.
+
+    Their only index is a folder with the wheel and what it needs. pipx takes its own pip from there, too.
+    """
+    with tempfile.TemporaryDirectory(prefix="sparsecast-index-") as name:
+        folder = Path(name)
+        index = folder / "index"
+        alone = ("--no-index", "--find-links", str(index))
+        env = {name: text for name, text in os.environ.items() if not name.startswith(("PIP", "UV_"))}
+        env |= {"PIPX_HOME": str(folder / "pipx"), "UV_CACHE_DIR": str(folder / "uv"), "PATH": os.defpath}
+        inside = {"cwd": folder, "env": env | {"SPARSECAST_HOME": str(folder / "home")}}
+        pip = _made(program, folder / "pip")
+        _run(str(pip / "pip"), "download", *_QUIETLY, "--dest", str(index), str(wheel), "pip")
+        _run(str(pip / "pip"), "install", *_QUIETLY, "--no-compile", *alone, "sparsecast", **inside)
+        lines = {
+            "pip install": (str(pip / "sparsecast"),),
+            "pipx run": ("pipx", "run", "--python", program, f"--pip-args={' '.join(alone)}", "sparsecast"),
+            "uvx": ("uvx", *alone, "--python", program, "sparsecast"),
+        }
+        for way, (command, *arguments) in lines.items():
+            if way != "pip install":
+                tool = _made(program, folder / command)
+                asked = (str(tool / "pip"), "install", *_QUIETLY, "uv" if command == "uvx" else command)
+                done = subprocess.run(asked, capture_output=True, text=True, check=False)
+                if done.returncode:
+                    yield way, f"not tried, because it cannot be installed: {done.stderr.strip()[-200:]}"
+                    continue
+                command = str(tool / command)
+            forecasts = json.loads(_output(command, *arguments, *_ASKED, **inside))["forecasts"]
+            assert forecasts[0]["time_s"] > 0
+            yield way, "forecasts, from a folder as its index"
+
+
+def _made(program: str, folder: Path) -> Path:
+    """Make an environment; return the folder of its programs."""
+    _run(program, "-m", "venv", str(folder))
+    return folder / "bin"
 
 
 def publish(packages: Iterable[Path], folder: Path) -> None:
@@ -102,6 +176,8 @@ def refuse_other_tag(version: str) -> None:
         raise SystemExit(
             f"tag {tags[0]}: expected v{version}, the version in version.py; correct one of them"
         )
+    if tags and f"\n## {version} - not released" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"):
+        raise SystemExit(f"CHANGELOG.md: expected the date of {version} beside the tag; write it")
 
 
 def _run(*command: str, **options: object) -> None:
@@ -131,6 +207,8 @@ def main() -> int:
                 tried(program, package, version)
                 kind = "wheel" if package is wheel else "source distribution"
                 print(f"Python {version_of}: the {kind} is installed, and forecasts", flush=True)
+        for way, result in run_from_index(here[0][1], wheel):
+            print(f"{way}: {result}", flush=True)
         missing = [version_of for version_of, program in found.items() if program is None]
         if missing:
             print(f"not tried, because no such Python is here: {', '.join(missing)}")
