@@ -410,11 +410,9 @@ def test_a_processors_profile_has_no_gpu(recorded):
 
 def test_a_plan_for_several_devices_is_the_one_that_is_done_first(recorded, gpu_profile):
     A = sc.gallery("poisson2d", n=300)
-    few, many = (
-        api.place(A, "cpu,cuda", (recorded, gpu_profile), iterations=count, threads=1) for count in (1, 10**6)
-    )
-    assert few.best.plan.device == "cpu" and few.best.transfer_s == 0
-    assert many.best.plan.device == "cuda"
+    few, many = (sc.where(A, (recorded, gpu_profile), iterations=count, threads=1) for count in (1, 10**6))
+    assert few.best.device == "cpu" and few.best.transfer_s == 0
+    assert many.best.device == "cuda"
     x_and_y_s = 2 * (1e-5 + A.shape[0] * 8 / 2e10)  # as the fixture makes it up
     assert many.best.transfer_s == pytest.approx(x_and_y_s, rel=1e-6)
     assert 1 < many.break_even_iterations < 10**6
@@ -424,12 +422,12 @@ def test_a_device_that_is_too_small_is_left_out_with_its_reason(recorded, gpu_pr
     A = sc.gallery("poisson2d", n=60)
     gpu = dataclasses.replace(gpu_profile.machine.gpu, memory_bytes=1000)
     small = dataclasses.replace(gpu_profile, machine=dataclasses.replace(gpu_profile.machine, gpu=gpu))
-    found = api.place(A, "cpu,cuda", (recorded, small), threads=1)
-    assert [placement.plan.device for placement in found.placements] == ["cpu"]
+    found = sc.where(A, (recorded, small), threads=1)
+    assert [placement.device for placement in found.placements] == ["cpu"]
     assert found.break_even_iterations is None
-    assert list(found.refused) == ["cuda"] and "expected" in found.refused["cuda"]
+    assert list(found.refused) == [small.name] and "expected" in found.refused[small.name]
     with pytest.raises(MatrixSizeError):
-        api.place(A, "cuda", (small,))
+        sc.where(A, [small])
 
 
 def test_what_a_gpu_has_no_memory_for_is_refused_without_one(gpu_profile):

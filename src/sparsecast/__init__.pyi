@@ -13,6 +13,7 @@ from .api import plan as plan
 from .api import predict as predict
 from .api import profile as profile
 from .api import structure as structure
+from .api import where as where
 from .features.structure import Structure as Structure
 from .machines.profile import Profile as Profile
 from .matrices.gallery import gallery as gallery

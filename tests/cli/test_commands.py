@@ -410,13 +410,65 @@ def test_a_gpus_profile_answers_without_a_gpu(run, gpu_path, gpu_profile):
     assert "csr" in {forecast["format"] for forecast in document["forecasts"]}
 
 
+def test_all_places_at_hand_are_compared(run, exact, calibrated, gpu_profile):
+    gpu_profile.save()
+    asked = ("plan", SMALL, "--where", "all", "--threads", "1", "--iterations", "20000")
+    document = exact(run(*asked, "--price", "cpu=3.6/h", "--json"), "plan --where PLACE,PLACE")
+    rows = {row["machine"]: row for row in document["placements"]}
+    assert {calibrated.name, gpu_profile.name, "nvidia-v100", "xeon-gold-6154-edr"} <= set(rows)
+    totals = [row["total_s"] for row in document["placements"]]
+    assert totals == sorted(totals)
+    here, gpu, ranks = (rows[name] for name in (calibrated.name, gpu_profile.name, "xeon-gold-6154-edr"))
+    assert here["here"] and here["price"] == pytest.approx(here["total_s"] / 1000)
+    assert here["total_s"] == pytest.approx(here["convert_s"] + 20_000 * here["time_s"])
+    assert gpu["total_s"] == pytest.approx(gpu["convert_s"] + gpu["transfer_s"] + 20_000 * gpu["time_s"])
+    assert (rows["nvidia-v100"]["transfer_s"], rows["nvidia-v100"]["convert_s"]) == (None, None)
+    assert ranks["ranks"] % 36 == 0 and ranks["nodes"] == ranks["ranks"] // 36 and ranks["price"] is None
+    assert {item["machine"] for item in document["best_from"]} <= {calibrated.name, gpu_profile.name}
+    assert document["plan"]["time_s"] == here["time_s"], "what can be built here"
+    shown = run(*asked)
+    assert "(here)" in shown.out and "ranks" in shown.out and "not counted" in shown.out
+
+
+def test_places_without_a_plan(run, tmp_path, calibrated):
+    figure = tmp_path / "where.svg"
+    done = run("plan", SMALL, "--where", "nvidia-v100, nvidia-a100", "--json", "--figure", figure)
+    document = document_of(done)
+    assert document["plan"] is None and {row["machine"] for row in document["placements"]} == {
+        "nvidia-v100",
+        "nvidia-a100",
+    }
+    assert figure.read_text().startswith("<svg")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("--where", "nobodys"), "profile 'nobodys' is unknown"),
+        (
+            ("--where", "nvidia-v100", "--check"),
+            "--check with --where nvidia-v100: expected a place with a plan",
+        ),
+        (("--where", "all", "--device", "cpu"), "--device with --where all: expected one of both"),
+        (("--where", "nvidia-v100", "--price", "cpu=2/h"), "price of 'cpu': expected one of the places"),
+        (("--where", "nvidia-v100", "--price", "nvidia-v100=much"), "expected MACHINE=NUMBER/h"),
+        (("--price", "cpu=2/h"), "expected several; name them by --where"),
+        (("--where", "cpu,"), "places 'cpu,': expected names"),
+    ],
+)
+def test_places_that_cannot_be_compared(run, calibrated, arguments, complaint):
+    done = run("plan", SMALL, *arguments)
+    assert (done.status, done.err.count("\n")) == (2, 1) and complaint in done.err
+
+
 def test_the_processor_and_a_gpu_are_compared(run, exact, calibrated, gpu_path, gpu_profile):
     asked = ("plan", SMALL, "--device", "cpu,cuda", "--profile", gpu_path, "--threads", "1")
-    document = exact(run(*asked, "--json"), "plan --device DEVICE,DEVICE")
-    assert [item["profile"] for item in document["devices"]] == [calibrated.name, gpu_profile.name]
-    for item in document["devices"]:
+    document = exact(run(*asked, "--json"), "plan --where PLACE,PLACE")
+    assert [item["machine"] for item in document["placements"]] == [calibrated.name, gpu_profile.name]
+    assert [item["here"] for item in document["placements"]] == [True, False]
+    for item in document["placements"]:
         assert item["travelling_s"] >= item["total_s"]
-    assert document["plan"]["time_s"] == document["devices"][0]["time_s"], "the first is the plan"
+    assert document["plan"]["time_s"] == document["placements"][0]["time_s"], "the first is the plan"
     shown = run(*asked)
     assert (shown.status, shown.err) == (0, "")
-    assert "Best on cpu" in shown.out and gpu_profile.name in shown.out
+    assert "(here)" in shown.out and gpu_profile.name in shown.out

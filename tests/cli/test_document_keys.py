@@ -15,6 +15,7 @@ COMMANDS = {
     "partition": ("partition", SMALL, "--ranks", "4"),
     "predict": ("predict", SMALL, "--profile", "{foreign}"),
     "plan": ("plan", SMALL, "--profile", "{foreign}"),
+    "plan --where PLACE,PLACE": ("plan", SMALL, "--where", "{foreign},nvidia-a100"),
     "compare": ("compare", SMALL, *MACHINES),
     "cluster": ("cluster", SMALL, "--ranks", "4,16", "--profile", "xeon-gold-6154-edr"),
     "machines": ("machines",),

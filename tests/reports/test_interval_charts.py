@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from sparsecast.errors import InputError
-from sparsecast.records import Conditions, Configuration, DistributedRecord, Forecast, Parameters
+from sparsecast.records import Candidate, Conditions, Configuration, DistributedRecord, Forecast, Parameters
 from sparsecast.reports.charts.intervals import (
     forecast_rows,
     machine_rows,
@@ -19,7 +19,7 @@ from sparsecast.reports.charts.intervals import (
     times,
 )
 from sparsecast.results.cluster import MeasuredProduct
-from sparsecast.results.comparison import ComparedMachine
+from sparsecast.results.placement import Placement
 
 
 def forecast(candidate, time_s, low_s=None, high_s=None, **more):
@@ -103,14 +103,13 @@ def test_times_are_drawn_with_what_they_have(drawn, rows_of):
 
 
 def test_machines_keep_their_order():
+    product = Forecast(Candidate("csr", "rows", "cpu", "float64", 32, 1), 9, 0.2, 0.1, None, 8, None, 0.0)
     compared = [
-        ComparedMachine("m", name, "csr", "k", 10, time_s, None, None, None, None)
-        for name, time_s in (("a", 2.0), ("b", 1.0))
+        Placement("m", name, dataclasses.replace(product, time_s=time_s), 10)
+        for name, time_s in (("a", 0.2), ("b", 0.1))
     ]
-    assert [(row["label"], row["value"]) for row in machine_rows(compared, "m")] == [
-        ("a, CSR", 2.0),
-        ("b, CSR", 1.0),
-    ]
+    rows = [(row["label"], row["value"], row["low"], row["high"]) for row in machine_rows(compared)]
+    assert rows == [("a, CSR", 2.0, 1.0, None), ("b, CSR", 1.0, 1.0, None)]
 
 
 def test_figures_of_nothing_and_of_too_much_are_refused():

@@ -10,7 +10,8 @@ from sparsecast.matrices.gallery import gallery
 from sparsecast.measuring.timing import Speedup
 from sparsecast.records import Forecast
 from sparsecast.reports.charts.plans import break_even, plan, totals
-from sparsecast.results.plan import Placement, Placements, Plan, PlanCheck, PlannedBlock
+from sparsecast.results.placement import Placement, Placements
+from sparsecast.results.plan import Plan, PlanCheck, PlannedBlock
 
 CHECK = PlanCheck(3e-6, 5e-6, 9e-6, None, 2e-5, 0.0, Speedup(3.0, None), Speedup(5 / 3, None))
 
@@ -67,13 +68,14 @@ def test_plain_csr_itself_has_one_line_and_no_break_even(made, rows_of):
 def test_each_device_has_a_line_and_the_best_one_the_measurement(made, drawn, rows_of):
     on_gpu = dataclasses.replace(made.baseline.candidate, device="gpu")
     other = dataclasses.replace(made, baseline=dataclasses.replace(made.baseline, candidate=on_gpu))
-    placements = Placements((Placement("p", other, 1e-4), Placement("p", made, 0.0)), 7)
+    places = Placement("m", "a", other, 100, 1e-4), Placement("m", "b", made, 100)
+    placements = Placements(places, ((1, places[1]),))
     chart = totals(other, CHECK, placements)
     first, second = ways(chart, rows_of).values()
-    assert (first["way"], second["way"]) == ("plan on gpu", "plan on cpu")
+    assert (first["way"], second["way"]) == ("a, ELL + CSR", "b, ELL + CSR")
     assert first["start_s"] == pytest.approx(1.1e-4)
     assert first["measured_s"] is not None and second["measured_s"] is None
-    assert ">plan on gpu<" in drawn(chart)
+    assert ">a, ELL + CSR<" in drawn(chart)
 
 
 def test_break_even_is_relative_to_csr(made, drawn, rows_of):

@@ -11,14 +11,15 @@ from sparsecast.features.analysis import structure
 from sparsecast.matrices.gallery import gallery, gallery_matrices
 from sparsecast.measuring.timing import Speedup
 from sparsecast.planning.partition_comparison import partitioned
-from sparsecast.planning.placement import compare
+from sparsecast.planning.placement import ranked
 from sparsecast.records import Bandwidth, Candidate, Forecast
 from sparsecast.results.evaluation import ErrorScore, Evaluation, ModelScore, Repeats
 from sparsecast.results.machines import DOCUMENTS as MACHINES
 from sparsecast.results.machines import Machines
 from sparsecast.results.measurement import Measurements
 from sparsecast.results.partitions import Partitions
-from sparsecast.results.plan import Placement, Plan, PlanCheck, PlannedBlock
+from sparsecast.results.placement import Placement
+from sparsecast.results.plan import Plan, PlanCheck, PlannedBlock
 from sparsecast.results.structure import gallery_table, structure_table
 from sparsecast.system.tabular import document
 
@@ -100,22 +101,26 @@ def on_device(plan):
 
 def test_devices_side_by_side():
     far = on_device(dataclasses.replace(PLAN, time_s=1e-5, convert_s=0.02))
-    placements = compare([Placement("this machine", PLAN, 0.0), Placement("a GPU", far, 0.001)])
+    here = Placement("m", "this machine", PLAN, 100, is_here=True)
+    placements = ranked([here, Placement("m", "a GPU", far, 100, 0.001)])
     table = placements.table("Where")
-    assert column(table, "device") == [each.plan.device for each in placements.placements]
-    best, *others = placements.sentences()
-    assert best.startswith("Best on ") and any(
-        "has the fastest product and pays off from" in s for s in others
-    )
+    assert column(table, "place") == ["this machine (here)", "a GPU"]
+    assert placements.planned is placements.best
+    best, by_products, *_ = placements.sentences()
+    count = placements.break_even_iterations
+    assert best.startswith("Best on this machine (here)")
+    assert f"up to {count - 1:,}" in by_products and f"a GPU from {count:,} on" in by_products
     assert "copying it to the device" in far.sentences("a GPU")[-1]
 
 
 def test_a_device_that_is_always_the_best():
     far = on_device(dataclasses.replace(PLAN, time_s=1.0, convert_s=9.0))
     slow = dataclasses.replace(far, baseline=dataclasses.replace(far.baseline, time_s=2.0))
-    placements = compare([Placement("this machine", PLAN, 0.0), Placement("a GPU", slow, 0.001)])
+    placements = ranked(
+        [Placement("m", "this machine", PLAN, 100), Placement("m", "a GPU", slow, 100, 0.001)]
+    )
     assert placements.break_even_iterations == 1
-    assert "cpu has the fastest product and pays from the first one on." in placements.sentences()
+    assert any("best for any number" in sentence for sentence in placements.sentences())
 
 
 def test_a_check_is_compared_with_the_plan():

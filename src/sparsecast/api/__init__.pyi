@@ -18,9 +18,6 @@ from .cluster_evaluating import cluster_fits as cluster_fits
 from .cluster_evaluating import replay_ranks as replay_ranks
 from .clustering import PROCESSOR as PROCESSOR
 from .clustering import cluster as cluster
-from .comparing import compare as compare
-from .comparing import prices_of as prices_of
-from .comparing import profiles_to_compare as profiles_to_compare
 from .doctor import checkup as checkup
 from .doctor import next_steps as next_steps
 from .evaluating import chosen_models as chosen_models
@@ -41,7 +38,6 @@ from .forecasting import PROBE_S as PROBE_S
 from .forecasting import PowerFile as PowerFile
 from .forecasting import choice as choice
 from .forecasting import forecasts_at_hand as forecasts_at_hand
-from .forecasting import place as place
 from .forecasting import plan as plan
 from .forecasting import predict as predict
 from .forecasting import predict_table as predict_table
@@ -49,8 +45,6 @@ from .forecasting import printed_planner as printed_planner
 from .forecasting import refuse_objective as refuse_objective
 from .forecasting import refuse_probe as refuse_probe
 from .forecasting import rounding as rounding
-from .forecasting import threads_of as threads_of
-from .forecasting import uncalibrated_devices as uncalibrated_devices
 from .matrices import Problem as Problem
 from .matrices import is_table as is_table
 from .matrices import named_problems as named_problems
@@ -71,6 +65,16 @@ from .partitioning import kept_partition as kept_partition
 from .partitioning import partition as partition
 from .partitioning import partitions as partitions
 from .partitioning import usable_method as usable_method
+from .placing import ALL as ALL
+from .placing import compare as compare
+from .placing import devices_as_places as devices_as_places
+from .placing import is_device as is_device
+from .placing import named_places as named_places
+from .placing import prices_of as prices_of
+from .placing import profiles_to_compare as profiles_to_compare
+from .placing import threads_of as threads_of
+from .placing import uncalibrated_devices as uncalibrated_devices
+from .placing import where as where
 from .profiles import contents as contents
 from .profiles import disturbances as disturbances
 from .profiles import gallery_matrices as gallery_matrices

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from sparsecast.api.forecasting import choice, threads_of
+from sparsecast.api.forecasting import choice
 from sparsecast.api.forecasting import plan as plan_of  # `compile` has a parameter of that name
+from sparsecast.api.placing import threads_of
 from sparsecast.api.profiles import require_own
 from sparsecast.api.session import Session, question
 from sparsecast.benchmark.journal import USER_SUITE, keep

@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from time import perf_counter
 from typing import Any
 
-import numpy as np
-from scipy.sparse import csr_array
-
-from sparsecast.api.calibrating import own_profile
 from sparsecast.api.matrices import structure as structure_of
 from sparsecast.api.profiles import calibrated_profile, model_records, require_own
-from sparsecast.api.session import Session, question, session_for, sources
+from sparsecast.api.session import Session, question, session_for
 from sparsecast.api.session import rounding as rounding
 from sparsecast.api.thread_numbers import for_each_number, in_one_plan, in_one_prediction, thread_numbers
 from sparsecast.benchmark.reordering import in_best_order, may_pay
 from sparsecast.benchmark.trials import UNLIMITED, Spending
-from sparsecast.devices import DEVICES
-from sparsecast.devices.naming import AUTO, Threads, machine_of, number_of, parse_device, parse_devices
+from sparsecast.devices.naming import AUTO, Threads, machine_of, number_of
 from sparsecast.devices.target import Choice, Target, believed, whole_matrix
-from sparsecast.errors import DisturbedError, InputError, MatrixSizeError, ProfileError
+from sparsecast.errors import DisturbedError, InputError, ProfileError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
 from sparsecast.machines.profile import Profile, find_profile
@@ -33,12 +28,11 @@ from sparsecast.models import model_for
 from sparsecast.models.power_files import PowerFile as PowerFile
 from sparsecast.planning.drift import Drift
 from sparsecast.planning.dynamic_programme import at_most, strip_statistics
-from sparsecast.planning.placement import compare, transfer_s
 from sparsecast.planning.plan import make_plan
 from sparsecast.planning.plan import refuse_objective as refuse_objective
 from sparsecast.planning.planners import PLANNERS, Planner, Tried
 from sparsecast.results.columns import stored_as
-from sparsecast.results.plan import Placement, Placements, Plan
+from sparsecast.results.plan import Plan
 from sparsecast.results.prediction import Prediction
 
 #: Seconds that `predict --probe` measures for.
@@ -205,7 +199,7 @@ def plan(
     ----------
     A : sparse matrix
     profile, threads, dtype, device, vectors, values, model, drift_correction
-        As in `predict`; a `device` of several, such as ``"cpu,cuda"``, is the best that `place` finds, by
+        As in `predict`; a `device` of several, such as ``"cpu,cuda"``, is the best that `where` finds, by
         forecasts alone. With `threads` ``"auto"`` it is the plan with the fewest threads that no other is
         forecast to beat by LEAST_GAIN; all are in its `thread_plans`.
     measure : bool
@@ -245,12 +239,15 @@ def plan(
     if device is not None and "," in device:
         if as_printed:
             raise InputError(f"devices '{device}' for a plan as printed: expected one of them; name it")
-        profiles = () if profile is None else (profile,)
         if vectors != 1:
             raise InputError(f"vectors {vectors} on devices '{device}': expected one device; name it")
+        from sparsecast.api.placing import devices_as_places, where
+
         asked: dict[str, Any] = {"threads": threads, "dtype": dtype, "model": model, "anyway": anyway}
-        places = place(matrix, device, profiles, iterations=iterations, **asked)
-        return places.best.plan
+        places = devices_as_places(device, () if profile is None else (profile,))
+        placed = where(matrix, places, iterations=iterations, **asked).planned
+        assert placed and placed.plan, "devices of published results are of no kind of ours"
+        return placed.plan
     profile, target = question(matrix, profile, threads, dtype, device, vectors, values)
     machine = profile.machine
     if target.is_published:
@@ -359,96 +356,6 @@ def refuse_probe(
         )
     if device is not None and "," in device:
         raise InputError(f"a probe on {device}: expected one device; name one, or leave --probe out")
-
-
-def place(
-    A: Any,
-    devices: str,
-    profiles: Sequence[Profile] = (),
-    *,
-    iterations: int = 1000,
-    threads: Threads = None,
-    dtype: str | None = None,
-    model: str | None = None,
-    anyway: bool = False,
-) -> Placements:
-    """Find out where a number of products is best done, with all that must travel counted.
-
-    Parameters
-    ----------
-    A, iterations, dtype, model, anyway
-        As in `plan`.
-    devices : str
-        Such as ``"cpu,cuda"``: each as in `predict`.
-    profiles : sequence of Profile
-        Of the machines asked about; a device that none of them is of is this machine's own.
-    threads : int or str, optional
-        Of the CPU.
-
-    Raises
-    ------
-    InputError, ProfileError, DisturbedError
-        As `plan`, and if a GPU's profile has no measured transfers.
-    """
-    matrix = Problem.of(A)
-    given = {profile.machine.device: profile for profile in profiles}
-    uncalibrated_devices(matrix, devices, profiles, threads=threads, dtype=dtype)
-    placements, refused = [], {}
-    for name, kind in parse_devices(devices).items():
-        options: dict[str, Any] = {"threads": threads_of(name, threads), "dtype": dtype, "device": name}
-        chosen = given.get(kind) or own_profile(matrix, **options)
-        try:
-            options |= {"iterations": iterations, "model": model, "anyway": anyway}
-            best = plan(matrix, chosen, **options, measure=False)
-        except MatrixSizeError as error:
-            refused[name] = str(error)
-        else:
-            placements.append(Placement(chosen.name, best, _vectors_s(chosen, matrix.matrix, best)))
-    if not placements:
-        raise MatrixSizeError("; ".join(refused.values()))
-    return compare(placements, refused)
-
-
-def uncalibrated_devices(
-    A: Any,
-    devices: str,
-    profiles: Sequence[Profile] = (),
-    *,
-    threads: Threads = None,
-    dtype: str | None = None,
-) -> list[str]:
-    """Return the devices without a profile, of a question as in `place`.
-
-    Raises
-    ------
-    InputError, ProfileError, DeviceError
-        If a device cannot be found, cannot do such a product, or its profile has no Records for it: known
-        before another one is calibrated for.
-    """
-    given = {profile.machine.device: profile for profile in profiles}
-    unmet = []
-    for name, kind in parse_devices(devices).items():
-        machine = given[kind].machine if kind in given else machine_of(name)
-        target = Target.of(A, machine, number_of(threads_of(name, threads)), dtype)
-        if kind in given:
-            sources(given[kind], target)
-        else:
-            unmet.append(name)
-    return unmet
-
-
-def threads_of(device: str, threads: Threads) -> Threads:
-    """Return the threads for one device of a question about several; None for a GPU."""
-    return threads if DEVICES.get(parse_device(device)[0]).shares_host else None
-
-
-def _vectors_s(profile: Profile, matrix: csr_array[Any], made: Plan) -> float:
-    """Return the forecast seconds to bring x to the device of a plan and y back."""
-    candidate = made.baseline.candidate
-    if DEVICES.get(candidate.device).shares_host:
-        return 0.0
-    rows, cols = (size * np.dtype(candidate.dtype).itemsize for size in matrix.shape)
-    return transfer_s(profile, cols, "to device") + transfer_s(profile, rows, "from device")
 
 
 def choice(

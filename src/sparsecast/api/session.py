@@ -316,9 +316,9 @@ def session_for(
         return Session.of(A, profile, target, model, anyway=anyway), None
     if spending.seconds is None:
         session = Session.of(A, profile, target, model, anyway=anyway)
-        may_try = session.source == target and _here(target) == profile.name
+        may_try = session.source == target and named_here(target.device) == profile.name
         return session.tried(A, spending) if may_try else (session, None)
-    if (here := _here(target)) != profile.name:
+    if (here := named_here(target.device)) != profile.name:
         raise InputError(
             f"a probe for {profile.name}: expected this machine, {here}, where the products are measured; "
             f"use its own profile, or leave --probe out"
@@ -333,11 +333,11 @@ def session_for(
     return session, outcome
 
 
-def _here(target: Target) -> str:
-    """Return the name of this machine with the device of a target, of its processor where it has none."""
+def named_here(device: str) -> str:
+    """Return the name of this machine with a kind of device, of its processor where it has none."""
     with suppress(DeviceError):
-        if target.device in DEVICES.names():
-            return DEVICES.get(target.device).describe().name
+        if device in DEVICES.names():
+            return DEVICES.get(device).describe().name
     return detect().name
 
 

@@ -158,6 +158,10 @@ EnergyModelOption = Annotated[
     str | None,
     typer.Option(metavar="NAME", help="The model that forecasts joules, where Records have some."),
 ]
+PriceOption = Annotated[
+    list[str] | None,
+    typer.Option(metavar="MACHINE=NUMBER/h", help="Of an hour, in any currency; once for each machine."),
+]
 ForecastDeviceOption = Annotated[
     str | None,
     typer.Option(metavar="DEVICE", help=f"Where the product is done; the profile's, or the CPU. {_DEVICES}"),

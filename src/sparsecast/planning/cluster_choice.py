@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from sparsecast.models.clusters.cluster_model import ClusterForecast
 from sparsecast.results.cluster import WORTHWHILE, ClusterChoice
+from sparsecast.results.placement import price_of
 
 
 def choices(
@@ -37,8 +38,7 @@ def choices(
     for forecast in forecasts:
         ranks, nodes = forecast.configuration.ranks, forecast.configuration.nodes
         efficiency = None if one_rank_s is None else one_rank_s / (ranks * forecast.time_s)
-        cost = None if price is None else price * nodes * forecast.time_s / 3600
-        choices.append(ClusterChoice(forecast, efficiency, cost))
+        choices.append(ClusterChoice(forecast, efficiency, price_of(forecast.time_s, price, nodes)))
     return tuple(sorted(choices, key=least))
 
 

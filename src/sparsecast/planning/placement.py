@@ -1,61 +1,73 @@
-"""Where to do the products: the best plan of each device, with the copies that it needs."""
+"""Where to do the products: places in the order of their time, and which is the best for how many."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import takewhile
+from itertools import combinations
 from types import MappingProxyType
 
 import numpy as np
 
-from sparsecast.errors import ProfileError
+from sparsecast.errors import InputError, ProfileError
 from sparsecast.machines.profile import Profile
 from sparsecast.models.fitting import fitted_costs
-from sparsecast.results.plan import Placement, Placements
+from sparsecast.results.placement import Placement, Placements
+
+#: Seconds before the products and for each.
+_Line = tuple[float, float]
 
 
-def compare(placements: Sequence[Placement], refused: Mapping[str, str] = MappingProxyType({})) -> Placements:
-    """Order the placements of one matrix by the time of all products, and find from when the fastest pays."""
-    ordered = tuple(sorted(placements, key=lambda placement: placement.total_s))
-    compared = Placements(ordered, None, dict(refused))
-    others = [placement for placement in placements if placement is not compared.fastest]
-    if not others:
-        return compared
-    return replace(compared, break_even_iterations=_break_even(compared.fastest, others))
+def ranked(placements: Sequence[Placement], refused: Mapping[str, str] = MappingProxyType({})) -> Placements:
+    """Order the placements of one matrix by the time of all products, and find when which is the best."""
+    if not placements:
+        return Placements((), refused=dict(refused))
+    first, *others = sorted(placements, key=lambda placement: placement.total_s)
+    high_s = first.total_high_s
+    ties = (
+        replace(row, is_tie=high_s is not None and row.total_low_s is not None and row.total_low_s <= high_s)
+        for row in others
+    )
+    ordered = Placements((first, *ties), refused=dict(refused))
+    return replace(ordered, best_from=_best_from(ordered.comparable))
 
 
-def _break_even(fastest: Placement, others: Sequence[Placement]) -> int | None:
-    """Return from how many products on `fastest` is the best: the last crossing of its costs and the others'.
+def _best_from(compared: Sequence[Placement]) -> tuple[tuple[int, Placement], ...]:
+    """Return from how many products on each place is the best: the lower envelope of their costs.
 
-    In between, plain CSR of one place may lose to another place, and its plan win again.
+    A place costs what its plan does, or plain CSR there, whichever is less for that many products.
     """
-    costs = _costs(fastest)
-    other_costs = [cost for other in others for cost in _costs(other)]
-    crossings = [
-        math.ceil((before_s - other_before_s) / (other_time_s - time_s))
-        for before_s, time_s in costs
-        for other_before_s, other_time_s in other_costs
-        if other_time_s != time_s
-    ]
-    # One less and one more each: another may be best before, and what is rounded up was rounded before.
-    candidates = sorted({1, *(n + more for n in crossings for more in (-1, 0, 1) if n + more > 0)})
-    pays = takewhile(lambda n: _least(costs, n) <= _least(other_costs, n), reversed(candidates))
-    return min(pays, default=None)
+    lines = {place: _lines(placement) for place, placement in enumerate(compared)}
+    crossings = {1}
+    for (before_s, time_s), (other_before_s, other_time_s) in combinations(
+        [line for of_place in lines.values() for line in of_place], 2
+    ):
+        if other_time_s != time_s:
+            crossing = math.ceil((before_s - other_before_s) / (other_time_s - time_s))
+            # One less and one more each: what is rounded up was rounded before.
+            crossings |= {crossing + more for more in (-1, 0, 1) if crossing + more > 0}
+    best_from: list[tuple[int, int]] = []
+    for count in sorted(crossings):
+        place = min(
+            lines, key=lambda place: (_least(lines[place], count), lines[place][0][::-1]), default=None
+        )
+        if place is not None and (not best_from or best_from[-1][1] != place):
+            best_from.append((count, place))
+    return tuple((count, compared[place]) for count, place in best_from)
 
 
-def _costs(placement: Placement) -> list[tuple[float, float]]:
-    """Return the seconds before the products and for each, of the plan and of plain CSR."""
-    baseline = placement.plan.baseline
-    return [
-        (placement.before_s, placement.plan.time_s),
-        (baseline.convert_s + placement.transfer_s, baseline.time_s),
-    ]
+def _lines(placement: Placement) -> list[_Line]:
+    """Return the costs of the way, and of plain CSR where a plan knows them."""
+    lines = [(placement.before_s, placement.way.time_s)]
+    if placement.plan:
+        baseline = placement.plan.baseline
+        lines.append((baseline.convert_s + (placement.transfer_s or 0.0), baseline.time_s))
+    return lines
 
 
-def _least(costs: Sequence[tuple[float, float]], iterations: int) -> float:
-    return min(before_s + iterations * time_s for before_s, time_s in costs)
+def _least(lines: Sequence[_Line], products: int) -> float:
+    return min(before_s + products * time_s for before_s, time_s in lines)
 
 
 def transfer_s(profile: Profile, size_bytes: int, direction: str) -> float:
@@ -86,3 +98,18 @@ def transfer_s(profile: Profile, size_bytes: int, direction: str) -> float:
     counts = np.array([(1.0, float(stream.bytes)) for stream in streams])
     latency_s, s_per_byte = fitted_costs(counts, np.array([stream.time_s for stream in streams]))
     return float(latency_s + size_bytes * s_per_byte)
+
+
+def prices_of(texts: Sequence[str]) -> dict[str, float]:
+    """Return prices of an hour from texts such as ``A=2.10/h``; an InputError refuses other texts."""
+    found = {}
+    for text in texts:
+        machine, _, number = text.rpartition("=")
+        try:
+            price = float(number.removesuffix("/h")) if number.endswith("/h") else math.nan
+        except ValueError:
+            price = math.nan
+        if not machine or not 0 <= price < math.inf:
+            raise InputError(f"price '{text}': expected MACHINE=NUMBER/h with a number from 0 on; give one")
+        found[machine] = price
+    return found

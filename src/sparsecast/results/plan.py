@@ -1,4 +1,4 @@
-"""Plans, placements on devices, and the check of a plan."""
+"""Plans, and the check of a plan."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sparsecast.records import Candidate
 from sparsecast.results.columns import ENERGY, MATRIX, ROUNDING, TRANSFERRED_FROM, stored_as, within
 from sparsecast.results.prediction import threads_sentence
 from sparsecast.results.trials import TRIALS, Trials
-from sparsecast.system.tabular import Column, Columns, Table, Tabular, keys, lines_of
+from sparsecast.system.tabular import Column, Columns, Table, Tabular, keys
 from sparsecast.system.texts import conversion, counted, energy, interval, percent, time
 
 #: Blocks of a plan that the terminal shows before it says how many follow.
@@ -56,25 +56,6 @@ PLAN: Columns = (
         columns=keys("threads", "time_s", "convert_s", "energy_j"),
         about="of each number of threads that --threads auto compares; else empty",
     ),
-)
-
-#: Of a Placement.
-PLACEMENT: Columns = (
-    Column("device", "device", "plan.device"),
-    Column("profile", "machine"),
-    Column("time_s", "one product", "plan.time_s"),
-    Column("convert_s", "convert", "plan.convert_s", conversion),
-    Column("transfer_s", "x and y once", text=conversion),
-    Column("total_s", "all products", about="if x and y travel once"),
-    Column("travelling_s", "x and y travelling", about="if x and y travel for every product"),
-    *within("plan", (TRANSFERRED_FROM,)),
-)
-
-#: Of Placements.
-PLACEMENTS: Columns = (
-    Column("devices", value="placements", columns=PLACEMENT, about="the best first"),
-    Column("break_even_iterations"),
-    Column("refused", about="{device: reason}"),
 )
 
 #: Of a PlanCheck.
@@ -220,89 +201,6 @@ class Plan(Tabular):
 
 
 @dataclass(frozen=True, slots=True)
-class Placement:
-    """A plan on a device, for a matrix and vectors that lie on the host before and after.
-
-    Attributes
-    ----------
-    profile : str
-        Its name.
-    plan : Plan
-        Its conversion includes the transfer of the matrix.
-    transfer_s : float
-        Forecast seconds to bring x to the device and y back, once; 0 on the host.
-    """
-
-    profile: str
-    plan: Plan
-    transfer_s: float
-
-    @property
-    def before_s(self) -> float:
-        """Seconds before the first product and after the last, if the vectors stay on the device."""
-        return self.plan.convert_s + self.transfer_s
-
-    @property
-    def total_s(self) -> float:
-        """Seconds of all products, if the vectors travel once."""
-        return self.before_s + self.plan.iterations * self.plan.time_s
-
-    @property
-    def travelling_s(self) -> float:
-        """Seconds of all products, if x and y travel for every one."""
-        return self.plan.convert_s + self.plan.iterations * (self.plan.time_s + self.transfer_s)
-
-
-@dataclass(frozen=True, slots=True)
-class Placements:
-    """The placements of a matrix, the one with the least `total_s` first.
-
-    Attributes
-    ----------
-    break_even_iterations : int or None
-        Number of products from which on the placement with the fastest product is the best, by its plan or
-        by plain CSR. 1 if it always is; None if there is only one placement, or if its product saves nothing.
-    refused : dict of str to str
-        Devices whose memory is too small for the matrix, with the message.
-    """
-
-    placements: tuple[Placement, ...]
-    break_even_iterations: int | None
-    refused: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def best(self) -> Placement:
-        """The placement with the least `total_s`."""
-        return self.placements[0]
-
-    @property
-    def fastest(self) -> Placement:
-        """The placement with the fastest single product; of equals the one that is the soonest ready."""
-        return min(self.placements, key=lambda placement: (placement.plan.time_s, placement.before_s))
-
-    def table(self, title: str) -> Table:
-        """Return the devices, the best first."""
-        explained = "x and y travelling: all products, if x and y are copied for every one"
-        return Table(title, PLACEMENT, self.placements, (explained, *lines_of(self.refused)))
-
-    def sentences(self) -> list[str]:
-        """Return what the comparison comes to."""
-        best, fastest = self.best, self.fastest
-        sentences = [
-            f"Best on {best.plan.device} ({best.profile}): {time(best.total_s)} in all, if the vectors stay."
-        ]
-        if self.break_even_iterations is not None:
-            pays = _pays(self.break_even_iterations, best.plan.iterations)
-            pays = "pays from the first one on" if self.break_even_iterations == 1 else pays
-            sentences.append(f"{fastest.plan.device} has the fastest product and {pays}.")
-        travelling = min(self.placements, key=lambda placement: placement.travelling_s)
-        if travelling is not best:
-            total = f"{travelling.plan.device} is best: {time(travelling.travelling_s)} in all."
-            sentences.append(f"If x and y travel for every product, {total}")
-        return sentences
-
-
-@dataclass(frozen=True, slots=True)
 class PlanCheck:
     """Measured times of a plan and of what it is compared with.
 
@@ -367,11 +265,12 @@ def _pays(iterations: int, planned: int) -> str:
     return f"pays off from {counted(iterations, 'product')} on (you asked for {planned:,})"
 
 
-_ANSWER: Columns = (
+#: Of the answer to a question for a plan.
+ANSWER: Columns = (
     Column("matrix", columns=MATRIX),
     Column(
         "plan",
-        value=lambda item: item,
+        value=lambda item: item if item["plan"] else None,
         columns=(*within("plan", PLAN), Column("check", columns=CHECK, about="null without --check")),
     ),
     *within("plan", (TRANSFERRED_FROM,)),
@@ -379,6 +278,5 @@ _ANSWER: Columns = (
 
 #: The documents of commands, by how they are called.
 DOCUMENTS: dict[str, Columns] = {
-    "plan": _ANSWER,
-    "plan --device DEVICE,DEVICE": (*_ANSWER, *within("placements", PLACEMENTS)),
+    "plan": ANSWER,
 }

@@ -25,10 +25,7 @@ def compare(
         typer.Option(metavar="NAME|PATH[,NAME|PATH]", help="Profiles to compare; all by default."),
     ] = None,
     products: Annotated[int, typer.Option(min=1, help="Products that will be done.")] = 1000,
-    price: Annotated[
-        list[str] | None,
-        typer.Option(metavar="MACHINE=NUMBER/h", help="Of an hour, in any currency; once for each machine."),
-    ] = None,
+    price: options.PriceOption = None,
     model: options.ModelOption = None,
     anyway: options.AnywayOption = False,
     page: Annotated[
@@ -44,33 +41,31 @@ def compare(
     from sparsecast.reports.pages import rendering
     from sparsecast.reports.pages.comparison_page import MachineReport, comparison_page
     from sparsecast.reports.progress import counted_bar
-    from sparsecast.results.comparison import DOCUMENTS, Comparison
+    from sparsecast.results.placement import DOCUMENTS, Comparison
 
     if page is not None:
         rendering.refuse_undrawable()
         options.refuse_unwritable(page)
         options.refuse_taken(page, force)
     profiles = api.profiles_to_compare(None if machines is None else machines.split(","))
-    prices = api.prices_of(price or (), list(profiles))
+    prices = api.prices_of(price or ())
     questions = dict(map(read_question, matrices))
-    rows, refused = [], dict[str, dict[str, str]]()
     with counted_bar(options.screen(), "forecasting", len(questions) * len(profiles)) as advance:
         how: dict[str, Any] = {"products": products, "prices": prices, "model": model, "anyway": anyway}
-        answers = api.compare(questions, profiles, **how, on_machine=advance)
-        for name, (of_matrix, why) in zip(questions, answers, strict=True):
-            rows += of_matrix
-            refused |= {name: why} if why else {}
-    if not rows:
-        raise InputError(next(why for machine in refused.values() for why in machine.values()))
+        answers = api.compare(questions, profiles, **how, on_place=advance)
+        comparison = Comparison(dict(zip(questions, answers, strict=True)))
+    if not comparison.rows:
+        raise InputError(next(why for machine in comparison.refused.values() for why in machine.values()))
     if page is not None:
         held = {name: api.origin(profile) or api.contents(profile) for name, profile in profiles.items()}
-        report = MachineReport(matrices, rows, refused, held, prices, products)
+        report = MachineReport(matrices, comparison, held, prices, products)
         rendering.write(comparison_page(report), page)
-    comparison = Comparison(rows, refused)
-    title = f"Forecast of {counted(products, 'product')}, the fastest machine first"
+    title = f"Forecast of {counted(products, 'product')}, the best machine first"
 
     def draw(path: Path) -> None:
-        rows_of = {row.matrix: intervals.machine_rows(rows, row.matrix) for row in rows}
+        rows_of = {
+            name: intervals.machine_rows(answer.placements) for name, answer in comparison.answers.items()
+        }
         render(intervals.times(rows_of, counted(products, "product")), "Forecast on each machine", path)
 
     return Output(DOCUMENTS["compare"], comparison, [comparison.table(title)], draw=draw)

@@ -9,10 +9,13 @@ import typer
 from sparsecast.cli import options
 from sparsecast.cli.commands import Panel, command
 from sparsecast.cli.output import Output
-from sparsecast.cli.reading import profiles_for, read_matrix, transposed
+from sparsecast.cli.reading import profiles_for, read_matrix, shown_parts, transposed
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from sparsecast.results.placement import Placements
+    from sparsecast.results.plan import Plan
 
 
 @command("plan", Panel.FORECASTS, figure=True, csv=True)
@@ -45,12 +48,22 @@ def plan(
     objective: options.ObjectiveOption = "time",
     power_model: options.PowerModelOption = None,
     energy_model: options.EnergyModelOption = None,
+    where: Annotated[
+        str | None,
+        typer.Option(
+            metavar="all|PLACE[,PLACE]",
+            help="Compare places: devices of this machine and profiles; all takes those at hand.",
+        ),
+    ] = None,
+    price: options.PriceOption = None,
 ) -> Output:
     """Find the best formats of row blocks for a number of products, conversion included."""
     from sparsecast import api
-    from sparsecast.reports.charts import plans
+    from sparsecast.errors import InputError
+    from sparsecast.reports.charts import intervals, plans
     from sparsecast.reports.charts.chart import render
     from sparsecast.results.columns import matrix_document
+    from sparsecast.results.placement import DOCUMENTS as PLACED
     from sparsecast.results.plan import DOCUMENTS
     from sparsecast.system.texts import counted
 
@@ -61,35 +74,57 @@ def plan(
     problem = read_matrix(matrix)
     problem = transposed(problem, built) if transpose else problem
     api.rounding(problem, values, dtype, device)
-    profiles = profiles_for(problem, profile, threads, dtype, device)
     question: dict[str, Any] = {"iterations": iterations, "threads": threads, "dtype": dtype, "model": model}
     question |= {"anyway": anyway}
-    placements = None
-    if device is not None and "," in device and not as_printed and objective == "time" and vectors == 1:
-        placements = api.place(problem, device, profiles, **question)
-        chosen, machine = placements.best.plan, placements.best.profile
-        notes = dict.fromkeys(note for placement in placements.placements for note in placement.plan.notes)
+    placements: Placements | None = None
+    if where is not None:
+        alone = {"--device": device, "--profile": profile, "--probe": probe, "--as-printed": as_printed}
+        alone |= {"--values": values, "--vectors": vectors > 1, "--objective": objective != "time"}
+        if given := next((name for name, value in alone.items() if value), None):
+            raise InputError(f"{given} with --where {where}: expected one of both; leave one out")
+        names = [api.PROCESSOR] if where == api.ALL else api.named_places(where)
+        device = ",".join(filter(api.is_device, names))
+        if device:  # calibrates
+            profiles_for(problem, None, threads, dtype, device)
+        with shown_parts():
+            placements = api.where(problem, where, prices=api.prices_of(price or ()), **question)
+    elif price:
+        raise InputError(f"price '{price[0]}' of one place: expected several; name them by --where")
+    else:
+        profiles = profiles_for(problem, profile, threads, dtype, device)
+        if device is not None and "," in device and not as_printed and objective == "time" and vectors == 1:
+            placements = api.where(problem, api.devices_as_places(device, profiles), **question)
+    chosen: Plan | None
+    if placements is not None:
+        planned = placements.planned
+        chosen, machine = (planned.plan, planned.machine) if planned else (None, "")
     else:
         question |= {"objective": objective, "power_model": options.power_file(power_model)}
         question |= {"energy_model": energy_model, "drift_correction": not no_drift_correction}
         question |= {"probe_s": probe, "as_printed": as_printed, "measure": not forecast_only}
         question |= {"vectors": vectors, "values": values}
         chosen, machine = api.plan(problem, *profiles, **question, device=device), profiles[0].name
-        notes = dict.fromkeys(chosen.notes)
-    checked = api.check(problem, chosen, device=device) if check else None
+    if check and chosen is None:
+        raise InputError(f"--check with --where {where}: expected a place with a plan, such as cpu; add one")
+    checked = api.check(problem, chosen, device=device or None) if check and chosen else None
     products = f"{counted(iterations, 'product')}: {problem.name}"
     shown: list[Any] = []
     if placements is not None:
         shown += [placements.table(f"Where to do {products}"), *placements.sentences()]
-    shown += [chosen.table(f"Plan for {products}"), *chosen.sentences(machine)]
-    if checked is not None:
-        shown += [checked.table(chosen), checked.sentence(chosen)]
+    if chosen is not None:
+        shown += [chosen.table(f"Plan for {products}"), *chosen.sentences(machine)]
+        shown += [checked.table(chosen), checked.sentence(chosen)] if checked else []
 
     def draw(path: Path) -> None:
-        chart = plans.plan(problem.matrix, chosen, checked, placements)
-        render(chart, f"Plan for {products}, on {machine}", path)
+        if chosen is not None:
+            chart = plans.plan(problem.matrix, chosen, checked, placements)
+            render(chart, f"Plan for {products}, on {machine}", path)
+        elif placements is not None:
+            rows = {problem.name: intervals.machine_rows(placements.placements)}
+            render(intervals.times(rows, products), "Where to do the products", path)
 
-    item = {"matrix": matrix_document(problem.name, problem.sampled_structure), "plan": chosen}
-    item |= {"check": checked, "placements": placements}
-    columns = DOCUMENTS["plan" if placements is None else "plan --device DEVICE,DEVICE"]
+    identity = matrix_document(problem.name, problem.sampled_structure)
+    item = {"matrix": identity, "plan": chosen, "check": checked, "placements": placements}
+    columns = DOCUMENTS["plan"] if placements is None else PLACED["plan --where PLACE,PLACE"]
+    notes = () if chosen is None or placements else dict.fromkeys(chosen.notes)
     return Output(columns, item, shown, (*built, *notes), draw)

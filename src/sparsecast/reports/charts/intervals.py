@@ -13,7 +13,7 @@ from sparsecast.records import Candidate, Configuration, DistributedRecord, Fore
 from sparsecast.reports.charts.chart import LINE, WIDTH, Chart, Spec, axis, format_look, look, panels, tooltip
 from sparsecast.results.cluster import MeasuredProduct
 from sparsecast.results.columns import stored_as
-from sparsecast.results.comparison import ComparedMachine
+from sparsecast.results.placement import Placement
 from sparsecast.system.texts import counted
 
 #: Greatest number of readable lines on a page.
@@ -90,12 +90,11 @@ def rank_rows(
     return rows
 
 
-def machine_rows(compared: Iterable[ComparedMachine], matrix: str) -> list[Row]:
+def machine_rows(placements: Iterable[Placement]) -> list[Row]:
     """Return the rows of a matrix on several machines, in order."""
     return [
-        row(f"{m.machine}, {m.format.upper()}", m.machine, "forecast", m.time_s, m.low_s, m.high_s)
-        for m in compared
-        if m.matrix == matrix
+        row(f"{p.machine}, {p.formats}", p.machine, "forecast", p.total_s, p.total_low_s, p.total_high_s)
+        for p in placements
     ]
 
 

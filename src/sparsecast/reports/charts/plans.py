@@ -22,8 +22,10 @@ from sparsecast.reports.charts.chart import (
     tooltip,
     zoom,
 )
+from sparsecast.reports.charts.intervals import Timed
 from sparsecast.reports.charts.patterns import pattern, pattern_of
-from sparsecast.results.plan import Placements, Plan, PlanCheck
+from sparsecast.results.placement import Placements
+from sparsecast.results.plan import Plan, PlanCheck
 from sparsecast.system.texts import counted
 
 #: Points of a line over products, and the greatest number of products in the chart of break-even.
@@ -102,15 +104,18 @@ def totals(chosen: Plan, check: PlanCheck | None, placements: Placements | None)
 def _lines(chosen: Plan, check: PlanCheck | None, placements: Placements | None) -> list[Row]:
     """Return the time before the first product and per product of each way; plain CSR last, if different."""
     if placements is not None:
-        rows = []
-        for placement in placements.placements:
-            measured = check if placement is placements.best else None
-            rows.append(
-                _row(f"plan on {placement.plan.device}", placement.plan, placement.before_s, measured)
+        return [
+            _row(
+                f"{placement.machine}, {placement.formats}",
+                placement.products,
+                placement.way,
+                placement.before_s,
+                check if placement is placements.planned else None,
             )
-        return rows
+            for placement in placements.placements
+        ]
     names = dict.fromkeys(block.candidate.format.upper() for block in chosen.blocks)
-    rows = [_row(f"the plan: {' + '.join(names)}", chosen, chosen.convert_s, check)]
+    rows = [_row(f"the plan: {' + '.join(names)}", chosen.iterations, chosen, chosen.convert_s, check)]
     baseline = chosen.baseline
     if [block.candidate for block in chosen.blocks] != [baseline.candidate]:
         plain_s = baseline.convert_s + chosen.iterations * baseline.time_s
@@ -130,15 +135,16 @@ def _lines(chosen: Plan, check: PlanCheck | None, placements: Placements | None)
     return rows
 
 
-def _row(way: str, chosen: Plan, start_s: float, check: PlanCheck | None) -> Row:
-    count = chosen.iterations
-    low_s, high_s = (None if end is None else start_s + count * end for end in (chosen.low_s, chosen.high_s))
+def _row(way: str, count: int, product: Timed, start_s: float, check: PlanCheck | None) -> Row:
+    low_s, high_s = (
+        None if end is None else start_s + count * end for end in (product.low_s, product.high_s)
+    )
     return {
         "way": way,
         "products": count,
         "start_s": start_s,
-        "product_s": chosen.time_s,
-        "time_s": start_s + count * chosen.time_s,
+        "product_s": product.time_s,
+        "time_s": start_s + count * product.time_s,
         "low_s": low_s,
         "high_s": high_s,
         "measured_s": None if check is None else check.convert_s + count * check.time_s,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sparsecast.reports.charts.chart import Chart
 from sparsecast.reports.charts.intervals import Row, intervals, row
 from sparsecast.reports.pages.rendering import page
-from sparsecast.results.comparison import ComparedMachine, Comparison, notes_of
+from sparsecast.results.placement import Comparison, Placement, Placements, notes_of
 from sparsecast.system import texts
 from sparsecast.system.texts import counted
 
@@ -22,9 +22,7 @@ class MachineReport:
     ----------
     matrices : sequence of str
         As given by the user.
-    rows : sequence of ComparedMachine
-    refused : mapping of str to mapping of str to str
-        Why a machine has no row, by matrix and machine.
+    comparison : Comparison
     machines : mapping of str to str
         Content and source of each profile.
     prices : mapping of str to float
@@ -33,8 +31,7 @@ class MachineReport:
     """
 
     matrices: Sequence[str]
-    rows: Sequence[ComparedMachine]
-    refused: Mapping[str, Mapping[str, str]]
+    comparison: Comparison
     machines: Mapping[str, str]
     prices: Mapping[str, float] = field(default_factory=dict)
     products: int = 1
@@ -42,23 +39,21 @@ class MachineReport:
 
 def comparison_page(report: MachineReport) -> str:
     """Return the page as HTML."""
-    names = list(dict.fromkeys([*(row.matrix for row in report.rows), *report.refused]))
     drawn: list[Chart] = []
     sections = []
-    for place, name in enumerate(names):
-        compared = [row for row in report.rows if row.matrix == name]
-        charts = _charts(compared, f"matrix-{place}")
-        table = Comparison(compared, {}).table("")
+    for place, (name, answer) in enumerate(report.comparison.answers.items()):
+        charts = _charts(answer.placements, f"matrix-{place}")
+        table = replace(answer, refused={}).table()
         drawn += charts
         sections.append(
             {
                 "place": f"matrix-{place}",
                 "name": name,
-                "answer": _answer(compared),
+                "answer": _answer(answer),
                 "charts": [chart.name for chart in charts],
                 "head": table.headings,
                 "rows": table.cells(),
-                "refused": list(report.refused.get(name, {}).items()),
+                "refused": list(answer.refused.items()),
             }
         )
     return page(
@@ -67,38 +62,36 @@ def comparison_page(report: MachineReport) -> str:
         title="Machines compared",
         subtitle=f"Forecast of {counted(report.products, 'product')} y = A x on "
         f"{counted(len(report.machines), 'machine')}",
-        notes=notes_of(report.rows),
+        notes=notes_of(report.comparison.rows),
         matrices=sections,
         machine_rows=list(report.machines.items()),
         command=_command(report),
     )
 
 
-def _answer(compared: Sequence[ComparedMachine]) -> str:
-    """Return a sentence: the fastest machine, and those that may be as fast."""
-    if not compared:
+def _answer(compared: Placements) -> str:
+    """Return a sentence: the best machine, and those that may be as fast."""
+    if not compared.placements:
         return "No machine has a forecast."
-    first = compared[0]
-    sentence = f"Fastest: {first.machine} in {first.format.upper()}, {texts.time(first.time_s)}"
-    ties = [row.machine for row in compared if row.is_tie]
+    best = compared.best
+    sentence = f"Best: {best.machine} in {best.formats}, {texts.time(best.total_s)}"
+    ties = [row.machine for row in compared.placements if row.is_tie]
     if ties:
         return f"{sentence}. A tie with {', '.join(ties)}: the intervals overlap, so either may be faster."
-    if first.low_s is None:
+    if best.total_low_s is None:
         return f"{sentence}. Its interval is unknown, so ties are unknown, too."
-    return f"{sentence}. No other interval overlaps with it." if len(compared) > 1 else f"{sentence}."
+    several = len(compared.placements) > 1
+    return f"{sentence}. No other interval overlaps with it." if several else f"{sentence}."
 
 
-def _charts(compared: Sequence[ComparedMachine], place: str) -> list[Chart]:
+def _charts(compared: Sequence[Placement], place: str) -> list[Chart]:
     """Return a chart for each quantity of at least one machine."""
     values: dict[str, tuple[str, list[Row]]] = {
-        "time": ("s", [_point(r, compared[0], r.time_s, r.low_s, r.high_s) for r in compared]),
-        "energy": (
-            "J",
-            [_point(r, compared[0], r.energy_j, r.energy_low_j, r.energy_high_j) for r in compared],
-        ),
-        "price": ("", [_point(r, compared[0], r.price, r.price_low, r.price_high) for r in compared]),
+        "time": ("s", [_point(r, compared, (r.total_s, r.total_low_s, r.total_high_s)) for r in compared]),
+        "energy": ("J", [_point(r, compared, r.total_j) for r in compared]),
+        "price": ("", [_point(r, compared, r.prices) for r in compared]),
     }
-    caption = "Forecast {} of all products on each machine, fastest first; the bar holds 90 of 100."
+    caption = "Forecast {} of all products on each machine, the best first; the bar holds 90 of 100."
     return [
         intervals(f"{place}-{name}", caption.format(name), rows, name, unit)
         for name, (unit, rows) in values.items()
@@ -107,14 +100,13 @@ def _charts(compared: Sequence[ComparedMachine], place: str) -> list[Chart]:
 
 
 def _point(
-    compared: ComparedMachine,
-    first: ComparedMachine,
-    value: float | None,
-    low: float | None,
-    high: float | None,
+    placement: Placement,
+    compared: Sequence[Placement],
+    value: tuple[float | None, float | None, float | None],
 ) -> Row:
-    place = "fastest" if compared is first else "tie, by time" if compared.is_tie else "slower"
-    return row(f"{compared.machine}, {compared.format.upper()}", compared.machine, place, value, low, high)
+    place = "best" if placement is compared[0] else "tie, by time" if placement.is_tie else "slower"
+    label = f"{placement.machine}, {placement.formats}"
+    return row(label, placement.machine, place, *value)
 
 
 def _command(report: MachineReport) -> str:
