@@ -334,7 +334,7 @@ def below_of(rows: Sequence[Placement], refused: Mapping[str, Mapping[str, str]]
     if any(row.is_tie for row in rows):
         below.append("tie: the intervals overlap with that of the best, so either may be the best")
     if any(not row.is_known_before for row in rows):
-        below.append("before -: conversion or copies have no forecast there, and are not counted")
+        below.append("conversion and copies without a forecast are not counted: no time before the products")
     for name, machines in refused.items():
         named = {f"{name} on {machine}": why for machine, why in machines.items()}
         below += lines_of(named if len(refused) > 1 else dict(machines))
