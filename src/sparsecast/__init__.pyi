@@ -1,5 +1,6 @@
 import typing
 
+from .api import accelerate as accelerate
 from .api import calibrate as calibrate
 from .api import cg as cg
 from .api import cluster as cluster

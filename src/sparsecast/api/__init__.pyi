@@ -1,3 +1,4 @@
+from .accelerating import accelerate as accelerate
 from .applications import application_cost as application_cost
 from .applications import application_question as application_question
 from .applications import cg as cg

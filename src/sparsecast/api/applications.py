@@ -62,6 +62,9 @@ def pagerank(
     most: int = power_method.MOST_ITERATIONS,
     threads: int | None = None,
     on_iteration: Callable[[int, float], object] = no_iteration,
+    personalization: Any = None,
+    dangling: Any = None,
+    start: Any = None,
 ) -> power_method.PageRank:
     """Return the PageRank of the nodes of a graph, by products in the format that suits so many.
 
@@ -76,6 +79,11 @@ def pagerank(
         As in `sparsecast.operators.applications.pagerank.pagerank`.
     threads : int, optional
         Of the products; all of the machine's by default.
+    personalization, dangling : array of shape (nodes,), optional
+        How probable each node is where a surfer follows no link: at any time, and from a dangling node. Both
+        are divided by their sums. All nodes are alike by default, and from dangling nodes as at any time.
+    start : array of shape (nodes,), optional
+        Ranks to begin with, divided by their sum; all alike by default.
 
     Raises
     ------
@@ -84,11 +92,30 @@ def pagerank(
     """
     power_method.refuse_settings(damping, epsilon, most)
     ranking = power_method.PageRankOfGraph(Problem.of(A).matrix, damping, epsilon)
+    asked: dict[str, Any] = {"on_iteration": on_iteration}
+    if personalization is not None or dangling is not None:
+        likely = np.ones(ranking.graph.nodes) if personalization is None else personalization
+        anywhere = _shares(ranking, likely)
+        asked["jumps"] = anywhere, anywhere if dangling is None else _shares(ranking, dangling)
+    if start is not None:
+        asked["start"] = power_method.PageRank(_shares(ranking, start), 0, (), "most iterations")
     if plan is not None:
-        return ranking.ranked(compile(ranking.matrix, plan), most, on_iteration=on_iteration)
-    run = partial(ranking.ranked, on_iteration=on_iteration)
+        return ranking.ranked(compile(ranking.matrix, plan), most, **asked)
+    run = partial(ranking.ranked, **asked)
     op = in_csr(ranking.matrix, threads, all_alike=ranking.is_alike)
     return _planned_on_the_way(ranking, op, threads, most, run)
+
+
+def _shares(ranking: power_method.PageRankOfGraph, weights: Any) -> Any:
+    """Return weights of the nodes of a graph, divided by their sum."""
+    weights, nodes = np.asarray(weights), ranking.graph.nodes
+    total = weights.sum() if weights.dtype.kind in "biuf" else np.nan
+    if weights.shape != (nodes,) or not 0 < total < np.inf or weights.min() < 0:
+        raise InputError(
+            f"weights of nodes of type {weights.dtype} and shape {weights.shape}, with the sum {total:g}: "
+            f"expected numbers from 0 on of shape ({nodes},), not all 0; correct them"
+        )
+    return np.divide(weights, total, dtype=ranking.matrix.dtype)
 
 
 def cg(

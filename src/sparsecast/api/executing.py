@@ -135,12 +135,17 @@ def in_csr(matrix: csr_array[Any], threads: int | None, *, all_alike: bool = Fal
     """Return a matrix in CSR on this processor, without values if they are all alike: nothing is forecast."""
     machine = machine_of(PROCESSOR)
     target = Target.of(matrix, machine, threads, None)
-    blocks = RowBlocks.of(structure_of(matrix, groups=["row_lengths"]))
-    csr = target.candidate("csr", blocks, machine, narrow={"values": "one"} if all_alike else {})
-    LOADER.load(DEVICES.get(PROCESSOR), csr)
-    bound = bind(prepared(matrix, csr.dtype, csr.index_bits), csr)
-    block = RowProduct(0, matrix.shape[0], bound.product, bound.multivector)
-    return BlockOperator(matrix.shape, matrix.dtype, [block])
+
+    def built(matrix: csr_array[Any]) -> list[RowProduct]:
+        rows = RowBlocks.of(structure_of(matrix, groups=["row_lengths"]))
+        csr = target.candidate("csr", rows, machine, narrow={"values": "one"} if all_alike else {})
+        LOADER.load(DEVICES.get(PROCESSOR), csr)
+        bound = bind(prepared(matrix, csr.dtype, csr.index_bits), csr)
+        return [RowProduct(0, matrix.shape[0], bound.product, bound.multivector)]
+
+    blocks = built(matrix)
+    transposed = partial(_transposed, Problem.of(matrix), blocks, built)
+    return BlockOperator(matrix.shape, matrix.dtype, blocks, transposed)
 
 
 def _adapting(

@@ -184,6 +184,7 @@ def pagerank(
     on_iteration: OnIteration = no_iteration,
     lap: Lap = no_laps,
     start: PageRank | None = None,
+    jumps: tuple[Any, Any] | None = None,
 ) -> PageRank:
     """Return the ranks of the nodes of a graph.
 
@@ -207,6 +208,9 @@ def pagerank(
         Called at the end of each loop, with its name.
     start : PageRank, optional
         A run that ended too soon, such as one with another operator: it is gone on with.
+    jumps : two vectors of the operator's space with the sum 1, optional
+        How probable each node is where no link is followed: at any time (the personalization), and from a
+        dangling node. All are alike by default.
 
     Raises
     ------
@@ -216,6 +220,7 @@ def pagerank(
     refuse_settings(damping, epsilon, most)
     from sparsecast.operators.applications.vector_loops import (
         Loops,
+        add,
         copy,
         fill,
         multiply,
@@ -244,6 +249,10 @@ def pagerank(
         op.matvec(sent, out=y)
         lap(PRODUCT)
         shift = (damping * lost + 1 - damping) / nodes
+        if jumps is not None:
+            over.run(add, (1 - damping) / damping, jumps[0], y)
+            over.run(add, lost, jumps[1], y)
+            shift = 0.0
         if inverse_weight is None:
             residuals.append(over.total(settle, damping, shift, y, p))  # L2 to L4
             lap("L2-L4")

@@ -77,6 +77,12 @@ def multiply(x, y, out):  # type: ignore[no-untyped-def]
         out[k] = x[k] * y[k]
 
 
+@_fast
+def add(factor, x, y):  # type: ignore[no-untyped-def]
+    for k in range(y.size):
+        y[k] += factor * x[k]
+
+
 def copy(x, out):  # type: ignore[no-untyped-def]
     out[:] = x
 
