@@ -14,6 +14,7 @@ from .api import plan as plan
 from .api import predict as predict
 from .api import profile as profile
 from .api import structure as structure
+from .api import watch as watch
 from .api import where as where
 from .features.structure import Structure as Structure
 from .machines.profile import Profile as Profile

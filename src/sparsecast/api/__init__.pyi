@@ -90,3 +90,5 @@ from .reporting import collection_report as collection_report
 from .reporting import first_readable as first_readable
 from .reporting import matrix_report as matrix_report
 from .reporting import matrix_reports as matrix_reports
+from .watching import Watch as Watch
+from .watching import watch as watch

@@ -47,7 +47,10 @@ def build() -> typer.Typer:
             app.add_typer(entry.run, name=name, rich_help_panel=entry.panel.value)
         else:
             brief = _brief(entry.run.__doc__ or "")
-            app.command(name, short_help=brief, rich_help_panel=entry.panel.value)(entry.run)
+            settings = {"allow_interspersed_args": not entry.passes_on}
+            app.command(name, short_help=brief, rich_help_panel=entry.panel.value, context_settings=settings)(
+                entry.run
+            )
     return app
 
 

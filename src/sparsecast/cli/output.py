@@ -10,9 +10,10 @@ import typing
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 import rich.table
+import typer
 from rich.console import Console
 
 from sparsecast.cli import options
@@ -42,6 +43,10 @@ class Output:
         Draws the figure into a file.
     stopped : str
         What became of the measurements, where the command was stopped from the keyboard: "kept", "shown".
+    status : int
+        Exit status.
+    is_beside : bool
+        Whether people read it on standard error, as standard output is another program's.
     """
 
     columns: Columns
@@ -50,6 +55,8 @@ class Output:
     notes: Iterable[str] = ()
     draw: Callable[[Path], object] | None = None
     stopped: str = ""
+    status: int = 0
+    is_beside: bool = False
 
     def show(
         self,
@@ -73,9 +80,11 @@ class Output:
         if as_json:
             print(json.dumps(document(self.columns, self.item), allow_nan=False))
         else:
-            _print(shown)
+            _print(shown, sys.stderr if self.is_beside else sys.stdout)
         if self.stopped:
             options.stop(self.stopped)
+        if self.status:
+            raise typer.Exit(self.status)
 
 
 def printed(run: Callable[..., Output | None], *, figure: bool, csv: bool) -> Callable[..., None]:
@@ -125,12 +134,13 @@ def _in_markdown(item: Any) -> str:
     return "\n\n".join((*title, item.to_markdown(), *item.below))
 
 
-def _print(shown: Iterable[Any]) -> None:
+def _print(shown: Iterable[Any], stream: TextIO) -> None:
     from sparsecast.system.tabular import Table
 
     # Wide enough for a table where standard output is no terminal; a terminal wraps the sentences. Names of
     # files may have brackets, which are no markup.
-    page = Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else 140)
+    width = None if stream.isatty() else 140
+    page = Console(file=stream, highlight=False, markup=False, width=width)
     for item in shown:
         if isinstance(item, Table):
             hidden = len(item.rows) - item.most if item.most else 0

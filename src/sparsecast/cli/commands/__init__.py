@@ -25,10 +25,14 @@ class Panel(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command, or a group of commands, and the heading that it stands under."""
+    """A command, or a group of commands, and the heading that it stands under.
+
+    Where it `passes_on`, options behind the first argument are those of another program.
+    """
 
     run: Callable[..., Any] | typer.Typer
     panel: Panel
+    passes_on: bool = False
 
 
 #: Every command, by name.
@@ -37,15 +41,17 @@ COMMANDS: Registry[Command] = Registry("command", "sparsecast.cli.commands")
 Run = TypeVar("Run", bound=Callable[..., Output | None])
 
 
-def command(name: str, panel: Panel, *, figure: bool = False, csv: bool = False) -> Callable[[Run], Run]:
+def command(
+    name: str, panel: Panel, *, figure: bool = False, csv: bool = False, passes_on: bool = False
+) -> Callable[[Run], Run]:
     """Return a decorator that makes a function the command `name`; its parameters are the arguments.
 
     `figure` and `csv` tell whether the Output that it returns can be drawn, and has a table, which
-    `--csv` and `--markdown` write.
+    `--csv` and `--markdown` write; `passes_on` is that of a Command.
     """
 
     def enter(run: Run) -> Run:
-        COMMANDS.register(name)(Command(printed(run, figure=figure, csv=csv), panel))
+        COMMANDS.register(name)(Command(printed(run, figure=figure, csv=csv), panel, passes_on))
         return run
 
     return enter

@@ -1,0 +1,207 @@
+"""The sparse products of a program that uses SciPy: counted, and done by plans."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from sparsecast.api.calibrating import own_profile
+from sparsecast.api.executing import compile, load
+from sparsecast.api.forecasting import plan as plan_of
+from sparsecast.devices.naming import Threads
+from sparsecast.devices.reference import ReferenceProduct
+from sparsecast.errors import DisturbedError, InputError, SparsecastError
+from sparsecast.machines.profile import Profile
+from sparsecast.matrices.gallery import gallery
+from sparsecast.matrices.problem import Problem
+from sparsecast.matrices.values import computed_dtype
+from sparsecast.operators.scipy_products import (
+    KEPT_S,
+    Counted,
+    Kind,
+    Multiply,
+    ProductCounter,
+    Replacement,
+    counted_by,
+)
+from sparsecast.operators.unchanged import COMPRESSED, Unchanged, reads_noted
+from sparsecast.results.plan import Plan
+from sparsecast.results.watching import Seen, SeenProducts
+
+#: Seconds of the products of a matrix after which a plan is made while a program runs: about what that takes.
+APPLIED_FROM_S = 0.5
+
+
+class Watch:
+    """What `watch` counts, during its block and after it."""
+
+    def __init__(self, plans: _Plans | None) -> None:
+        self._plans = plans
+        self._counter = (
+            ProductCounter() if plans is None else ProductCounter(plans.replacement, APPLIED_FROM_S)
+        )
+        self._start, self._run_s = perf_counter(), 0.0
+
+    @contextmanager
+    def _counting(self) -> Iterator[None]:
+        with nullcontext() if self._plans is None else reads_noted(), counted_by(self._counter):
+            self._start = perf_counter()
+            try:
+                yield
+            finally:
+                self._run_s = perf_counter() - self._start
+
+    @property
+    def heaviest(self) -> Any:
+        """The matrix whose products took longest, of those that can be planned for; None without one."""
+        return next((A for counted, A in self._counter.found() if not _unplanned(counted, A)), None)
+
+    def seen(self) -> Seen:
+        """Return the products of each matrix, and the plans that did some of them."""
+        run_s, plans = self._run_s or perf_counter() - self._start, self._plans
+        found = [(each, _unplanned(each, matrix)) for each, matrix in self._counter.found()]
+        if plans is None:
+            return Seen(tuple(SeenProducts(each, run_s, unplanned=why) for each, why in found), run_s)
+        made = [(plans.made.get(each.kind), plans.planning_s.get(each.kind), why) for each, why in found]
+        rows = (SeenProducts(each, run_s, True, *plan) for (each, _), plan in zip(found, made, strict=True))
+        return Seen(tuple(rows), run_s, True, plans.error, tuple(dict.fromkeys(plans.notes)))
+
+    def planned(
+        self, profile: Profile | None = None, *, threads: Threads = None, anyway: bool = False
+    ) -> Seen:
+        """Return what `seen` does, with a plan for the products of each matrix that is still at hand.
+
+        Parameters
+        ----------
+        profile, threads, anyway
+            As in `plan`; also in what is raised.
+        """
+        seen, heaviest = self.seen(), self.heaviest
+        if self._plans is not None or heaviest is None:
+            return seen
+        planner = _Planner(profile or own_profile(heaviest, threads=threads), threads, anyway)
+        matrices = [matrix for _, matrix in self._counter.found()]
+        rows = tuple(planner.row(row, A) for row, A in zip(seen.products, matrices, strict=True))
+        changing = ", ".join(row.counted.kind.place for row in rows if row.plan and row.counted.has_changed)
+        note = f"Values change at {changing}: a plan converts them again each time, which is not counted."
+        return replace(seen, products=rows, notes=(note,) if changing else ())
+
+
+@contextmanager
+def watch(
+    *, apply: bool = False, profile: Profile | None = None, threads: Threads = None, anyway: bool = False
+) -> Iterator[Watch]:
+    """Count the products with SciPy's sparse matrices in a block, those of solvers, too.
+
+    What compiled code or other processes multiply is not seen. A matrix is known by its array of values.
+
+    Parameters
+    ----------
+    apply : bool
+        Whether plans do products: once those of a matrix have taken APPLIED_FROM_S, for as many more. Results
+        are those of SciPy within rounding. Where a matrix changes, SciPy multiplies again.
+    profile, threads, anyway
+        As in `plan`, for `apply`.
+
+    Yields
+    ------
+    Watch
+        Its ``seen()`` tells where the products are, its ``planned()`` what plans would save.
+
+    Raises
+    ------
+    InputError
+        If another watch goes on.
+    """
+    watched = Watch(_Plans(profile, threads, anyway) if apply else None)
+    with watched._counting():
+        yield watched
+
+
+class _Planner:
+    """Makes plans for what was counted."""
+
+    def __init__(self, profile: Profile, threads: Threads, anyway: bool) -> None:
+        self.profile = profile
+        self._how: dict[str, Any] = {"threads": threads, "anyway": anyway}
+
+    def plan(self, matrix: Any, products: int, vectors: int) -> tuple[Plan, Problem]:
+        csr = csr_array(matrix)
+        csr.sum_duplicates()
+        problem = Problem.of(csr)
+        return plan_of(problem, self.profile, iterations=products, vectors=vectors, **self._how), problem
+
+    def row(self, row: SeenProducts, matrix: Any) -> SeenProducts:
+        """Return a row with its plan, or with the reason for none."""
+        if row.unplanned:
+            return row
+        start = perf_counter()
+        try:
+            made, _ = self.plan(matrix.copy(), row.counted.products, row.counted.kind.vectors)
+        except DisturbedError:
+            raise  # it is so for all
+        except InputError as error:
+            return replace(row, unplanned=str(error))
+        unbuilt_s = made.convert_s if made.trials is None else 0.0
+        return replace(row, plan=made, planning_s=perf_counter() - start + unbuilt_s)
+
+
+class _Plans(_Planner):
+    """Plans that do products while a program runs."""
+
+    def __init__(self, profile: Profile | None, threads: Threads, anyway: bool) -> None:
+        sample = gallery("poisson2d", n=10)
+        super().__init__(profile or own_profile(sample, threads=threads), threads, anyway)
+        self.error: float | None = None
+        self.notes: list[str] = []
+        self.made: dict[Kind, Plan] = {}
+        self.planning_s: dict[Kind, float] = {}
+        made, problem = self.plan(sample, 1, 1)  # loads what is loaded once, before the program begins
+        compile(problem, made)
+
+    def replacement(self, counted: Counted, plain: Multiply, matrix: Any, x: Any) -> Replacement | None:
+        """Return what does the products of a matrix, if a plan for as many as were done pays; else None."""
+        start, kind = perf_counter(), counted.kind
+        if _unplanned(counted, matrix) or not isinstance(matrix, COMPRESSED):
+            return None
+        try:
+            return self._planned_product(counted, plain, matrix, x)
+        except SparsecastError as error:
+            self.notes.append(f"{kind.place} stays in SciPy: {error}")
+            return None
+        finally:
+            self.planning_s[kind] = self.planning_s.get(kind, 0.0) + perf_counter() - start
+
+    def _planned_product(
+        self, counted: Counted, plain: Multiply, matrix: Any, x: NDArray[Any]
+    ) -> Replacement | None:
+        unchanged = Unchanged(matrix)
+        made, problem = self.plan(matrix.copy(), counted.products, counted.kind.vectors)
+        if made.time_s * counted.products >= counted.time_s:
+            return None
+        load(problem, made)
+        operator = compile(problem, made)
+        product = operator.matvec if counted.kind.vectors == 1 else operator.matmat
+        y, magnitude = (multiplied.ravel() for multiplied in (plain(matrix, x), plain(abs(matrix), abs(x))))
+        lengths = np.repeat(np.diff(problem.matrix.indptr), counted.kind.vectors)
+        error = ReferenceProduct(y, magnitude, lengths).check(product(x).ravel(), "the plan")
+        self.error = max(error, self.error or 0.0)
+        self.made[counted.kind] = made
+        return lambda other, vectors: product(vectors) if unchanged.holds(other) else None
+
+
+def _unplanned(counted: Counted, matrix: Any) -> str:
+    """Return why there can be no plan for products; empty where there can be one."""
+    kind = counted.kind
+    if counted.time_s < KEPT_S:
+        return "too little time"
+    if np.result_type(kind.dtype, kind.vector_dtype) != computed_dtype(np.dtype(kind.dtype)):
+        return f"{kind.dtype} values with {kind.vector_dtype} vectors"
+    return "the matrix is gone" if matrix is None else ""

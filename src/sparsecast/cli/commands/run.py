@@ -1,0 +1,154 @@
+"""sparsecast run SCRIPT [ARGS]..."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import runpy
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sparsecast.cli import options
+from sparsecast.cli.commands import Panel, command
+from sparsecast.cli.output import Output
+from sparsecast.cli.reading import profile_for
+from sparsecast.errors import InputError
+
+if TYPE_CHECKING:
+    from sparsecast.api import Watch
+    from sparsecast.results.watching import Seen
+
+
+@command("run", Panel.MEASUREMENTS, csv=True, passes_on=True)
+def run(
+    program: Annotated[
+        str, typer.Argument(metavar="SCRIPT", help="A file of Python, or with -m the name of a module.")
+    ],
+    arguments: Annotated[
+        list[str] | None, typer.Argument(metavar="ARGS", help="All that follows is the program's.")
+    ] = None,
+    is_module: Annotated[bool, typer.Option("-m", help="Run a module, as python -m does.")] = False,
+    applies: Annotated[
+        bool, typer.Option("--apply", help="Do the products by plans that are made while the program runs.")
+    ] = False,
+    page: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE.html", help="Write all of it as one page, too."),
+    ] = None,
+    force: options.ForceOption = False,
+    profile: options.ProfileOption = None,
+    threads: options.AnyThreadsOption = None,
+    anyway: options.AnywayOption = False,
+) -> Output:
+    """Run a program and see its sparse products with SciPy: where they are, and what plans would save.
+
+    The program's output and exit status are its own: the table is on standard error. With --json, the
+    document is the last line on standard output.
+    """
+    from sparsecast import api, gallery
+    from sparsecast.reports.pages import rendering
+    from sparsecast.reports.pages.run_page import run_page
+    from sparsecast.results.watching import DOCUMENTS
+
+    _refuse_missing(program, is_module)
+    if page is not None:
+        rendering.refuse_undrawable()
+        options.refuse_unwritable(page)
+        options.refuse_taken(page, force)
+    how: dict[str, Any] = {"threads": threads, "anyway": anyway}
+    known = None
+    if applies:
+        known = profile_for(gallery("poisson2d", n=10), profile, threads, None, None)
+    process = os.getpid()
+    with (
+        api.watch(apply=applies, profile=known, **how) as watch,
+        _as_python(program, arguments or (), is_module),
+    ):
+        status, has_failed = _status_of(program, is_module)
+    if os.getpid() != process:  # a child of the program, which has its own end
+        raise typer.Exit(status)
+    seen, notes = watch.seen(), list[str]()
+    if has_failed:
+        notes.append("No plan was made, as the program failed.")
+    elif not applies:
+        seen = _planned(watch, seen, profile, how, notes)
+    shown: list[Any] = [seen.table(), *seen.sentences()] if seen.products else seen.sentences()
+    if page is not None:
+        rendering.write(run_page(seen, " ".join([program, *(arguments or ())])), page)
+        shown.append(f"{page}: open it in a browser.")
+    item = {"program": program, "status": status, "seen": seen}
+    return Output(DOCUMENTS["run"], item, shown, (*notes, *seen.notes), status=status, is_beside=True)
+
+
+def _planned(watch: Watch, seen: Seen, profile: str | None, how: dict[str, Any], notes: list[str]) -> Seen:
+    """Return what was seen with plans; without them where there can be none: that is no fault of the program.
+
+    A machine that is not calibrated keeps its user waiting: the products are shown before.
+    """
+    from sparsecast import api
+
+    heaviest = watch.heaviest
+    if heaviest is None:
+        return seen
+    if profile is None and not api.user_path(api.machine_of(api.PROCESSOR).name).exists():
+        Output((), None, [seen.table(), *seen.sentences()], is_beside=True).show(as_json=False)
+    try:
+        return watch.planned(profile_for(heaviest, profile, how["threads"], None, None), **how)
+    except InputError as error:
+        notes.append(f"No plan was made: {error}.")
+        return seen
+
+
+def _refuse_missing(program: str, is_module: bool) -> None:
+    if not is_module:
+        if not Path(program).exists():
+            raise InputError(f"script {program} is missing: expected a file of Python; correct its path")
+        return
+    with _as_python(program, (), is_module), suppress(ImportError, ValueError):
+        if importlib.util.find_spec(program) is not None:
+            return
+    raise InputError(
+        f"module {program} is missing: expected one that Python finds from here; correct its name"
+    )
+
+
+@contextmanager
+def _as_python(program: str, arguments: Sequence[str], is_module: bool) -> Iterator[None]:
+    """Let a program find its arguments and its modules as Python would."""
+    before = sys.argv, sys.path[:]
+    folder = Path.cwd() if is_module else Path(program).resolve().parent
+    sys.argv = [program, *arguments]
+    if not sys.flags.safe_path and (is_module or not Path(program).is_dir()):
+        sys.path[0] = str(folder)
+    try:
+        yield
+    finally:
+        sys.argv, sys.path[:] = before
+
+
+def _status_of(program: str, is_module: bool) -> tuple[int, bool]:
+    """Run a program as Python does; return its exit status, and whether an exception ended it."""
+    try:
+        if is_module:
+            runpy.run_module(program, run_name="__main__", alter_sys=True)
+        else:
+            runpy.run_path(program, run_name="__main__")
+        status = 0
+    except SystemExit as leaving:
+        status = leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
+        if leaving.code is not None and not isinstance(leaving.code, int):
+            print(leaving.code, file=sys.stderr)
+    except BaseException as error:  # whatever it is, it is the program's
+        trace = error.__traceback__
+        while trace is not None and trace.tb_frame.f_globals.get("__name__") in (__name__, "runpy"):
+            trace = trace.tb_next
+        sys.excepthook(type(error), error.with_traceback(trace), trace)
+        return options.STOPPED if isinstance(error, KeyboardInterrupt) else options.OUR_FAULT, True
+    with suppress(Exception):  # closed by the program
+        sys.stdout.flush()
+    return status, False

@@ -1,0 +1,224 @@
+"""Products of programs with SciPy are counted by matrix, and planned ones are SciPy's within rounding."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.sparse.linalg import aslinearoperator, cg, eigsh
+
+import sparsecast as sc
+from sparsecast.api import watching
+from sparsecast.errors import InputError
+from sparsecast.machines.machine import detect
+from sparsecast.machines.profile import Profile
+from sparsecast.operators.scipy_products import ProductCounter, counted_by
+from sparsecast.operators.unchanged import Unchanged, reads_noted
+
+N = 40
+X = np.arange(1.0, N + 1)
+
+
+def matrix(kind=sp.csr_array):
+    return kind(sp.diags_array([-1.0, 4.0, -1.0], offsets=[-1, 0, 1], shape=(N, N)))
+
+
+def counted(work):
+    counter = ProductCounter()
+    with counted_by(counter):
+        work()
+    return [each for each, _ in counter.found()]
+
+
+@pytest.mark.parametrize(
+    "kind", [sp.csr_array, sp.csc_matrix, sp.bsr_array, sp.coo_array, sp.dia_matrix, sp.csr_matrix]
+)
+def test_each_way_to_multiply_is_one_product(kind):
+    A = matrix(kind)
+    expected = A.toarray() @ X
+    ways = [lambda: A @ X, lambda: A.dot(X), lambda: A._matmul_vector(X), lambda: (A @ X[:, None])[:, 0]]
+    ways.append(lambda: aslinearoperator(A).matvec(X))
+    for way in ways:
+        [seen] = counted(lambda way=way: np.testing.assert_allclose(way(), expected))
+        assert (seen.products, seen.kind.nnz, seen.kind.vectors) == (1, A.nnz, 1)
+        assert seen.kind.place.startswith("test_watching.py:")
+
+
+def test_solvers_are_seen_and_scipy_is_as_before_afterwards():
+    A, before = matrix(), sp.csr_array.__matmul__
+    plain = vars(sp.csr_array.__mro__[2]).get("_matmul_vector"), type(A)._matmul_vector
+    by_cg = counted(lambda: cg(A, X))
+    by_eigsh = counted(lambda: eigsh(A, k=2))
+    assert by_cg[0].products > 5 and by_eigsh[0].products > 5
+    assert plain[1] is type(A)._matmul_vector and before is sp.csr_array.__matmul__
+
+
+def test_several_vectors_and_types_are_apart():
+    A = matrix()
+    seen = counted(lambda: (A @ X, A @ np.ones((N, 3)), A @ X.astype(np.float32), A @ np.ones((N, 3))))
+    assert {(each.kind.vectors, each.kind.vector_dtype): each.products for each in seen} == {
+        (1, "float64"): 1,
+        (3, "float64"): 2,
+        (1, "float32"): 1,
+    }
+
+
+def test_a_transpose_shares_the_arrays_of_its_matrix():
+    A = matrix()
+    seen = counted(lambda: [A.T @ X for _ in range(3)])
+    assert [(each.kind.format, each.is_transposed, each.products) for each in seen] == [("csc", True, 3)]
+    seen = counted(lambda: [X @ A for _ in range(3)])
+    assert [(each.is_transposed, each.products) for each in seen] == [(True, 3)]
+    own = matrix(sp.csc_array)
+    assert [each.is_transposed for each in counted(lambda: [own @ X for _ in range(3)])] == [False]
+
+
+def test_matrices_of_one_kind_are_added_up_when_they_are_gone():
+    def steps():
+        for step in range(5):
+            A = matrix() * (1.0 + step)
+            A @ X
+            A @ X
+            del A
+            gc.collect()
+
+    [seen] = [each for each in counted(steps) if each.kind.format == "csr"]
+    assert (seen.matrices, seen.products) == (5, 10)
+
+
+def test_changed_values_are_seen():
+    A = matrix()
+
+    def work():
+        A @ X
+        A.data[:] *= 2
+        A @ X
+
+    assert [each.has_changed for each in counted(work)] == [True]
+    assert [each.has_changed for each in counted(lambda: (A @ X, A @ X, A @ X))] == [False]
+
+
+def test_threads_lose_no_product():
+    A = matrix()
+
+    def work():
+        threads = [threading.Thread(target=lambda: [A @ X for _ in range(500)]) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    assert [each.products for each in counted(work)] == [2000]
+
+
+def test_a_watch_within_a_watch_is_refused_and_the_first_goes_on():
+    A = matrix()
+    with sc.watch() as seen:
+        A @ X
+        with pytest.raises(InputError), sc.watch():
+            pass
+        A @ X
+    assert [row.counted.products for row in seen.seen().products] == [2]
+    with pytest.raises(ZeroDivisionError), sc.watch() as seen:
+        A @ X
+        raise ZeroDivisionError
+    assert len(seen.seen().products) == 1
+    with sc.watch() as seen:
+        pass
+    assert seen.planned().products == ()
+
+
+CHANGES = {
+    "an entry of the values": lambda A, held: A.data.__setitem__(3, 9.0),
+    "values that the program holds": lambda A, held: held.__setitem__(3, 9.0),
+    "an entry": lambda A, held: A.__setitem__((3, 3), 9.0),
+    "a column": lambda A, held: A.indices.__setitem__(0, 5),
+    "other values": lambda A, held: setattr(A, "data", np.arange(float(A.nnz))),
+    "all values": lambda A, held: A.__imul__(2.0),
+    "a NaN": lambda A, held: A.data.__setitem__(0, np.nan),
+    "zeros": lambda A, held: (A.data.__setitem__(0, 0.0), A.eliminate_zeros()),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("holds", [False, True])
+def test_no_change_of_a_matrix_goes_unseen(change, holds):
+    A = matrix()
+    held = A.data if holds or "holds" in change else None
+    with reads_noted():
+        unchanged = Unchanged(A)
+        assert unchanged.holds(A)
+        np.testing.assert_array_equal(A.T @ A.data[3 : 3 + N], A.toarray().T @ A.data[3 : 3 + N])
+        assert unchanged.holds(A)
+        CHANGES[change](A, held)
+        assert not unchanged.holds(A)
+    np.testing.assert_array_equal(A @ X, A.toarray() @ X)
+
+
+def test_a_matrix_that_is_left_alone_is_compared_once(monkeypatch):
+    A, compared, equal = sp.csr_array(matrix().toarray()), [], np.array_equal
+    monkeypatch.setattr(np, "array_equal", lambda *arrays: compared.append(1) or equal(*arrays))
+    with reads_noted():
+        unchanged = Unchanged(A)
+        counter = ProductCounter(lambda *asked: lambda other, x: X if unchanged.holds(other) else None, 0.0)
+        with counted_by(counter):
+            assert [(A @ X) is X for _ in range(9)] == [False] + 8 * [True]
+    assert len(compared) == 3  # as SciPy read the arrays for the first product
+
+
+@pytest.fixture
+def own(recorded, data_folder, monkeypatch):
+    """The profile of this machine; products of any length are planned."""
+    monkeypatch.setattr(watching, "APPLIED_FROM_S", 1e-5)
+    monkeypatch.setattr(watching, "KEPT_S", 0.0)
+    return Profile(detect(), recorded.records, recorded.matrices)
+
+
+def test_planned_products_are_those_of_scipy_and_follow_changes(own, monkeypatch):
+    A = sc.gallery("poisson2d", n=60)
+    x = np.ones(A.shape[1])
+
+    with sc.watch(apply=True, profile=own, threads=1, anyway=True) as seen:
+        monkeypatch.setattr(watching._Plans, "plan", _fast(watching._Plans.plan))
+        for scale in (1.0, 2.0):
+            A.data[:] = scale * np.abs(A.data)
+            for _ in range(30):
+                y = A @ x
+            np.testing.assert_allclose(y, A.toarray() @ x, rtol=1e-12)
+    [row] = seen.seen().products
+    assert row.counted.products == 60 and 0 < row.counted.replaced < 60
+    assert row.counted.has_changed
+    assert seen.seen().error < 1e-14
+    assert row.plan is not None and row.planning_s > 0
+
+
+def _fast(plan):
+    """Let plans seem to be fast, whatever this machine is."""
+
+    def planned(self, matrix, products, vectors):
+        made, problem = plan(self, matrix, products, vectors)
+        return replace(made, time_s=0.0), problem
+
+    return planned
+
+
+def test_savings_are_what_a_plan_takes_less_than_scipy_took(own):
+    A = sc.gallery("poisson2d", n=60)
+    x, gone = np.ones(A.shape[1]), sc.gallery("poisson2d", n=50).astype(np.float32)
+    with sc.watch() as seen:
+        for _ in range(40):
+            A @ x
+        gone @ np.ones(gone.shape[1])
+    facts, planned = seen.seen(), seen.planned(own, threads=1, anyway=True)
+    assert facts.saving_s is None
+    row = next(each for each in planned.products if each.counted.kind.dtype == "float64")
+    expected = row.counted.time_s - 40 * row.plan.time_s - row.planning_s
+    assert row.saving_s == pytest.approx(max(0.0, expected))
+    assert row.saving_low_s <= row.saving_s <= row.saving_high_s
+    other = next(each for each in planned.products if each is not row)
+    assert other.plan is None and "float32" in other.unplanned and other.saving_s is None
+    assert "first at" in planned.to_markdown() and len(planned.to_csv().splitlines()) == 3
