@@ -154,7 +154,19 @@ def test_an_evaluation_and_its_replay_score_the_same_records_with_the_same_noise
 
 def test_what_cannot_be_evaluated_is_left_out_with_its_reason(own, tmp_path):
     empty = csr_array((5, 5))
-    found = api.evaluate([SEVERAL[0], empty, tmp_path / "nope.mtx", "gallery:nope"], own, threads=1)
+    seen = []
+    asked = [SEVERAL[0], empty, tmp_path / "nope.mtx", "gallery:nope"]
+    found = api.evaluate(asked, own, threads=1, on_matrix=seen.append)
+    done, *left_out = seen
+    best, score = next(iter(found.models.items()))
+    assert (done.matrix, done.model, done.median_error) == (
+        SEVERAL[0],
+        best,
+        pytest.approx(score.median_error),
+    )
+    assert done.fastest.time_s == min(row.record.time_s for row in found.rows)
+    assert left_out and all(each.fastest is None for each in left_out)
+    assert all(found.refused[each.matrix] == each.refused for each in left_out)
     assert found_names(found) == SEVERAL[:1]
     assert found.refused["matrix 2"] == "matrix 2 has no entries: expected at least one; leave it out"
     assert "there is no such file" in found.refused[str(tmp_path / "nope.mtx")]

@@ -32,7 +32,7 @@ from sparsecast.models.model import Model
 from sparsecast.models.store import fitted
 from sparsecast.models.training import TrainingSet
 from sparsecast.records import Candidate, Estimate, Record
-from sparsecast.results.evaluation import Evaluation
+from sparsecast.results.evaluation import Evaluation, MatrixDone
 from sparsecast.system.version import VERSION
 
 #: What was kept so many seconds ago, or later, is taken over instead of being measured again.
@@ -70,6 +70,7 @@ def evaluate(
     keeps: bool = True,
     anew: bool = False,
     on_progress: Progress = no_progress,
+    on_matrix: Callable[[MatrixDone], None] = lambda done: None,
 ) -> Evaluation:
     """Forecast a collection of matrices with all models, and measure them on this machine.
 
@@ -97,6 +98,8 @@ def evaluate(
         Whether nothing is taken over.
     on_progress : callable
         Called after each matrix with the seconds done, the seconds expected in all, and its name.
+    on_matrix : callable
+        Called after each matrix with what was measured of it, and how good the forecasts are so far.
 
     Raises
     ------
@@ -113,7 +116,7 @@ def evaluate(
     if profile is not None:
         require_own(profile.name, machine)
     asked = _Question(threads, dtype, device, vectors, transpose, chosen_models(models, vectors))
-    run = _Run(asked, machine, profile, keeps, on_progress)
+    run = _Run(asked, machine, profile, keeps, on_progress, on_matrix)
     try:
         run.begin(matrices, takes_over=keeps and not anew)
         run.measure_all()
@@ -136,6 +139,7 @@ class _Run:
     profile: Profile | None
     keeps: bool
     on_progress: Progress
+    on_matrix: Callable[[MatrixDone], None]
     scoring: Scoring = field(default_factory=Scoring)
     is_interrupted: bool = False
     problems: dict[str, Problem] = field(default_factory=dict)
@@ -159,6 +163,7 @@ class _Run:
         steps, start_s = len(names) + again, perf_counter()
         for done, name in enumerate(names, 1):
             self._take_turn(self._evaluate, name)
+            self.on_matrix(self.scoring.done(name))
             self._show(start_s, done, steps, name)
         measured = list(self.scoring.measured)
         again = min(again, len(measured))

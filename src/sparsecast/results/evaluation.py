@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from operator import itemgetter
+from statistics import median
 from typing import Any
 
 from sparsecast.matrices.problem import group_of
 from sparsecast.models.forecaster import QUANTITIES
 from sparsecast.records import Estimate, Record
-from sparsecast.results.columns import CANDIDATE, shown_storage, within
+from sparsecast.results.columns import CANDIDATE, shown_storage, stored_as, within
 from sparsecast.system.tabular import Column, Columns, Table, Tabular, keys
-from sparsecast.system.texts import counted, percent, percent_number, signed_percent
+from sparsecast.system.texts import counted, percent, percent_number, signed_percent, time
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +223,38 @@ class Evaluation(Tabular):
             f"Measured again after {repeats.after_s:,.0f} s (median), {formats} of {matrices} differed by "
             f"{percent(repeats.median)} at the median and {percent(repeats.p90)} at the 90th percentile."
         )
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixDone:
+    """What an evaluation that goes on has of its last matrix, and of its forecasts so far.
+
+    Attributes
+    ----------
+    fastest : Record or None
+        None where the matrix was left out, and `refused` says why.
+    model : str or None
+        The one with the least `median_error` of all its forecasts so far; None without forecasts.
+    errors : tuple of float
+        Its signed errors for this matrix.
+    """
+
+    matrix: str
+    fastest: Record | None
+    refused: str = ""
+    model: str | None = None
+    errors: tuple[float, ...] = ()
+    median_error: float | None = None
+
+    def sentence(self) -> str:
+        """Return a line for people who watch."""
+        if self.fastest is None:
+            return f"{self.matrix}: left out: {self.refused}"
+        fastest = f"{self.matrix}: {stored_as(self.fastest.candidate)} {time(self.fastest.time_s)}"
+        if self.model is None:
+            return f"{fastest}, no forecast"
+        here = signed_percent(median(self.errors) if self.errors else None)
+        return f"{fastest}, {self.model} {here}; its median error so far {percent(self.median_error)}"
 
 
 def _measured(record: Record, quantity: str) -> float | None:

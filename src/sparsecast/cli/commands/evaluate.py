@@ -32,6 +32,9 @@ def evaluate(
     anew: Annotated[
         bool, typer.Option("--anew", help="Measure again what was kept within the last hour.")
     ] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Print a line for each matrix as soon as it is measured.")
+    ] = False,
     rows: Annotated[
         Path | None,
         typer.Option(metavar="FILE.parquet", help="Write a row for each forecast there as well."),
@@ -74,7 +77,10 @@ def evaluate(
     if matrices:
         chosen = api.profile(profile) if profile else None
         setting = of_product | {"dtype": dtype, "device": device, "keeps": keep}
-        with timed_bar(options.screen(), "measuring") as on_progress:
+        screen = options.screen()
+        if watch:
+            setting["on_matrix"] = lambda done: screen.print(done.sentence(), soft_wrap=True, markup=False)
+        with timed_bar(screen, "measuring") as on_progress:
             result = api.evaluate(
                 matrices, chosen, **setting, models=names, anew=anew, on_progress=on_progress
             )
