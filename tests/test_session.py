@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import sparsecast as sc
 from sparsecast import api
-from sparsecast.api.session import Session, question
+from sparsecast.api.session import Asked, Session, question
 from sparsecast.matrices.problem import Problem
 
 SIZES = st.integers(1, 300)
@@ -52,7 +52,7 @@ def test_predict_and_predict_table_and_plan_agree(recorded, data_folder, model):
 @pytest.mark.parametrize("model", ["linear", "guo", "sparsecast"])
 def test_an_evaluation_and_an_adapting_operator_ask_the_same_session(recorded, data_folder, model):
     problem = Problem.of(sc.gallery("circuit", n=900))
-    session = Session.of(problem, *question(problem, recorded, 1, None, None), model)
+    session = Session.of(problem, *question(problem, recorded, Asked(threads=1)), model)
     estimates = {item.candidate: item.value for item in session.estimates(session.structure(problem))}
     predicted = sc.predict(problem, recorded, threads=1, model=model, drift_correction=False)
     assert estimates == pytest.approx({forecast.candidate: forecast.time_s for forecast in predicted})

@@ -68,6 +68,10 @@ class BusyError(InputError):
     """Another process is calibrating this machine."""
 
 
+class MissingLibraryError(InputError):
+    """Another library that products are asked of is not installed, or cannot be loaded."""
+
+
 class MpiError(InputError):
     """mpi4py or an MPI library is missing, or the processes were started by the mpirun of another one."""
 

@@ -10,7 +10,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from sparsecast.distributed import compile
-from sparsecast.errors import FormatError, InputError, MpiError, RanksError
+from sparsecast.errors import FormatError, InputError, MissingLibraryError, RanksError
 from sparsecast.matrices.gallery import gallery
 from sparsecast.records import Configuration
 
@@ -95,7 +95,7 @@ def test_it_is_missing(simulated, monkeypatch):
     monkeypatch.setitem(sys.modules, "petsc4py", None)
     with pytest.raises(RanksError, match="petsc4py is not installed") as raised:
         compiled(simulated, gallery("poisson2d", n=9))
-    assert isinstance(raised.value.__cause__, MpiError)
+    assert isinstance(raised.value.__cause__, MissingLibraryError)
 
 
 def test_it_was_built_for_another_numpy(simulated, petsc4py, monkeypatch):

@@ -8,6 +8,7 @@ from .applications import threads_of_networks as threads_of_networks
 from .calibrating import QUICK_BUDGET_S as QUICK_BUDGET_S
 from .calibrating import calibrate as calibrate
 from .calibrating import calibration as calibration
+from .calibrating import chosen_libraries as chosen_libraries
 from .calibrating import machine_of as machine_of
 from .calibrating import machines as machines
 from .calibrating import machines_at_hand as machines_at_hand

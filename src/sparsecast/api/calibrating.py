@@ -20,6 +20,7 @@ from sparsecast.devices.naming import Threads, number_of
 from sparsecast.devices.naming import machine_of as machine_of
 from sparsecast.devices.target import Target
 from sparsecast.errors import ProfileError
+from sparsecast.formats.libraries import chosen_libraries as chosen_libraries
 from sparsecast.machines.machine import Machine, detect
 from sparsecast.machines.profile import Profile, find_profile, known_profiles, missing_profiles
 from sparsecast.machines.profile import user_path as user_path
@@ -100,6 +101,7 @@ def calibrate(
     device: str = "cpu",
     vectors: int = 1,
     suites: Sequence[str] = (),
+    library: str | None = None,
     on_progress: Progress = no_progress,
 ) -> Profile:
     """Measure the benchmark matrices on this machine and keep the profile.
@@ -118,20 +120,22 @@ def calibrate(
     suites : sequence of str
         Names of the benchmark matrices of papers, which are measured instead of the usual ones and added to
         the profile: those of SUITES.
+    library : str, optional
+        Other libraries to measure with our formats, as in `predict`: ``"any"`` that is installed.
     on_progress : callable
         Called with the seconds done, the seconds expected in all, and what is being measured.
 
     Raises
     ------
     InputError
-        If the budget, threads, dtype, device or a suite cannot be.
+        If the budget, threads, dtype, device, a suite or a library cannot be.
     DeviceError
         If the device cannot be found, or is lost; what was measured until then is kept.
     BusyError, StorageError
         If another calibration runs, or the profile cannot be kept.
     """
     setting: dict[str, Any] = {"threads": threads, "dtype": dtype, "device": device, "vectors": vectors}
-    run = calibration(budget_s, **setting, suites=suites)
+    run = calibration(budget_s, **setting, suites=suites, library=library)
     run.on_progress = on_progress
     return run.run()
 
@@ -145,11 +149,13 @@ def calibration(
     vectors: int = 1,
     rating: RatingSuite | None = None,
     suites: Sequence[str] = (),
+    library: str | None = None,
 ) -> Calibration:
     """Return the calibration that `calibrate` runs; the figures of `rating` come first where there is one."""
     machine = machine_of(device)
+    libraries = chosen_libraries(library, machine.device)
     targets = [
-        Target(machine.device, values, 32, count, vectors=vectors)
+        Target(machine.device, values, 32, count, vectors=vectors, libraries=libraries)
         for values in (("float64", "float32") if dtype is None else (dtype,))
         for count in thread_counts(machine, threads)
     ]
@@ -198,7 +204,10 @@ def profile_for(
         f"after compiling.",
         file=sys.stderr,
     )
-    run = calibration(QUICK_BUDGET_S, threads=target.threads, dtype=target.dtype, device=device)
+    library = ",".join(target.libraries) or None
+    run = calibration(
+        QUICK_BUDGET_S, threads=target.threads, dtype=target.dtype, device=device, library=library
+    )
     run.on_progress = on_progress
     run.compile_kernels()
     return run.run()

@@ -15,6 +15,7 @@ import psutil
 from sparsecast.api.profiles import age_days, calibrated_profile, contents, disturbances
 from sparsecast.devices import DEVICES
 from sparsecast.errors import InputError, MeterError, ProfileError
+from sparsecast.formats.libraries import LIBRARIES
 from sparsecast.machines import storage
 from sparsecast.machines.machine import Machine, detect
 from sparsecast.measuring.meters import processor_meter
@@ -51,6 +52,7 @@ def checkup() -> list[Finding]:
         _meter,
         _mpi,
         _packages,
+        _libraries,
     ]
     return [finding for check in checks for finding in check(machine)]
 
@@ -188,6 +190,13 @@ def _packages(machine: Machine) -> Iterator[Finding]:
         is_there = importlib.util.find_spec(module) is not None
         remedy = "" if is_there else f"pip install 'sparsecast[{package}]'"
         yield Finding(why, "can be made" if is_there else f"{module} is not installed", remedy)
+
+
+def _libraries(machine: Machine) -> Iterator[Finding]:
+    for library in map(LIBRARIES.get, LIBRARIES.names()):
+        version = library.version()
+        state = f"{library.title} {version or 'is not installed'}"
+        yield Finding(f"library {library.name}", state, "" if version else f"{library.remedy}, to compare it")
 
 
 def next_steps() -> list[str]:

@@ -13,17 +13,18 @@ from typing import Any
 from sparsecast.api.executing import measure_here
 from sparsecast.api.matrices import named_problems
 from sparsecast.api.profiles import asked_machine, require_own, training_for
-from sparsecast.api.session import Session, question
+from sparsecast.api.session import Asked, Session, question
 from sparsecast.benchmark.evaluation import Scoring
 from sparsecast.benchmark.journal import AGAIN_SUITE, USER_SUITE, keep, kept, refuse_to_lose
 from sparsecast.benchmark.replay import FOLDS
 from sparsecast.benchmark.replay import replay as replay_records
 from sparsecast.benchmark.run import Progress, no_progress
 from sparsecast.devices import DEVICES
-from sparsecast.devices.naming import machine_of
+from sparsecast.devices.naming import machine_of, number_of
 from sparsecast.devices.target import Target, whole_matrix
 from sparsecast.errors import FormatError, InputError, MatrixSizeError, StorageError
 from sparsecast.features.analysis import structure
+from sparsecast.formats.libraries import chosen_libraries
 from sparsecast.machines.machine import PROCESSOR, Machine
 from sparsecast.machines.profile import Profile, find_profile
 from sparsecast.matrices.problem import Problem
@@ -47,12 +48,9 @@ _COST_TRIALS = 2
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """How the matrices are asked about, as in `predict`, and which models are."""
+    """How the matrices are asked about, and which models are."""
 
-    threads: int | None
-    dtype: str | None
-    device: str
-    vectors: int
+    product: Asked
     transpose: bool
     models: list[type[Model]]
 
@@ -65,6 +63,7 @@ def evaluate(
     dtype: str | None = None,
     device: str = PROCESSOR,
     vectors: int = 1,
+    library: str | None = None,
     transpose: bool = False,
     models: Sequence[str] | None = None,
     keeps: bool = True,
@@ -83,7 +82,7 @@ def evaluate(
     Parameters
     ----------
     matrices : sequence of paths, folders of matrix files, gallery specifications or sparse matrices
-    profile, threads, dtype, device, vectors
+    profile, threads, dtype, device, vectors, library
         As in `predict`.
     transpose : bool
         Whether products with the transposes are forecast and measured, of matrices that differ from these.
@@ -115,7 +114,8 @@ def evaluate(
     machine = machine_of(device)
     if profile is not None:
         require_own(profile.name, machine)
-    asked = _Question(threads, dtype, device, vectors, transpose, chosen_models(models, vectors))
+    product = Asked(threads, dtype, device, vectors, library=library)
+    asked = _Question(product, transpose, chosen_models(models, vectors))
     run = _Run(asked, machine, profile, keeps, on_progress, on_matrix)
     try:
         run.begin(matrices, takes_over=keeps and not anew)
@@ -190,11 +190,12 @@ class _Run:
         """Measure a matrix in every way that is open to it or forecast; add what each model says of them."""
         if problem.matrix.nnz == 0:
             raise InputError(f"{name} has no entries: expected at least one; leave it out")
-        asked = self.question
-        setting = asked.threads, asked.dtype, asked.device, asked.vectors
-        profile, target = question(problem, self.profile, *setting)
+        asked = self.question.product
+        profile, target = question(problem, self.profile, asked)
         table = dict.fromkeys(whole_matrix(problem.sampled_structure, target, self.here).candidates)
-        analysis_s = _least_seconds(lambda: structure(problem.matrix, threads=asked.threads, is_sampled=True))
+        analysis_s = _least_seconds(
+            lambda: structure(problem.matrix, threads=number_of(asked.threads), is_sampled=True)
+        )
         estimates = []
         for session in self._sessions(profile, target, problem.group):
             forecast = partial(_estimates, session, problem)
@@ -323,6 +324,7 @@ def replay(
     dtype: str = "float64",
     device: str | None = None,
     vectors: int = 1,
+    library: str | None = None,
     transpose: bool = False,
     models: Sequence[str] | None = None,
     on_fold: Callable[[], None] = lambda: None,
@@ -333,7 +335,7 @@ def replay(
 
     Parameters
     ----------
-    profile, threads, dtype, device, vectors
+    profile, threads, dtype, device, vectors, library
         As in `predict`; the Records that were kept of its machine join those of the profile.
     transpose : bool
         Whether models are scored on transposes alone, or on all other matrices.
@@ -351,7 +353,8 @@ def replay(
     """
     profile = profile or find_profile(here=machine_of(device or PROCESSOR))
     machine = asked_machine(profile, device)
-    target = dataclasses.replace(Target.on(machine, dtype, threads), vectors=vectors)
+    libraries = chosen_libraries(library, machine.device, is_here=False)
+    target = dataclasses.replace(Target.on(machine, dtype, threads), vectors=vectors, libraries=libraries)
     makers = [
         partial(kind, **settings) for kind in chosen_models(models, vectors) for settings in kind.compared
     ]

@@ -14,7 +14,7 @@ from sparsecast.api.forecasting import choice
 from sparsecast.api.forecasting import plan as plan_of  # `compile` has a parameter of that name
 from sparsecast.api.placing import threads_of
 from sparsecast.api.profiles import require_own
-from sparsecast.api.session import Session, question
+from sparsecast.api.session import Asked, Session, question
 from sparsecast.benchmark.journal import USER_SUITE, keep
 from sparsecast.benchmark.measurement import Instruments, LeftOut, measure_candidates
 from sparsecast.benchmark.plan_check import check_plan
@@ -155,7 +155,7 @@ def _adapting(
     if DEVICES.get(parse_device(device)[0]).operator_type() is not BlockOperator:
         raise InputError(f"adapt on {device}: expected a device that computes on the host; plan instead")
     # Trials correct its forecasts, whatever disturbed the calibration.
-    session = Session.of(A, *question(A, None, threads, dtype, device), transfers=False, anyway=True)
+    session = Session.of(A, *question(A, None, Asked(threads, dtype, device)), transfers=False, anyway=True)
     _ = session.correction  # learned before the first product
     blocks = [_adapting_block(session, A)]
 
@@ -282,6 +282,7 @@ def measure(
     device: str | None = None,
     vectors: int = 1,
     values: str | None = None,
+    library: str | None = None,
     name: str = "matrix",
     keeps: bool = True,
     meter: Meter | None = None,
@@ -293,11 +294,13 @@ def measure(
     A : sparse matrix
     table : Prediction, or sequence of Forecast or Candidate, optional
         What to measure; without it, every format that suits the matrix, with `threads`, `dtype`,
-        `vectors` and `values`.
+        `vectors`, `values` and `library`.
     device : str, optional
         By default the processor, or, where `table` is of another device, the current one of its kind.
     vectors : int
         Columns of X in Y = A X; several on a processor alone.
+    library : str, optional
+        As in `predict`, but for forecasts.
     values : str, optional
         As in `predict`; the `error` of such a Record has that of rounded values in it.
     name : str
@@ -324,6 +327,7 @@ def measure(
     problem = Problem.of(A, name)
     if table is None:
         setting: dict[str, Any] = {"threads": threads, "dtype": dtype, "vectors": vectors, "values": values}
+        setting |= {"library": library}
         table = choice(problem, **setting, device=device or PROCESSOR).candidates
     candidates = [item.candidate if isinstance(item, Forecast) else item for item in table]
     kinds = {candidate.device for candidate in candidates}

@@ -11,7 +11,7 @@ from typing import Any
 
 from sparsecast.api.matrices import structure as structure_of
 from sparsecast.api.profiles import calibrated_profile, model_records, require_own
-from sparsecast.api.session import Session, question, session_for
+from sparsecast.api.session import Asked, Session, question, session_for
 from sparsecast.api.session import rounding as rounding
 from sparsecast.api.thread_numbers import for_each_number, in_one_plan, in_one_prediction, thread_numbers
 from sparsecast.benchmark.reordering import in_best_order, may_pay
@@ -49,6 +49,7 @@ def predict(
     device: str | None = None,
     vectors: int = 1,
     values: str | None = None,
+    library: str | None = None,
     model: str | None = None,
     drift_correction: bool = True,
     probe_s: float | None = None,
@@ -84,6 +85,9 @@ def predict(
     values : str, optional
         ``"float32"``: values of double precision may be stored so, with rounding where float32 does not hold
         them (its `rounding` says how much is lost); sums stay double. The matrix is needed, and a processor.
+    library : str, optional
+        Other libraries that are candidates, too: ``"any"`` that is installed, or names such as
+        ``"mkl,scipy"``. Forecasts rest on a calibration with `libraries`.
     model : str, optional
         Name of the model that forecasts; DEFAULT_MODEL without one.
     drift_correction : bool
@@ -105,9 +109,9 @@ def predict(
     Raises
     ------
     InputError
-        If the matrix, threads, dtype, device, values or model cannot be, or a complex matrix is asked for as
-        real; if `probe_s` is not above 0, comes without `drift_correction`, or with a Structure or another
-        machine's profile.
+        If the matrix, threads, dtype, device, values, library or model cannot be, or a complex matrix is
+        asked for as real; if `probe_s` is not above 0, comes without `drift_correction`, or with a Structure
+        or another machine's profile.
     ProfileError
         If `profile` has no Records of the device that suffice, or for a probe none of the question itself.
     DisturbedError
@@ -117,7 +121,7 @@ def predict(
     refuse_probe(probe_s, drift_correction, device, has_matrix=not isinstance(A, Structure))
     A = A if isinstance(A, Structure) else Problem.of(A)
     lost = rounding(A, values, dtype, device)
-    profile, target = question(A, profile, threads, dtype, device, vectors, values)
+    profile, target = question(A, profile, Asked(threads, dtype, device, vectors, values, library))
     start = perf_counter()
     spending = None if probe_s is None else Spending(UNLIMITED, probe_s)
     session, outcome = session_for(A, profile, target, name, spending, anyway=anyway)
@@ -160,7 +164,7 @@ def predict_table(
     trust: dict[Target, tuple[Drift, tuple[str, ...]]] = {}
     for matrix, structure in matrices.items():
         start = perf_counter()
-        profile, target = question(structure, profile, threads, dtype, device)
+        profile, target = question(structure, profile, Asked(threads, dtype, device))
         key = target, frozenset(structure.groups)
         if key not in sessions:
             sessions[key] = Session.of(structure, profile, target, name, anyway=anyway)
@@ -183,6 +187,7 @@ def plan(
     device: str | None = None,
     vectors: int = 1,
     values: str | None = None,
+    library: str | None = None,
     model: str | None = None,
     drift_correction: bool = True,
     measure: bool = True,
@@ -198,7 +203,7 @@ def plan(
     Parameters
     ----------
     A : sparse matrix
-    profile, threads, dtype, device, vectors, values, model, drift_correction
+    profile, threads, dtype, device, vectors, values, library, model, drift_correction
         As in `predict`; a `device` of several, such as ``"cpu,cuda"``, is the best that `where` finds, by
         forecasts alone. With `threads` ``"auto"`` it is the plan with the fewest threads that no other is
         forecast to beat by LEAST_GAIN; all are in its `thread_plans`.
@@ -243,12 +248,12 @@ def plan(
             raise InputError(f"vectors {vectors} on devices '{device}': expected one device; name it")
         from sparsecast.api.placing import devices_as_places, where
 
-        asked: dict[str, Any] = {"threads": threads, "dtype": dtype, "model": model, "anyway": anyway}
+        asked: dict[str, Any] = {"threads": threads, "dtype": dtype, "library": library, "model": model}
         places = devices_as_places(device, () if profile is None else (profile,))
-        placed = where(matrix, places, iterations=iterations, **asked).planned
+        placed = where(matrix, places, iterations=iterations, **asked, anyway=anyway).planned
         assert placed and placed.plan, "devices of published results are of no kind of ours"
         return placed.plan
-    profile, target = question(matrix, profile, threads, dtype, device, vectors, values)
+    profile, target = question(matrix, profile, Asked(threads, dtype, device, vectors, values, library))
     machine = profile.machine
     if target.is_published:
         raise ProfileError(
@@ -288,7 +293,7 @@ def plan(
     )
     if matrix.order is None and may_pay(made, structure, machine):
         how: dict[str, Any] = {"dtype": dtype, "device": device, "model": model, "values": values}
-        how |= {"iterations": iterations, "threads": target.threads, "anyway": anyway}
+        how |= {"library": library, "iterations": iterations, "threads": target.threads, "anyway": anyway}
         made = in_best_order(matrix, made, partial(plan, profile=profile, **how))
     told = (each.sentence() for each in (made.trials, lost) if each)
     return replace(made, notes=(*made.notes, *told))
@@ -366,11 +371,12 @@ def choice(
     device: str = "cpu",
     vectors: int = 1,
     values: str | None = None,
+    library: str | None = None,
 ) -> Choice:
     """Return the ways of doing the product that are open to a matrix here, and why others are not."""
     machine, A = machine_of(device), A if isinstance(A, Structure) else Problem.of(A)
     rounding(A, values, dtype, device)  # refuses
-    target = replace(Target.of(A, machine, number_of(threads), dtype), vectors=vectors, values=values)
+    target = Asked(threads, dtype, device, vectors, values, library).target(A, machine)
     counts = [target.threads]
     if threads == AUTO:
         counts = thread_numbers(calibrated_profile(machine), target)
@@ -388,6 +394,7 @@ def forecasts_at_hand(
     device: str = "cpu",
     vectors: int = 1,
     values: str | None = None,
+    library: str | None = None,
 ) -> Prediction | None:
     """Return the forecasts of this machine without calibrating for them; None if it has no basis for them.
 
@@ -404,7 +411,7 @@ def forecasts_at_hand(
         return None
     asked: dict[str, Any] = {"threads": threads, "dtype": dtype, "device": device}
     try:
-        prediction = predict(A, profile, **asked, vectors=vectors, values=values)
+        prediction = predict(A, profile, **asked, vectors=vectors, values=values, library=library)
     except DisturbedError:
         return None
     return None if prediction.transferred_from else prediction

@@ -40,6 +40,7 @@ def where(
     iterations: int = 1000,
     threads: Threads = None,
     dtype: str | None = None,
+    library: str | None = None,
     model: str | None = None,
     prices: Mapping[str, float] | None = None,
     drift_correction: bool = True,
@@ -63,8 +64,8 @@ def where(
         Products that will be done, at least 1.
     threads : int or str, optional
         Of processors that were calibrated.
-    dtype, model, anyway
-        As in `predict`.
+    dtype, library, model, anyway
+        As in `predict`; libraries are candidates on processors.
     prices : mapping of str to float, optional
         Of an hour, by machine; on a cluster of a node and hour.
     drift_correction : bool
@@ -82,7 +83,7 @@ def where(
     if iterations < 1:
         raise InputError(f"iterations {iterations}: expected at least 1; name the products you will do")
     how: dict[str, Any] = {"iterations": iterations, "threads": threads, "dtype": dtype, "model": model}
-    how |= {"drift_correction": drift_correction, "anyway": anyway}
+    how |= {"library": library, "drift_correction": drift_correction, "anyway": anyway}
     A = A if isinstance(A, Structure) else Problem.of(A)
     placements, refused = _answer(A, _places(A, places, threads, dtype), how, prices or {}, on_place)
     if not placements:
@@ -96,6 +97,7 @@ def compare(
     *,
     products: int = 1,
     prices: Mapping[str, float] | None = None,
+    library: str | None = None,
     model: str | None = None,
     anyway: bool = False,
     on_place: Callable[[], None] = lambda: None,
@@ -107,10 +109,11 @@ def compare(
     matrices, profiles : mappings by name
     products : int
         At least 1.
-    prices, model, anyway, on_place
+    prices, library, model, anyway, on_place
         As in `where`.
     """
-    how = {"iterations": products, "model": model, "drift_correction": False, "anyway": anyway}
+    how: dict[str, Any] = {"iterations": products, "library": library, "model": model}
+    how |= {"drift_correction": False, "anyway": anyway}
     for name, A in matrices.items():
         places = [_Place(machine, profile) for machine, profile in profiles.items()]
         placements, refused = _answer(A, places, how, prices or {}, on_place)
@@ -178,12 +181,18 @@ class _Place:
     has_ranks: bool = False
 
     def alone(
-        self, A: Problem | Structure, iterations: int, threads: Threads = None, **how: Any
+        self,
+        A: Problem | Structure,
+        iterations: int,
+        threads: Threads = None,
+        library: str | None = None,
+        **how: Any,
     ) -> Placement:
         """Return the products by one process: planned, or in the best format where no plan can be made."""
         profile, machine = self.profile, asked_machine(self.profile, self.device)
         is_published = machine.published_as is not None
         how |= {"threads": None if is_published or machine.gpu else threads, "device": self.device}
+        how |= {"library": None if is_published or machine.gpu else library}
         if isinstance(A, Problem) and not is_published:
             made = plan(A, profile, iterations=iterations, measure=False, **how)
             vectors_s = _copies_s(profile, A.matrix.shape, made.baseline.candidate.dtype)

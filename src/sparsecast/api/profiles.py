@@ -54,7 +54,8 @@ def require_own(profile_name: str, machine: Machine) -> None:
 def model_records(profile: Profile, target: Target) -> list[Record]:
     """Return a target's Records that models may be fitted to.
 
-    These are not those of the five-minute benchmark, nor trials, nor what was measured again for the noise.
+    These are not those of the five-minute benchmark, nor trials, nor what was measured again for the noise,
+    nor those of libraries that nobody asks for.
     Those of several vectors say what these take beside one: they are nothing without Records of one.
     """
     own = profile.select(device=target.device, dtype=target.dtype, threads=target.threads, vectors=None)
@@ -62,7 +63,7 @@ def model_records(profile: Profile, target: Target) -> list[Record]:
         return own  # of kernels of others, which no version of ours replaces
     is_current = DEVICES.get(target.device).is_current
     unused = *RATING_SUITES, AGAIN_SUITE, TRIED_SUITE
-    used = [record for record in own if record.suite not in unused and is_current(record)]
+    used = [r for r in own if r.suite not in unused and is_current(r) and target.asks_for(r)]
     return used if any(record.candidate.vectors == 1 for record in used) else []
 
 

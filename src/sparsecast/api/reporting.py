@@ -14,6 +14,7 @@ from sparsecast.api.forecasting import plan as plan_of
 from sparsecast.api.forecasting import predict
 from sparsecast.api.matrices import structure
 from sparsecast.api.profiles import age_days, training_for
+from sparsecast.api.session import Asked, question
 from sparsecast.benchmark.evaluation import Scoring
 from sparsecast.benchmark.journal import AGAIN_SUITE, kept
 from sparsecast.benchmark.rarity import rarities
@@ -38,6 +39,7 @@ def matrix_report(
     iterations: int = 1000,
     threads: int | None = None,
     dtype: str | None = None,
+    library: str | None = None,
     model: str | None = None,
 ) -> MatrixReport:
     """Gather what a report about a matrix shows; nothing is measured for it.
@@ -48,18 +50,17 @@ def matrix_report(
     profile : Profile
     iterations : int
         Products that the plan is for.
-    threads, dtype, model
+    threads, dtype, library, model
         As in `predict`, also in what is raised.
     """
     with one_reading():
-        return _report(
-            problem, profile, iterations, {"threads": threads, "dtype": dtype, "model": model, "anyway": True}
-        )
+        asked: dict[str, Any] = {"threads": threads, "dtype": dtype, "library": library, "model": model}
+        return _report(problem, profile, iterations, asked | {"anyway": True})
 
 
 def _report(problem: Problem, profile: Profile, iterations: int, asked: dict[str, Any]) -> MatrixReport:
     prediction = predict(problem, profile, **asked)
-    target = Target.of(problem, profile.machine, asked["threads"], asked["dtype"])
+    _, target = question(problem, profile, Asked(asked["threads"], asked["dtype"], library=asked["library"]))
     made, unplanned = None, ""
     try:
         made = plan_of(problem, profile, iterations=iterations, measure=False, **asked)
@@ -95,6 +96,7 @@ def _measured(problem: Problem, profile: Profile, target: Target) -> dict[str, R
             and record.suite != AGAIN_SUITE
             and setting == (target.device, target.dtype, target.threads, target.vectors)
             and DEVICES.get(target.device).is_current(record)
+            and target.asks_for(record)
         ):
             found[candidate.format] = record
     return found

@@ -30,8 +30,9 @@ from sparsecast.errors import DeviceError, InputError, ProfileError, StorageErro
 from sparsecast.features.analysis import structure as structure_of
 from sparsecast.features.narrow_storage import narrowest
 from sparsecast.features.structure import Structure
+from sparsecast.formats.libraries import chosen_libraries
 from sparsecast.formats.narrowing import suited
-from sparsecast.machines.machine import PROCESSOR, detect
+from sparsecast.machines.machine import PROCESSOR, Machine, detect
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.problem import Problem
 from sparsecast.models import DEFAULT_MODEL, MODELS
@@ -192,6 +193,8 @@ class Session:
     def _lacking(self, candidate: Candidate) -> str:
         if candidate.vectors > 1 and candidate.format in self.model.formats():
             return f"it takes {candidate.vectors} products of one vector; ask for one"
+        if candidate.format in self.target.libraries:
+            return f"{self.profile.name} has too few records of it; sparsecast calibrate --libraries"
         return self.model.lacking(candidate.format)
 
     def prediction(
@@ -341,22 +344,34 @@ def named_here(device: str) -> str:
     return detect().name
 
 
-def question(
-    A: Problem | Structure,
-    profile: Profile | None,
-    threads: Threads,
-    dtype: str | None,
-    device: str | None,
-    vectors: int = 1,
-    values: str | None = None,
-) -> tuple[Profile, Target]:
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The product that is asked about, as in `predict`."""
+
+    threads: Threads = None
+    dtype: str | None = None
+    device: str | None = None
+    vectors: int = 1
+    values: str | None = None
+    library: str | None = None
+
+    def target(self, A: Problem | Structure, machine: Machine, *, is_here: bool = True) -> Target:
+        """Return what all candidates share; `is_here` tells whether products are done on this machine."""
+        target = Target.of(A, machine, number_of(self.threads), self.dtype)
+        libraries = chosen_libraries(self.library, target.device, is_here=is_here)
+        return replace(target, vectors=self.vectors, values=self.values, libraries=libraries)
+
+
+def question(A: Problem | Structure, profile: Profile | None, asked: Asked) -> tuple[Profile, Target]:
     """Return the profile that answers, this machine's if none is given, and what is asked of it."""
-    here = PROCESSOR if device is None else device
-    machine = machine_of(here) if profile is None else asked_machine(profile, device)
-    target = replace(Target.of(A, machine, number_of(threads), dtype), values=values)
-    if profile is None:  # Records of one vector are enough to answer for several
-        profile = profile_for(machine, target, here)
-    return profile, replace(target, vectors=vectors)
+    if profile is not None:
+        machine = asked_machine(profile, asked.device)
+        is_here = asked.library is None or machine.name == named_here(machine.device)
+        return profile, asked.target(A, machine, is_here=is_here)
+    here = PROCESSOR if asked.device is None else asked.device
+    target = asked.target(A, machine := machine_of(here))
+    # Records of one vector are enough to answer for several.
+    return profile_for(machine, replace(target, vectors=1), here), target
 
 
 _ROUNDINGS: WeakKeyDictionary[Problem, dict[str, Rounding]] = WeakKeyDictionary()

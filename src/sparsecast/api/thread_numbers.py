@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, TypeVar, cast
 
 from sparsecast.api.profiles import model_records
-from sparsecast.api.session import question
+from sparsecast.api.session import Asked, question
 from sparsecast.devices.naming import AUTO
 from sparsecast.devices.target import Target
 from sparsecast.features.structure import Structure
@@ -45,8 +45,8 @@ def for_each_number(in_one: Callable[[Sequence[Any]], Any]) -> Callable[[_Ask], 
             if options.get("threads") != AUTO or "," in (options.get("device") or ""):
                 return ask(A, profile, **options)
             A = A if isinstance(A, Structure) else Problem.of(A)
-            setting = None, options.get("dtype"), options.get("device")
-            profile, target = question(A, profile, *setting)
+            setting = Asked(None, options.get("dtype"), options.get("device"))
+            profile, target = question(A, profile, setting)
             counts = thread_numbers(profile, target)
             return in_one([ask(A, profile, **options | {"threads": count}) for count in counts])
 

@@ -23,7 +23,7 @@ from sparsecast.devices import DEVICES
 from sparsecast.devices.compiling import compiled_in_turn
 from sparsecast.devices.device import Device
 from sparsecast.devices.target import Target, whole_matrix
-from sparsecast.errors import DeviceError, InputError, MatrixSizeError
+from sparsecast.errors import DeviceError, FormatError, InputError, MatrixSizeError, MissingLibraryError
 from sparsecast.features.analysis import structure
 from sparsecast.formats import FORMATS
 from sparsecast.formats.narrowing import NARROW_PARAMETERS
@@ -329,8 +329,11 @@ class Calibration:
 
     def _skip(self, records: Iterable[Record]) -> None:
         """Take what these Records hold for measured, but those of kernels that have changed since."""
+        libraries = {name for target in self.targets for name in target.libraries}
         for record in filter(self._device.is_current, records):
             each = record.candidate
+            if libraries and each.format not in libraries:
+                continue  # our formats may have been measured without them
             setting = each.dtype, each.threads, each.vectors
             self._done.add((record.matrix, record.suite, *setting, record.regime))
 
@@ -495,6 +498,11 @@ class Calibration:
             for size in kernels.sizes
         ]
         self._compile_in_turn(list(dict.fromkeys(self._device.calibrated(every))))
+        for name in target.libraries:  # to load one takes seconds
+            with suppress(FormatError, MissingLibraryError):
+                FORMATS.get(name).refuse_types(dtype, bits, target.vectors)
+                kernel = self._device.kernels.get(name).variants[0]
+                self._device.warm_up(Candidate(name, kernel, device, dtype, bits, threads))
         structure(varied_matrix(1000, 4, "uniform", 1.0, seed=0))
 
     def _compile_in_turn(self, candidates: Sequence[Candidate]) -> None:
@@ -549,7 +557,7 @@ class Calibration:
 
 def measured_formats(matrix: SuiteMatrix, target: Target) -> list[str]:
     """Return the formats that a calibration measures on a benchmark matrix."""
-    names = DEVICES.get(target.device).kernels.names()
+    names = target.open_formats
     is_wanted = {name: matrix.takes(name, FORMATS.get(name).benchmark_kinds) for name in names}
     return [name for name in names if is_wanted[name] and _has_product(name, target)]
 

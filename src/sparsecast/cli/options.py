@@ -102,6 +102,25 @@ ValuesOption = Annotated[
 ]
 
 
+def _known_libraries(names: str | None) -> str | None:
+    """Refuse unknown libraries before a machine is calibrated for them."""
+    if names is not None:
+        from sparsecast import api
+
+        api.chosen_libraries(names, is_here=False)
+    return names
+
+
+LibraryOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="any|NAME[,NAME]",
+        callback=_known_libraries,
+        help="Other libraries beside our formats: any that is installed, or such as mkl,scipy.",
+    ),
+]
+
+
 def _known_model(name: str | None) -> str | None:
     """Refuse an unknown model before a machine is calibrated for it."""
     if name is not None:

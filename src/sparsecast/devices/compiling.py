@@ -11,6 +11,7 @@ from time import perf_counter
 
 from sparsecast.devices import DEVICES
 from sparsecast.devices.binding import warm_up
+from sparsecast.formats import FORMATS
 from sparsecast.records import Candidate
 from sparsecast.system.jit import lost_kernels
 
@@ -64,9 +65,11 @@ def compiled_in_turn(candidates: Sequence[Candidate], processes: int) -> Generat
             start = perf_counter()
             warm_up(candidate)
             is_slow = perf_counter() - start > _COLD_S
+            is_library = FORMATS.get(candidate.format).is_library  # which has nothing to compile
             is_cold = is_slow and DEVICES.get(candidate.device).compiles_apart and not lost_kernels()
-            if is_cold and not is_helped:
-                helpers.enter_context(compiled_beside(candidates[number + 1 :], processes - 1))
+            if is_cold and not is_helped and not is_library:
+                rest = [each for each in candidates[number + 1 :] if not FORMATS.get(each.format).is_library]
+                helpers.enter_context(compiled_beside(rest, processes - 1))
                 is_helped = True
             yield candidate
 

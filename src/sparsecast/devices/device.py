@@ -14,7 +14,9 @@ import numpy as np
 
 from sparsecast.devices.binding import Bound, bind, tiny_matrix
 from sparsecast.devices.format_kernels import FormatKernels
+from sparsecast.formats.libraries import LIBRARIES
 from sparsecast.machines.machine import Machine
+from sparsecast.measuring.timing import Lingering
 from sparsecast.operators.block_operator import BlockOperator
 from sparsecast.records import Bandwidth, Candidate, Record
 from sparsecast.system.registry import Registry
@@ -149,10 +151,11 @@ class Device(ABC):
         return list(chosen)
 
     def is_current(self, record: Record) -> bool:
-        """Tell whether a Record is of the present version of a kernel of this device."""
+        """Tell whether a Record is of the present version of a kernel of this device, or of a library."""
         name = record.candidate.format
-        is_known = record.candidate.device == self.name and name in self.kernels.names()
-        return is_known and record.kernel_version == self.kernels.get(name).version
+        is_known = name in self.kernels.names() or name in LIBRARIES.names()
+        is_own = is_known and record.candidate.device == self.name
+        return is_own and record.kernel_version == self.kernels.get(name).version
 
     def bind(self, A: csr_array[Any], candidate: Candidate) -> tuple[Bound, float]:
         """Return the bound candidate, and the seconds of its conversion from CSR."""
@@ -174,8 +177,9 @@ class Device(ABC):
 
     def call(self, candidate: Candidate, bound: Bound, x: Any, out: Any) -> Call:
         """Return the callable that is timed: the product with vectors of `put`."""
-        product = bound.of(candidate.vectors)
-        return lambda: product(x, out)
+        product, linger_s = bound.of(candidate.vectors), bound.matrix.linger_s
+        call: Call = lambda: product(x, out)  # noqa: E731
+        return Lingering(call, linger_s) if linger_s and candidate.threads > 1 else call
 
     def operator_type(self) -> type[BlockOperator]:
         return BlockOperator

@@ -17,11 +17,12 @@ from sparsecast.features.narrow_storage import narrowest
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
 from sparsecast.formats import FORMATS
+from sparsecast.formats.libraries import LIBRARIES
 from sparsecast.formats.narrowing import LOSSY, NARROW_PARAMETERS, suited
 from sparsecast.machines.machine import Machine
 from sparsecast.matrices.problem import Problem
 from sparsecast.matrices.values import require_imaginary
-from sparsecast.records import DTYPES, VALUE_BYTES, Candidate, Parameters
+from sparsecast.records import DTYPES, VALUE_BYTES, Candidate, Parameters, Record
 
 #: Parameters of full storage.
 FULL: Mapping[str, Any] = MappingProxyType({})
@@ -33,7 +34,7 @@ class Target:
 
     `is_published` marks a question about published results, whose device may be unknown here. A product of
     several `vectors` is Y = A X. With `values` ``"float32"``, values of double precision may be rounded to
-    it; sums are of `dtype`.
+    it; sums are of `dtype`. `libraries` are other libraries that are candidates, too.
     """
 
     device: str
@@ -43,6 +44,7 @@ class Target:
     is_published: bool = False
     vectors: int = 1
     values: str | None = None
+    libraries: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         dtypes = DTYPES if self.is_published else DEVICES.get(self.device).dtypes
@@ -103,6 +105,22 @@ class Target:
     @property
     def value_bytes(self) -> int:
         return VALUE_BYTES[self.dtype]
+
+    @property
+    def open_formats(self) -> list[str]:
+        """The formats with kernels, and the libraries that are asked for."""
+        return [*DEVICES.get(self.device).kernels.names(), *self.libraries]
+
+    def asks_for(self, record: Record) -> bool:
+        """Tell whether a Record is of a format of ours, or of a library that is asked for."""
+        name = record.candidate.format
+        return name in self.libraries or name not in LIBRARIES.names()
+
+    def refuse_unsuited(self, format_name: str, blocks: RowBlocks) -> None:
+        """Raise a FormatError if a format does not suit a matrix, or is known to be slower than CSR."""
+        storage = FORMATS.get(format_name)
+        storage.refuse_types(self.dtype, self.index_bits, self.vectors)
+        storage.refuse_unsuited(blocks, self.value_bytes, self.index_bits // 8)
 
     def kernels(
         self, format_name: str, blocks: RowBlocks, machine: Machine, fitted: Sequence[str] = ()
@@ -188,12 +206,12 @@ def whole_matrix(
     blocks = RowBlocks.of(structure)
     candidates, refused = [], {}
     kernels = DEVICES.get(target.device).kernels
-    for name in kernels.names():
+    for name in target.open_formats:
         storage: Any = FORMATS.get(name)
         try:
             size = int(target.format_bytes(name, blocks)[0])
             stored = int(storage.stored_entries(blocks, **kernels.get(name).layout)[0])
-            storage.refuse_unsuited(blocks, target.value_bytes, target.index_bits // 8)
+            target.refuse_unsuited(name, blocks)
             storage.refuse_padding(structure.nnz, stored, size)
             refuse_beyond_memory(name.upper(), size, structure, target, machine)
         except (FeatureError, FormatError, MatrixSizeError) as error:

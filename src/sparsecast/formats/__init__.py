@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from sparsecast.formats.libraries import library_called
 from sparsecast.formats.storage_format import StorageFormat
 from sparsecast.system.registry import Registry
 
-#: Every storage format, by name.
+#: Every storage format, by name; libraries are found by name, too, and not listed.
 FORMATS: Registry[type[StorageFormat]] = Registry(
-    "format", "sparsecast.formats", helpers=("mirrored", "narrowing", "storage_format")
+    "format",
+    "sparsecast.formats",
+    helpers=("libraries", "mirrored", "narrowing", "storage_format"),
+    unlisted=library_called,
 )

@@ -38,6 +38,10 @@ class StorageFormat(ABC):
     """
 
     name: ClassVar[str]
+    #: Whether another library does the product; only who asks for libraries gets it as a candidate.
+    is_library: ClassVar[bool] = False
+    #: Seconds that the threads of a product stay awake after it, on the cores of whoever is measured next.
+    linger_s: ClassVar[float] = 0.0
     #: Kinds of special benchmark matrices on which a calibration measures this format: names of families with
     #: `for_some_formats`, or "mirrored" twins. Every format is measured on all others.
     benchmark_kinds: ClassVar[tuple[str, ...]] = ()
@@ -157,6 +161,10 @@ class StorageFormat(ABC):
     @classmethod  # noqa: B027 - most formats refuse nothing
     def refuse_unsuited(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> None:
         """Raise a FormatError if this format does not suit the matrix, or is known to be slower than CSR."""
+
+    @classmethod  # noqa: B027 - ours take all
+    def refuse_types(cls, dtype: str, index_bits: int, vectors: int) -> None:
+        """Raise a FormatError if products of these values, indices and vectors are not taken."""
 
     @classmethod
     def refuse_unless_below(

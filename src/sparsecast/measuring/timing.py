@@ -170,6 +170,17 @@ class Speedup:
         return f"{self.factor:.2f}{deviation} times as fast"
 
 
+@dataclass(frozen=True, slots=True)
+class Lingering:
+    """A call whose threads stay awake for some seconds after it, on the cores of whoever is measured next."""
+
+    call: Call
+    linger_s: float
+
+    def __call__(self) -> object:
+        return self.call()
+
+
 class Clock(Protocol):
     """The host's clock, or one that times the work of a device."""
 
@@ -221,16 +232,17 @@ def measure(
     clock = clock or HostClock()
     patience = _Patience(cores, effort.wait_s * len(calls)) if cores else None
     series = {name: _Series(call, effort, clock, patience) for name, call in calls.items()}
+    linger_s = 0.0
     for first in range(0, effort.samples, _SAMPLES_A_TURN):
         wanted = min(_SAMPLES_A_TURN, effort.samples - first)
         for series_of_call in series.values():
-            series_of_call.take(wanted)
+            linger_s = series_of_call.take(wanted, linger_s)
             for _ in range(wanted):
                 on_sample()
     for _ in range(0, effort.samples, _SAMPLES_A_TURN):
         for series_of_call in series.values():
             if series_of_call.is_slow:
-                series_of_call.take(_SAMPLES_A_TURN)
+                linger_s = series_of_call.take(_SAMPLES_A_TURN, linger_s)
     return {name: series_of_call.timing() for name, series_of_call in series.items()}
 
 
@@ -274,8 +286,14 @@ class _Series:
         lacks = self.patience is not None and sum(self._is_full) < _LEAST_SAMPLES
         return (1 + lacks) * self.effort.most_s
 
-    def take(self, samples: int) -> None:
-        """Take `samples` samples in a row, fewer if the time is up."""
+    def take(self, samples: int, after_s: float = 0.0) -> float:
+        """Take `samples` samples in a row, fewer if the time is up; return how long their threads linger.
+
+        For `after_s` seconds before, calls are not timed: the threads of another call are still awake.
+        """
+        end_s = perf_counter() + after_s
+        while perf_counter() < end_s:
+            self.call()
         start, waited_s = perf_counter(), 0.0
         for number in range(samples):
             used_s = self._used_s + perf_counter() - start - waited_s
@@ -286,6 +304,7 @@ class _Series:
                 self._alpha_s.append(self.clock.seconds(self.call, self.alpha))
             waited_s += self._sample()
         self._used_s += perf_counter() - start - waited_s
+        return self.call.linger_s if isinstance(self.call, Lingering) else 0.0
 
     def _sample(self) -> float:
         """Take one sample and return the seconds that it waited.

@@ -74,7 +74,7 @@ class Costs:
         formats = []
         for name in self.model.formats():
             with suppress(FeatureError, FormatError):
-                FORMATS.get(name).refuse_unsuited(whole, self.target.value_bytes, self.target.index_bits // 8)
+                self.target.refuse_unsuited(name, whole)
                 formats.append(name)
         return formats
 

@@ -56,13 +56,23 @@ class Registry(Generic[T]):
         Modules of the package that register nothing, such as a common base class.
     separator : str
         Replaces the underscore of modules in names.
+    unlisted : callable, optional
+        Returns a member that `get` knows by name and `names` does not list, or None.
     """
 
-    def __init__(self, kind: str, package: str, helpers: tuple[str, ...] = (), separator: str = "_") -> None:
+    def __init__(
+        self,
+        kind: str,
+        package: str,
+        helpers: tuple[str, ...] = (),
+        separator: str = "_",
+        unlisted: Callable[[str], T | None] = lambda name: None,
+    ) -> None:
         self.kind = kind
         self._package = package
         self._helpers = helpers
         self._separator = separator
+        self._unlisted = unlisted
         self._members: dict[str, T] = {}
 
     def names(self) -> list[str]:
@@ -129,6 +139,8 @@ class Registry(Generic[T]):
     def get(self, name: str) -> T:
         """Return the implementation called `name`, importing its module when needed."""
         if name not in self._members:
+            if name not in self.names() and (found := self._unlisted(name)) is not None:
+                return found
             self.require([name])
             if name in self._plugins:
                 self._import_plugin(name, self._plugins[name])

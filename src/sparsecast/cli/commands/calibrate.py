@@ -26,6 +26,10 @@ def calibrate(
             help="Measure these suites of benchmark matrices, such as guo,wang, and add them to the profile.",
         ),
     ] = None,
+    libraries: Annotated[
+        bool,
+        typer.Option("--libraries", help="Measure the other libraries that are installed, too (doctor)."),
+    ] = False,
     ranks: Annotated[
         bool,
         typer.Option(
@@ -37,9 +41,11 @@ def calibrate(
     """Measure the benchmark matrices on this machine and keep the profile."""
     if ranks:
         given = {"--threads": threads, "--dtype": dtype, "--vectors": None if vectors == 1 else vectors}
-        options.refuse_beside_ranks(given, device)
+        options.refuse_beside_ranks(given | {"--libraries": "" if libraries else None}, device)
         return _of_ranks(budget, options.names(suites) or [])
-    return _of_matrices(budget, threads, dtype, device, vectors, suites)
+    setting: dict[str, Any] = {"threads": threads, "dtype": dtype, "device": device, "vectors": vectors}
+    setting |= {"suites": options.names(suites) or [], "library": "any" if libraries else None}
+    return _of_matrices(budget, setting)
 
 
 def _of_ranks(budget_s: float, suites: list[str]) -> Output | None:
@@ -81,16 +87,12 @@ def _of_ranks(budget_s: float, suites: list[str]) -> Output | None:
         return Output(DOCUMENTS["calibrate --ranks"], item, shown, run.notes)
 
 
-def _of_matrices(
-    budget: float, threads: int | None, dtype: str | None, device: str, vectors: int, suites: str | None
-) -> Output:
+def _of_matrices(budget: float, setting: dict[str, Any]) -> Output:
     from sparsecast import api
     from sparsecast.reports.progress import timed_bar
     from sparsecast.results.machines import DOCUMENTS
 
-    named = options.names(suites) or []
-    setting: dict[str, Any] = {"threads": threads, "dtype": dtype, "device": device, "vectors": vectors}
-    run = api.calibration(budget, **setting, suites=named)
+    run = api.calibration(budget, **setting)
     with timed_bar(options.screen(), "calibrating") as run.on_progress:
         profile = run.run()
     path = str(api.user_path(profile.name))

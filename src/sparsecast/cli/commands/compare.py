@@ -26,6 +26,7 @@ def compare(
     ] = None,
     products: Annotated[int, typer.Option(min=1, help="Products that will be done.")] = 1000,
     price: options.PriceOption = None,
+    library: options.LibraryOption = None,
     model: options.ModelOption = None,
     anyway: options.AnywayOption = False,
     page: Annotated[
@@ -52,6 +53,7 @@ def compare(
     questions = dict(map(read_question, matrices))
     with counted_bar(options.screen(), "forecasting", len(questions) * len(profiles)) as advance:
         how: dict[str, Any] = {"products": products, "prices": prices, "model": model, "anyway": anyway}
+        how |= {"library": library}
         answers = api.compare(questions, profiles, **how, on_place=advance)
         comparison = Comparison(dict(zip(questions, answers, strict=True)))
     if not comparison.rows:

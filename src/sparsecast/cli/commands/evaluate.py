@@ -45,12 +45,19 @@ def evaluate(
     dtype: options.DtypeOption = None,
     device: options.DeviceOption = "cpu",
     vectors: options.VectorsOption = 1,
+    library: options.LibraryOption = None,
     transpose: options.TransposeOption = False,
     figure: options.FigureOption = None,
 ) -> Output:
     """Forecast and measure a collection of matrices on this machine, and score the models."""
     if ranks:
-        unused = {"--threads": threads, "--dtype": dtype, "--models": models, "--rows": rows}
+        unused = {
+            "--threads": threads,
+            "--dtype": dtype,
+            "--models": models,
+            "--rows": rows,
+            "--library": library,
+        }
         unused |= {"--vectors": None if vectors == 1 else vectors, "--transpose": "" if transpose else None}
         if not replay:
             raise InputError(
@@ -74,6 +81,7 @@ def evaluate(
         row_files.refuse_other_kind(rows)
     names = None if models is None or models == "all" else models.split(",")
     of_product: dict[str, Any] = {"threads": threads, "vectors": vectors, "transpose": transpose}
+    of_product |= {"library": library}
     if matrices:
         chosen = api.profile(profile) if profile else None
         setting = of_product | {"dtype": dtype, "device": device, "keeps": keep}

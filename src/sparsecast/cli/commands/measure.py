@@ -49,6 +49,7 @@ def measure(
     frequencies: options.FrequenciesOption = None,
     vectors: options.VectorsOption = 1,
     values: options.ValuesOption = None,
+    library: options.LibraryOption = None,
     transpose: options.TransposeOption = False,
     keep: options.KeepOption = True,
 ) -> Output | None:
@@ -60,7 +61,7 @@ def measure(
 
     if algorithm is not None or api.started_ranks() > 1:
         given: dict[str, Any] = {"--threads": threads, "--profile": profile, "--meter-command": meter_command}
-        given |= {"--frequencies": frequencies, "--meter": meter, "--values": values}
+        given |= {"--frequencies": frequencies, "--meter": meter, "--values": values, "--library": library}
         given |= {"--vectors": None if vectors == 1 else vectors, "--transpose": transpose or None}
         options.refuse_beside_ranks(given, device)
         products: dict[str, Any] = {
@@ -78,7 +79,7 @@ def measure(
             )
     how = _How(options.chosen_meter(meter, meter_command), options.frequencies_ghz(frequencies, device), keep)
     setting: dict[str, Any] = {"threads": threads, "dtype": dtype, "device": device, "vectors": vectors}
-    setting |= {"values": values}
+    setting |= {"values": values, "library": library}
     return _alone(matrix, profile, setting, transpose, how)
 
 

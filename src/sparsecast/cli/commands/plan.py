@@ -29,6 +29,7 @@ def plan(
     device: options.DevicesOption = None,
     vectors: options.VectorsOption = 1,
     values: options.ValuesOption = None,
+    library: options.LibraryOption = None,
     transpose: options.TransposeOption = False,
     model: options.ModelOption = None,
     no_drift_correction: options.NoDriftOption = False,
@@ -75,7 +76,7 @@ def plan(
     problem = transposed(problem, built) if transpose else problem
     api.rounding(problem, values, dtype, device)
     question: dict[str, Any] = {"iterations": iterations, "threads": threads, "dtype": dtype, "model": model}
-    question |= {"anyway": anyway}
+    question |= {"anyway": anyway, "library": library}
     placements: Placements | None = None
     if where is not None:
         alone = {"--device": device, "--profile": profile, "--probe": probe, "--as-printed": as_printed}

@@ -24,6 +24,7 @@ def predict(
     device: options.ForecastDeviceOption = None,
     vectors: options.VectorsOption = 1,
     values: options.ValuesOption = None,
+    library: options.LibraryOption = None,
     transpose: options.TransposeOption = False,
     model: options.ModelOption = None,
     no_drift_correction: options.NoDriftOption = False,
@@ -51,8 +52,9 @@ def predict(
     how |= {"power_model": options.power_file(power_model), "energy_model": energy_model}
     probe_s = api.PROBE_S if probe else None
     if api.is_table(matrix):
-        if vectors > 1 or transpose or values:
-            raise InputError(f"{matrix} with --vectors, --values or --transpose: expected a matrix; name it")
+        if vectors > 1 or transpose or values or library:
+            given = "--vectors, --values, --library or --transpose"
+            raise InputError(f"{matrix} with {given}: expected a matrix; name it")
         api.refuse_probe(probe_s, not no_drift_correction, device, has_matrix=False)
         return _table(matrix, profile, setting, how, figure)
     notes: list[str] = []
@@ -62,7 +64,7 @@ def predict(
     api.refuse_probe(probe_s, not no_drift_correction, device, has_matrix=not isinstance(question, Structure))
     api.rounding(question, values, dtype, device)
     chosen = profile_for(question, profile, **setting)
-    how |= {"probe_s": probe_s, "vectors": vectors, "values": values}
+    how |= {"probe_s": probe_s, "vectors": vectors, "values": values, "library": library}
     with shown_parts():
         prediction = api.predict(question, chosen, **setting, **how)
     of = "y = A x" if vectors == 1 else f"Y = A X, {vectors} vectors"

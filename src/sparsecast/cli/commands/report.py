@@ -41,6 +41,7 @@ def report(
     profile: options.ProfileOption = None,
     threads: options.ThreadsOption = None,
     dtype: options.DtypeOption = None,
+    library: options.LibraryOption = None,
     model: options.ModelOption = None,
 ) -> Output:
     """Write an HTML page about a matrix or a collection; no format is measured."""
@@ -48,6 +49,7 @@ def report(
 
     rendering.refuse_undrawable()
     question: dict[str, Any] = {"iterations": iterations, "threads": threads, "dtype": dtype, "model": model}
+    question |= {"library": library}
     is_collection = len(matrices) > 1 or Path(matrices[0]).is_dir()
     if models is not None and not is_collection:
         raise InputError(f"--models {models} for one matrix: expected a collection; name its --model")

@@ -15,7 +15,8 @@ from sparsecast.distributed.distributed_product import Step
 from sparsecast.distributed.processes import in_step
 from sparsecast.distributed.products import PRODUCTS
 from sparsecast.distributed.products.local_1d import Local1D
-from sparsecast.errors import FormatError, InputError, MpiError
+from sparsecast.errors import FormatError, InputError
+from sparsecast.formats.libraries.petsc import loaded, placed
 
 #: PETSc does not tell its steps apart.
 WHOLE = "whole"
@@ -37,7 +38,7 @@ class PETScProduct(Local1D):
         arrays = A.indptr.astype(PETSc.IntType), A.indices.astype(PETSc.IntType), A.data
         self._matrix = PETSc.Mat().createAIJ(size=(rows, cols), csr=arrays, comm=PETSc.COMM_WORLD)
         self._matrix.assemble()
-        self._x, self._y = self._matrix.createVecs()
+        self._product = placed(self._matrix)
 
     @property
     def steps(self) -> Sequence[Step]:
@@ -45,11 +46,7 @@ class PETScProduct(Local1D):
         return [Step(WHOLE, self._multiply)]
 
     def _multiply(self, x: NDArray[Any], out: NDArray[Any]) -> None:
-        self._x.placeArray(x)
-        self._y.placeArray(out)
-        self._matrix.mult(self._x, self._y)
-        self._x.resetArray()
-        self._y.resetArray()
+        self._product(x, out)
 
     def _refuse_unsuited(self, PETSc: Any) -> None:
         scalar = np.dtype(PETSc.ScalarType).name
@@ -70,20 +67,7 @@ def petsc(comm: Any) -> Any:
 
     A build with another MPI than mpi4py loads would take the ranks for as many runs of one.
     """
-    try:
-        import petsc4py
-
-        petsc4py.init([])
-        from petsc4py import PETSc
-    except ModuleNotFoundError as error:
-        raise MpiError(
-            "petsc4py is not installed: expected it for petsc; install it, or leave petsc out"
-        ) from error
-    except (ImportError, ValueError) as error:
-        found = " ".join(str(error).split())
-        raise MpiError(
-            f"petsc4py cannot be loaded ({found}): expected one built for this NumPy; install it from source"
-        ) from error
+    PETSc = loaded()
     if comm.size != PETSc.COMM_WORLD.size:
         raise InputError(
             f"petsc on {comm.size} ranks: expected {PETSc.COMM_WORLD.size}, all of its MPI; start them with "

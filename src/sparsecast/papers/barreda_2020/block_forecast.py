@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecast.api.session import Session, question
+from sparsecast.api.session import Asked, Session, question
 from sparsecast.errors import InputError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.machines.profile import Profile
@@ -81,7 +81,7 @@ def block_forecast(
     """
     problem = Problem.of(A)
     _refuse_short(problem)
-    profile, target = question(problem, profile, 1 if threads is None else threads, None, None)
+    profile, target = question(problem, profile, Asked(1 if threads is None else threads))
     card, values = (None, None) if network is None else of_network(problem, profile, network)
     if card is not None and values is not None and card.quantity not in ENERGIES:
         return _forecast(problem, profile.name, str(network), values)

@@ -16,6 +16,7 @@ from typing import Any
 
 from sparsecast.errors import InputError
 from sparsecast.formats import FORMATS
+from sparsecast.formats.libraries import LIBRARIES
 from sparsecast.system.files import replacement
 
 Spec = dict[str, Any]
@@ -269,7 +270,9 @@ def look(field: str, names: Iterable[str], title: str | None = None, fixed: Sequ
 
 def format_look(names: Iterable[str]) -> Spec:
     """Return the encodings of formats, the same in all charts."""
-    return look("format", sorted(names), "format", [name.upper() for name in FORMATS.names()])
+    return look(
+        "format", sorted(names), "format", [name.upper() for name in (*FORMATS.names(), *LIBRARIES.names())]
+    )
 
 
 def tooltip(texts: Mapping[str, str], **numbers: str) -> list[Spec]:

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from sparsecast.errors import InputError
 from sparsecast.formats import FORMATS
+from sparsecast.formats.libraries import LIBRARIES
 from sparsecast.models.clusters.cluster_model import ClusterForecast
 from sparsecast.records import Candidate, Configuration, DistributedRecord, Forecast, Record
 from sparsecast.reports.charts.chart import LINE, WIDTH, Chart, Spec, axis, format_look, look, panels, tooltip
@@ -177,7 +178,7 @@ def intervals(
     labels = dict.fromkeys(row["label"] for row in rows)
     values = [number for row in rows for number in (row["value"], row["low"], row["high"])]
     groups = [row["format"] for row in rows]
-    are_formats = {group.lower() for group in groups} <= set(FORMATS.names())
+    are_formats = {group.lower() for group in groups} <= {*FORMATS.names(), *LIBRARIES.names()}
     encoding = {
         "y": y,
         "color": {
