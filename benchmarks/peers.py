@@ -36,11 +36,13 @@ from experiment import (
     timed,
     uniform_vector,
 )
-from libraries import LIBRARIES, PRODUCTS, SPIN_S, MissingLibraryError, in_turn
+from libraries import IN_ORDER, SPIN_S, in_turn, library_call
 from sparsecast import api
 from sparsecast.devices.binding import bind, prepared
 from sparsecast.devices.reference import ReferenceProduct
-from sparsecast.errors import InputError
+from sparsecast.errors import FormatError, InputError, MissingLibraryError
+from sparsecast.formats.libraries import LIBRARIES
+from sparsecast.formats.libraries.library import PRODUCTS
 from sparsecast.matrices.problem import Problem
 from sparsecast.measuring.timing import DEFAULT_EFFORT, Call, Effort, measure
 from sparsecast.system.texts import counted
@@ -117,16 +119,19 @@ class Contest:
         reference.check(operator.matvec(x, out), "the plan")
         calls: dict[str, Call] = {"plan": lambda: operator.matvec(x, out)}
         calls["our CSR"] = checked_product(A, "csr", threads=self.threads)
-        missing = {}
-        for name, make in LIBRARIES.items():
+        missing, peers = {}, []
+        for name in IN_ORDER:
+            title, y = LIBRARIES.get(name).title, np.full_like(out, np.nan)
             try:
-                calls[name], result = make(A, x, self.threads)
-                reference.check(np.asarray(result()), name)
-            except MissingLibraryError as error:
-                missing[name] = str(error)
+                calls[title] = library_call(name, A, x, y, self.threads)
+                calls[title]()
+                reference.check(y, title)
+                peers.append(title)
+            except (MissingLibraryError, FormatError) as error:
+                missing[title] = str(error)
         timings = in_turn(calls, rounds, SPIN_S if self.threads > 1 and "MKL" in calls else 0.0)
         seconds = {name: timing.time_s for name, timing in timings.items()}
-        peer = min(LIBRARIES.keys() & calls, key=seconds.__getitem__)
+        peer = min(peers, key=seconds.__getitem__)
         noise = max(timings[name].noise or 0.0 for name in ("plan", peer))
         return {
             **{"matrix": self.problem.name, "values": self.values, "threads": self.threads, "entries": A.nnz},

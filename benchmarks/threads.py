@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from experiment import Matrices, Rows, checked_product, experiment, most_threads, named, uniform_vector
-from libraries import torch_call
+from libraries import library_call
 from sparsecast.measuring.timing import Call
 from sparsecast.system.numba_pool import each_part, share
 
@@ -154,7 +154,7 @@ def small_products(matrices: Matrices = None, rounds: int = 60, blocks: int = 3)
         x, y = uniform_vector(A), np.empty(A.shape[0])
         products = {
             "ours": checked_product(A, "csr", threads=threads),
-            "PyTorch": torch_call(A, x, threads)[0],
+            "PyTorch": library_call("pytorch", A, x, np.empty_like(y), threads),
         }
 
         def vectors(x: NDArray[Any] = x, y: NDArray[Any] = y) -> None:

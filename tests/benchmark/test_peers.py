@@ -12,7 +12,7 @@ from scipy.sparse import csr_array, random_array
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 from experiment import Kept
-from libraries import LIBRARIES, MissingLibraryError, in_turn
+from libraries import in_turn
 from peers import randomised, verdicts
 from reordering import cuthill_mckee_order, half_bandwidth, reordered
 from sparsecast.matrices.gallery import gallery
@@ -31,21 +31,6 @@ def test_random_values_keep_the_pattern_and_its_symmetry(is_symmetric):
     assert np.array_equal(R.indptr, A.indptr) and np.array_equal(R.indices, A.indices)
     assert np.unique(R.data).size > A.nnz / 3
     assert ((R != R.T).nnz == 0) == is_symmetric
-
-
-@pytest.mark.parametrize("name", LIBRARIES)
-@pytest.mark.parametrize("is_symmetric", [True, False])
-def test_a_library_computes_the_product_of_a_matrix_with_equal_and_with_random_values(name, is_symmetric):
-    ones = matrix(is_symmetric)
-    ones.data[:] = 1.0
-    x = np.linspace(-1, 1, 40)
-    for A in (ones, 2.5 * ones, randomised(ones)):
-        try:
-            call, result = LIBRARIES[name](A, x, 1)
-        except MissingLibraryError as missing:
-            pytest.skip(str(missing))
-        call()
-        np.testing.assert_allclose(result(), A @ x, atol=1e-12)
 
 
 def test_a_row_that_was_kept_is_not_measured_again(tmp_path):

@@ -11,6 +11,7 @@ from scipy.sparse import csr_array
 
 from sparsecast.distributed import compile
 from sparsecast.errors import FormatError, InputError, MissingLibraryError, RanksError
+from sparsecast.formats.libraries import LIBRARIES
 from sparsecast.matrices.gallery import gallery
 from sparsecast.records import Configuration
 
@@ -54,7 +55,11 @@ class Matrix:
 def petsc4py(monkeypatch):
     """Let this process have a petsc4py; return its PETSc."""
     PETSc = SimpleNamespace(
-        IntType=np.int32, ScalarType=np.float64, COMM_WORLD=SimpleNamespace(size=1), Mat=Matrix
+        IntType=np.int32,
+        ScalarType=np.float64,
+        COMM_WORLD=SimpleNamespace(size=1),
+        COMM_SELF=SimpleNamespace(size=1),
+        Mat=Matrix,
     )
     package = ModuleType("petsc4py")
     package.init, package.PETSc = lambda arguments: None, PETSc
@@ -105,3 +110,12 @@ def test_it_was_built_for_another_numpy(simulated, petsc4py, monkeypatch):
     monkeypatch.setattr(sys.modules["petsc4py"], "init", init)
     with pytest.raises(RanksError, match=r"cannot be loaded .numpy.dtype size changed.*from source"):
         compiled(simulated, gallery("poisson2d", n=9))
+
+
+def test_one_process_calls_it_as_a_library(petsc4py):
+    A, out = gallery("poisson2d", n=9), np.full(81, np.nan)
+    x = np.linspace(-1, 1, 81)
+    LIBRARIES.get("petsc").from_csr(A).on_threads(1)(x, out)
+    np.testing.assert_allclose(out, A @ x)
+    with pytest.raises(FormatError, match="float32 values, it was built for float64"):
+        LIBRARIES.get("petsc").from_csr(A.astype(np.float32)).on_threads(1)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sparsecast.measuring import timing
-from sparsecast.measuring.timing import Effort, HostClock, Speedup, Timing, measure
+from sparsecast.measuring.timing import Effort, HostClock, Lingering, Speedup, Timing, measure
 
 
 class Clock:
@@ -220,3 +220,15 @@ def test_the_deviation_of_a_speedup_is_that_of_experiments_done_again():
 def test_few_samples_tell_no_deviation_of_a_speedup():
     few = Timing.of((2.0,) * 11)
     assert Speedup.of(few, Timing.of((3.0,) * 64)) == Speedup(1.5, None)
+
+
+def test_calls_after_one_whose_threads_stay_awake_are_not_timed_until_these_sleep(clock):
+    awake = Lingering(clock.call("awake", 1e-3), 0.02)
+    timings = measure({"awake": awake, "next": clock.call("next", 2e-3)}, EFFORT)
+    assert [timings[name].time_s for name in ("awake", "next")] == pytest.approx([1e-3, 2e-3])
+    plain = Clock()
+    with pytest.MonkeyPatch.context() as patch:
+        install(plain, patch)
+        measure({"awake": plain.call("awake", 1e-3), "next": plain.call("next", 2e-3)}, EFFORT)
+    more = {name: clock.log.count(name) - plain.log.count(name) for name in ("awake", "next")}
+    assert more == {"awake": 0, "next": 3 * 10}  # 0.02 s in each of three turns

@@ -12,6 +12,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 PROOFS = {
     "(a) format with its kernel": [HERE / "toys" / "short_csr"],
+    "other library": [HERE / "toys" / "counted"],
     "(b) model with a feature group and benchmark matrices": [HERE / "toys" / "columns"],
     "(c) model of energy": [HERE / "toys" / "joules"],
     "(d) device that replays Records": [HERE / "toys" / "replayed"],

@@ -32,7 +32,8 @@ class PETSc(Library):
         if self.dtype != scalar:
             raise self.refused(f"{self.dtype} values, it was built for {scalar}")
         arrays = self.indptr.astype(petsc.IntType), self.indices.astype(petsc.IntType), self.data
-        matrix = petsc.Mat().createAIJ(size=self.shape, csr=arrays, comm=petsc.COMM_SELF)
+        size = tuple((each, each) for each in self.shape)  # of this process, and of all
+        matrix = petsc.Mat().createAIJ(size=size, csr=arrays, comm=petsc.COMM_SELF)
         matrix.assemble()
         return placed(matrix)
 

@@ -1,0 +1,193 @@
+"""Other libraries: their products, their threads, what is said of those that are missing."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array, random_array
+
+import sparsecast as sc
+from sparsecast import api
+from sparsecast.devices import DEVICES
+from sparsecast.errors import FormatError, InputError, MissingLibraryError, UnknownNameError
+from sparsecast.formats import FORMATS
+from sparsecast.formats.libraries import LIBRARIES, chosen_libraries
+from sparsecast.formats.libraries.library import Library
+from sparsecast.machines.machine import detect
+from sparsecast.machines.profile import Profile
+from sparsecast.matrices.gallery import gallery
+
+every_library = pytest.mark.parametrize("name", LIBRARIES.names())
+
+
+def matrix(rows=40, cols=40, seed=1):
+    return csr_array(random_array((rows, cols), density=0.1, rng=np.random.default_rng(seed)))
+
+
+def symmetric():
+    return csr_array(matrix() + matrix().T)
+
+
+def equal(value):
+    A = symmetric()
+    A.data[:] = value
+    return A
+
+
+@every_library
+@pytest.mark.parametrize(
+    "A",
+    (matrix(50, 30), matrix(30, 50), symmetric(), equal(1.0), equal(2.5), csr_array((4, 6))),
+    ids=("tall", "wide", "symmetric", "ones", "equal", "empty"),
+)
+def test_its_product_is_that_of_the_matrix_in_each_type(name, A):
+    library = LIBRARIES.get(name)
+    if library.version() is None:
+        pytest.skip(f"{name} is not installed")
+    for dtype in library.dtypes:
+        for bits in library.index_bits:
+            B = A.astype(dtype)
+            B.indptr, B.indices = B.indptr.astype(f"int{bits}"), B.indices.astype(f"int{bits}")
+            x = np.random.default_rng(0).uniform(-1, 1, B.shape[1]).astype(dtype)
+            x.flags.writeable = False
+            out = np.full(B.shape[0], np.nan, dtype)
+            product = library.from_csr(B).on_threads(2)
+            for _ in range(2):
+                product(x, out)
+                np.testing.assert_allclose(out, B @ x, atol=100 * np.finfo(dtype).eps)
+
+
+def test_a_product_has_its_own_threads_whatever_was_built_after_it():
+    told = []
+
+    class Noted(Library):
+        name = "noted"
+
+        @classmethod
+        def use_threads(cls, threads):
+            told.append(threads)
+
+        def product(self):
+            return lambda x, out: told.append("product")
+
+    one, two = (Noted.from_csr(matrix()).on_threads(threads) for threads in (1, 2))
+    for product in (two, one, one):
+        product(np.ones(40), np.ones(40))
+    assert told == [1, 2, "product", 1, "product", "product"]
+
+
+def test_libraries_are_found_by_name_and_listed_among_no_formats():
+    assert not set(LIBRARIES.names()) & {*FORMATS.names(), *DEVICES.get("cpu").kernels.names()}
+    assert FORMATS.get("scipy") is LIBRARIES.get("scipy")
+    assert DEVICES.get("cpu").kernels.get("scipy").variants == ("csr_matvec",)
+    for unknown in ("scipi", "any"):
+        with pytest.raises(UnknownNameError):
+            FORMATS.get(unknown)
+
+
+def test_any_is_what_is_installed_and_a_missing_one_is_an_error(monkeypatch):
+    monkeypatch.setattr(LIBRARIES.get("mkl"), "version", classmethod(lambda cls: None))
+    assert "scipy" in chosen_libraries("any") and "mkl" not in chosen_libraries("any")
+    assert chosen_libraries("any", is_here=False) == tuple(LIBRARIES.names())
+    assert chosen_libraries("scipy, scipy") == ("scipy",) and chosen_libraries(None) == ()
+    assert chosen_libraries("mkl", is_here=False) == ("mkl",)
+    with pytest.raises(MissingLibraryError, match="'mkl': expected MKL, but it is not installed; pip"):
+        chosen_libraries("scipy,mkl")
+    with pytest.raises(UnknownNameError, match="did you mean 'scipy'"):
+        chosen_libraries("scypi")
+    with pytest.raises(InputError, match="expected cpu"):
+        chosen_libraries("scipy", "cuda")
+
+
+def test_graphblas_without_narrow_indices_is_missing(monkeypatch):
+    monkeypatch.setattr(Library, "version", classmethod(lambda cls: "9.4.5.0"))
+    assert LIBRARIES.get("graphblas").version() is None
+
+
+def test_types_that_a_library_is_not_called_with_are_refused():
+    mkl = LIBRARIES.get("mkl")
+    mkl.refuse_types("float32", 32, 1)
+    for types in (("complex128", 32, 1), ("float64", 64, 1), ("float64", 32, 2)):
+        with pytest.raises(FormatError, match="MKL with"):
+            mkl.refuse_types(*types)
+
+
+@pytest.fixture
+def calibrated(recorded, data_folder):
+    """This machine's profile: SciPy's records are those of CSR, at a tenth of the time."""
+    plain = recorded.select(dtype="float64")
+    scipy = [
+        dataclasses.replace(
+            r,
+            candidate=dataclasses.replace(r.candidate, format="scipy", kernel="csr_matvec"),
+            time_s=r.time_s / 10,
+            kernel_version=1,
+        )
+        for r in plain
+        if r.candidate.format == "csr" and not r.candidate.parameters
+    ]
+    profile = Profile(detect(), (*plain, *scipy), recorded.matrices)
+    profile.save()
+    return profile
+
+
+def test_who_asks_for_no_library_gets_what_a_profile_without_them_says(calibrated, recorded):
+    A, own = (
+        gallery("poisson2d", n=30),
+        dataclasses.replace(calibrated, records=recorded.select(dtype="float64")),
+    )
+    with_records, without = (
+        sc.predict(A, profile, threads=1, drift_correction=False) for profile in (calibrated, own)
+    )
+    assert with_records.forecasts == without.forecasts
+    assert with_records.refused == without.refused
+
+
+def test_a_library_is_forecast_planned_and_compiled(calibrated):
+    A, asked = gallery("poisson2d", n=30), {"threads": 1, "drift_correction": False}
+    table = sc.predict(A, calibrated, library="scipy", **asked)
+    times = {f.candidate.format: f for f in table}
+    scipy, csr = times["scipy"], times["csr"]
+    assert scipy.low_s < scipy.time_s < scipy.high_s
+    assert scipy.time_s == pytest.approx(csr.time_s / 10, rel=0.3) and scipy.convert_s == 0
+    assert {"pytorch", "mkl"}.isdisjoint({*times, *table.refused})
+
+    plan = sc.plan(A, calibrated, library="scipy", iterations=10**6, measure=False, **asked)
+    assert [block.candidate.format for block in plan.blocks] == ["scipy"]
+    op, x = sc.compile(A, plan), np.linspace(-1, 1, A.shape[1])
+    np.testing.assert_allclose(op @ x, A @ x)
+    np.testing.assert_allclose(op.T @ x, A.T @ x)
+    op.update(2 * A)
+    np.testing.assert_allclose(op @ x, 2 * (A @ x))
+
+    report = api.matrix_report(sc_problem(A), calibrated, threads=1, library="scipy")
+    assert (
+        report.prediction[0].candidate.format == "scipy" and report.plan.blocks[0].candidate.format == "scipy"
+    )
+
+
+def sc_problem(A):
+    from sparsecast.matrices.problem import Problem
+
+    return Problem.of(A)
+
+
+def test_a_library_without_records_has_no_forecast_and_says_how_to_get_one(calibrated):
+    table = sc.predict(
+        gallery("poisson2d", n=30), calibrated, library="any", threads=1, drift_correction=False
+    )
+    for name in set(chosen_libraries("any")) - {"scipy"}:
+        assert table.refused[name].endswith("sparsecast calibrate --libraries")
+
+
+def test_measured_with_our_formats_they_stay_out_of_what_is_asked_without_them(calibrated):
+    A = gallery("poisson2d", n=30)
+    records = sc.measure(A, threads=1, library="scipy")
+    [own] = [record for record in records if record.candidate.format == "scipy"]
+    assert own.error < 1e-15 and own.convert_s == 0.0 and own.candidate.kernel == "csr_matvec"
+    report = api.matrix_report(sc_problem(A), calibrated, threads=1)
+    assert "csr" in report.measured and "scipy" not in report.measured
+    several = sc.measure(A, threads=1, vectors=2, library="scipy", keeps=False)
+    assert "scipy" not in {record.candidate.format for record in several}

@@ -1,0 +1,38 @@
+"""Another library from elsewhere (toys/counted): no file of ours knows of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sparsecast.machines.machine import detect
+from sparsecast.machines.profile import Profile
+
+SMALL = "gallery:poisson2d?n=30"
+
+
+def test_a_library_is_measured_forecast_planned_and_looked_for(install, document, recorded, data_folder):
+    install("counted")
+    plain = recorded.select(format="csr", dtype="float64")
+    ten_times_as_fast = [
+        replace(
+            r,
+            candidate=replace(r.candidate, format="counted", kernel="bincount"),
+            time_s=r.time_s / 10,
+            kernel_version=1,
+        )
+        for r in plain
+    ]
+    Profile(detect(), (*plain, *ten_times_as_fast), recorded.matrices).save()
+    asked = "--library", "counted,scipy", "--threads", "1"
+
+    measured = document("measure", SMALL, "--no-keep", *asked)
+    own = next(item for item in measured["measurements"] if item["format"] == "counted")
+    assert own["kernel"] == "bincount" and own["error"] < 1e-15
+    assert own["forecast_s"] > 0
+
+    plan = document("plan", SMALL, "--check", "--forecast-only", "--iterations", "1000000", *asked)["plan"]
+    assert [block["format"] for block in plan["blocks"]] == ["counted"]
+    assert plan["check"]["error"] < 1e-15
+
+    found = {item["what"]: item for item in document("doctor")["findings"]}
+    assert found["library counted"]["state"] == "NumPy's bincount 1.5"
