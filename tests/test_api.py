@@ -6,8 +6,10 @@ import dataclasses
 import sys
 
 import numpy as np
+import psutil
 import pytest
 import scipy.sparse
+from scipy.sparse import csr_array
 from scipy.sparse.linalg import LinearOperator
 
 import sparsecast as sc
@@ -27,6 +29,8 @@ from sparsecast.machines.profile import Profile
 from sparsecast.matrices.gallery import gallery_names, gallery_parameters
 from sparsecast.matrices.problem import Problem
 from sparsecast.measuring import disturbance
+from sparsecast.records import Bandwidth
+from sparsecast.results.columns import same_bits
 
 #: Parameters that keep every gallery matrix small, whichever of them it takes.
 SMALL = {"n": 14, "scale": 9}
@@ -428,6 +432,76 @@ def test_a_device_that_is_too_small_is_left_out_with_its_reason(recorded, gpu_pr
     assert list(found.refused) == [small.name] and "expected" in found.refused[small.name]
     with pytest.raises(MatrixSizeError):
         sc.where(A, [small])
+
+
+def have_little_memory(monkeypatch):
+    """Have a megabyte of free memory from now on."""
+    little = psutil.virtual_memory()._replace(available=1_000_000)
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: little)
+
+
+def test_what_would_not_fit_while_it_is_built_is_refused_before_it_is(recorded, monkeypatch):
+    def never(*arguments, **options):
+        raise AssertionError("a conversion began")
+
+    A = sc.gallery("poisson2d", n=100)
+    planned = sc.plan(A, recorded, threads=1, iterations=10**6)
+    [block] = planned.blocks
+    assert block.candidate.format != "csr" and planned.building_bytes >= planned.built_bytes > 0
+    more = dataclasses.replace(block, built_bytes=10**9, building_bytes=2 * 10**9)
+    large = dataclasses.replace(planned, blocks=(more,))
+    monkeypatch.setattr(FORMATS.get(block.candidate.format), "from_csr", never)
+    have_little_memory(monkeypatch)
+    with pytest.raises(MatrixSizeError, match=r"takes 2 GB .* at most the 1 MB of free memory.* CSR \(0 B\)"):
+        sc.compile(A, large)
+
+
+def test_a_plan_for_this_machine_fits_in_its_free_memory(recorded, data_folder, monkeypatch):
+    own = dataclasses.replace(recorded, machine=detect())
+    own.save()
+    A = sc.gallery("poisson2d", n=300)
+    have_little_memory(monkeypatch)
+    asked = {"threads": 1, "iterations": 10**6, "measure": False, "drift_correction": False}
+    elsewhere, here = sc.plan(A, recorded, **asked), sc.plan(A, own, **asked)
+    assert elsewhere.building_bytes > 1_000_000 and not any("is built" in note for note in elsewhere.notes)
+    assert here.building_bytes == 0 and here.blocks == (here.baseline,)
+    assert any("is built" in note for note in here.notes)
+
+
+def test_a_dense_product_is_forecast_by_the_bandwidth_of_the_bytes(recorded):
+    def read(size, bandwidth, threads=1, kind="read"):
+        return Bandwidth(kind, "cpu", threads, size, size / bandwidth, 0.0, "2026-01-01", "made up")
+
+    reads = (
+        read(1_000, 4e10),
+        read(100_000, 2e10),
+        read(10**6, 1e10),
+        read(10**6, 9e9, 2),
+        read(9, 1e9, 1, "copy"),
+    )
+    known, A = dataclasses.replace(recorded, bandwidths=reads), csr_array(np.ones((50, 100)))
+    prediction = sc.predict(A, known, threads=1)
+    assert (prediction.dense.bytes, prediction.dense.time_s) == (40_000, pytest.approx(40_000 / 2e10))
+    assert sc.predict(A, known, threads=1, dtype="float32").dense.time_s == pytest.approx(20_000 / 2e10)
+    faster = dataclasses.replace(prediction.dense, time_s=prediction[0].time_s / 2)
+    assert "2.0 times as fast as" in faster.sentence(prediction[0])
+    far = dataclasses.replace(prediction.dense, time_s=prediction[0].time_s * 11)
+    assert far.sentence(prediction[0]) == ""
+    assert sc.predict(A, recorded, threads=1).dense is None
+
+
+def test_forecasts_tell_memory_and_bits(recorded, gpu_profile):
+    A = sc.gallery("poisson2d", n=60)
+    full = [each for each in sc.predict(A, recorded, threads=1) if not each.candidate.parameters]
+    found = {each.candidate.format: each for each in full}
+    csr, coo = found["csr"], found["coo"]
+    assert (csr.built_bytes, csr.building_bytes) == (0, 0)
+    assert (coo.built_bytes, coo.building_bytes) == (4 * A.nnz, 4 * A.nnz)
+    assert found["hyb"].building_bytes == found["hyb"].built_bytes + 4 * A.shape[0]
+    assert same_bits(csr.candidate) == "always" and same_bits(coo.candidate) == "with as many threads"
+    assert same_bits(dataclasses.replace(csr.candidate, kernel="of others")) is None
+    there = next(each for each in sc.predict(A, gpu_profile) if each.candidate.format == "csr")
+    assert there.built_bytes == 12 * A.nnz + 4 * (A.shape[0] + 1), "all of it is copied"
 
 
 def test_what_a_gpu_has_no_memory_for_is_refused_without_one(gpu_profile):

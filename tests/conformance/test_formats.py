@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
 import tracemalloc
 
 import numba
@@ -11,7 +12,7 @@ import psutil
 import pytest
 
 from sparsecast.devices.binding import row_slice
-from sparsecast.errors import MatrixSizeError
+from sparsecast.errors import FormatError, MatrixSizeError
 from sparsecast.features.analysis import structure
 from sparsecast.features.row_blocks import RowBlocks, StripStatistics
 from sparsecast.formats import FORMATS
@@ -77,6 +78,39 @@ def test_a_conversion_takes_little_memory_beside_both_formats(build, name):
         tracemalloc.stop()
     assert result is not None
     assert peak <= built.nbytes + both / 10
+
+
+#: What `memory_bytes` may miss by: a tenth, and some thousands for bounds of parts and the like.
+MEMORY_WITHIN, SOME_BYTES = 0.1, 20_000
+
+
+@every_format
+def test_memory_of_a_conversion_is_forecast_within_a_tenth(name):
+    storage, taken = FORMATS.get(name), 0
+    alike = gallery("poisson2d", n=150)
+    alike.data[:] = 2.0
+    irregular = gallery("circuit", n=20_000)
+    for A in (gallery("poisson2d", n=150), alike, irregular, gallery("poisson3d", n=24)):
+        blocks = RowBlocks.of(structure(A, threads=1))
+        for parameters in ({}, *storage.narrow_storages("float64")):
+            try:
+                built = storage.from_csr(A, **parameters)  # compiles
+            except FormatError:
+                continue
+            gc.collect()
+            tracemalloc.start()
+            try:
+                built = storage.from_csr(A, **parameters)
+                found = tracemalloc.get_traced_memory()
+            finally:
+                tracemalloc.stop()
+            forecast = [int(each[0]) for each in storage.memory_bytes(blocks, 8, 4, **parameters)]
+            within = {"rel": MEMORY_WITHIN + storage.predicted_within, "abs": SOME_BYTES}
+            assert list(found) == [pytest.approx(each, **within) for each in forecast], parameters
+            assert found[1] > 5 * SOME_BYTES or (name == "csr" and not parameters), "the test is void"
+            assert built.nnz == A.nnz
+            taken += 1
+    assert taken >= 2, "the test is void"
 
 
 def test_predicted_size_is_that_of_the_arrays(matrices, in_type, build, typed_format):

@@ -128,6 +128,27 @@ def test_equals_oracle_with_many_threads(matrices, in_type, build, kernel):
             check([product], ready, x, f"{'-'.join(kernel)} on '{what}' with {threads} threads")
 
 
+@every_kernel
+@pytest.mark.skipif(max(MANY_THREADS) > LIMIT, reason="is tried in a process of its own with more threads")
+def test_bits_follow_from_the_kernel_and_where_it_says_so_the_number_of_many_threads(
+    matrices, in_type, build, kernel
+):
+    """A number of threads has its bits, twice bound and often called; another one has them, or not."""
+    differing = []
+    for what, A in {**matrices, "irregular": some_matrix_of(build, kernel)}.items():
+        ready, x, bits = in_type(A, "float64"), uniform(A.shape[1], "float64"), set()
+        for threads in (1, 2, *MANY_THREADS):
+            products = [bound(build, kernel, ready, threads) for _ in range(2)]
+            if None in products:
+                break
+            own = {product_of(product, A.shape[0], x).tobytes() for product in products for _ in range(10)}
+            assert len(own) == 1, f"{'-'.join(kernel)} on '{what}' with {threads} threads"
+            bits |= own
+        if len(bits) > 1:
+            differing.append(what)
+    assert bool(differing) == DEVICES.get("cpu").kernels.get(kernel[0]).sums_by_threads, differing
+
+
 @pytest.mark.skipif(max(MANY_THREADS) <= LIMIT, reason="this process has that many threads already")
 def test_more_threads_than_this_machine_has_cores():
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"]

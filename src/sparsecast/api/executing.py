@@ -23,8 +23,8 @@ from sparsecast.devices import DEVICES
 from sparsecast.devices.binding import Bound, as_compiled, bind, prepared, row_slice
 from sparsecast.devices.naming import AUTO, Threads, machine_of, parse_device, parse_devices
 from sparsecast.devices.reordered import in_first_order
-from sparsecast.devices.target import Target
-from sparsecast.errors import InputError, MeterError
+from sparsecast.devices.target import Target, memory_bytes, whole_matrix
+from sparsecast.errors import InputError, MatrixSizeError, MeterError
 from sparsecast.features.analysis import structure as structure_of
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.machines.machine import PROCESSOR, Machine, detect
@@ -41,8 +41,11 @@ from sparsecast.operators.block_operator import BlockOperator, RowProduct, Trans
 from sparsecast.planning.adapting import Adapting, AdaptingOperator, Ways
 from sparsecast.planning.trials import LOADER
 from sparsecast.records import Candidate, Forecast, Record
+from sparsecast.results.columns import stored_as
 from sparsecast.results.plan import Plan, PlanCheck
 from sparsecast.results.prediction import Prediction
+from sparsecast.system.memory import free_bytes
+from sparsecast.system.texts import size
 
 
 def compile(
@@ -190,6 +193,8 @@ def _built(problem: Problem, made: Plan) -> list[RowProduct]:
         raise InputError(
             f"plan for {planned_rows} rows: expected {matrix.shape[0]}, the rows of the matrix; plan it again"
         )
+    if not problem.built:
+        _refuse_beyond_free(problem, made)
     ready = prepared(matrix, first.dtype, first.index_bits)
     blocks = []
     for block in made.blocks:
@@ -206,6 +211,23 @@ def _built(problem: Problem, made: Plan) -> list[RowProduct]:
         blocks.append(RowProduct(block.first_row, block.last_row + 1, bound.product, bound.multivector))
     problem.built.clear()
     return blocks
+
+
+def _refuse_beyond_free(problem: Problem, made: Plan) -> None:
+    """Raise a MatrixSizeError, which says what would fit, unless the free memory suffices to build a plan."""
+    needed, free = made.building_bytes or 0, free_bytes()
+    if needed <= free:
+        return
+    first, structure = made.baseline.candidate, problem.sampled_structure
+    target = Target(first.device, first.dtype, first.index_bits, first.threads)
+    candidates = whole_matrix(structure, target, detect()).candidates
+    sizes = {stored_as(each): memory_bytes(each, RowBlocks.of(structure))[1] for each in candidates}
+    fitting = sorted((most, name) for name, most in sizes.items() if most <= free)
+    listed = ", ".join(f"{name} ({size(most)})" for most, name in fitting)
+    raise MatrixSizeError(
+        f"a plan that takes {size(needed)} while it is built: expected at most the {size(free)} of free "
+        f"memory; use what fits, {listed}"
+    )
 
 
 def _transposed(

@@ -11,7 +11,7 @@ from typing import Any
 
 from sparsecast.api.matrices import structure as structure_of
 from sparsecast.api.profiles import calibrated_profile, model_records, require_own
-from sparsecast.api.session import Asked, Session, question, session_for
+from sparsecast.api.session import Asked, Session, named_here, question, session_for
 from sparsecast.api.session import rounding as rounding
 from sparsecast.api.thread_numbers import for_each_number, in_one_plan, in_one_prediction, thread_numbers
 from sparsecast.benchmark.reordering import in_best_order, may_pay
@@ -34,6 +34,8 @@ from sparsecast.planning.planners import PLANNERS, Planner, Tried
 from sparsecast.results.columns import stored_as
 from sparsecast.results.plan import Plan
 from sparsecast.results.prediction import Prediction
+from sparsecast.system.memory import free_bytes
+from sparsecast.system.texts import size as size_text
 
 #: Seconds that `predict --probe` measures for.
 PROBE_S = 2.0
@@ -291,12 +293,25 @@ def plan(
         rounding=lost,
         transferred_from=session.transferred_from,
     )
+    if named_here(target.device) == profile.name:
+        made = _within_memory(made)
     if matrix.order is None and may_pay(made, structure, machine):
         how: dict[str, Any] = {"dtype": dtype, "device": device, "model": model, "values": values}
         how |= {"library": library, "iterations": iterations, "threads": target.threads, "anyway": anyway}
         made = in_best_order(matrix, made, partial(plan, profile=profile, **how))
     told = (each.sentence() for each in (made.trials, lost) if each)
     return replace(made, notes=(*made.notes, *told))
+
+
+def _within_memory(made: Plan) -> Plan:
+    """Return a plan of which a conversion fits in the free memory here: if not its own, that of plain CSR."""
+    needed, free = made.building_bytes or 0, free_bytes()
+    if needed <= free:
+        return made
+    names = " + ".join(dict.fromkeys(stored_as(block.candidate) for block in made.blocks))
+    sizes = f"{size_text(needed)} while it is built, of {size_text(free)} that are free"
+    plain = made.csr_alone(made.baseline.time_s)
+    return replace(plain, notes=(*made.notes, f"{names} would take {sizes}: CSR is planned instead."))
 
 
 def _on_proof(matrix: Problem, structure: Structure, planned: Callable[[Structure], Plan]) -> Plan:

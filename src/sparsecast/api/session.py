@@ -48,7 +48,7 @@ from sparsecast.models.transfer import Setting, Transfer, TransferredForecaster,
 from sparsecast.models.withheld import Withheld, unusual_groups
 from sparsecast.planning.drift import NO_DRIFT, Drift, drift_since
 from sparsecast.records import Candidate, Estimate, Forecast
-from sparsecast.results.prediction import Prediction
+from sparsecast.results.prediction import Dense, Prediction
 
 
 @dataclass(frozen=True)
@@ -226,7 +226,21 @@ class Session:
             predict_s=0.0,
             notes=(*self.notes, *notes),
             transferred_from=self.transferred_from,
+            dense=self._dense(structure),
         )
+
+    def _dense(self, structure: Structure) -> Dense | None:
+        """Return what reading the matrix takes if it is stored dense."""
+        target, size = self.target, structure.rows * structure.cols * self.target.value_bytes
+        reads = [
+            read
+            for read in self.profile.bandwidths
+            if (read.kind, read.device, read.threads) == ("read", target.device, target.threads)
+        ]
+        if not reads or target.vectors > 1:
+            return None
+        nearest = min(reads, key=lambda read: (read.bytes < size, abs(read.bytes - size)))
+        return Dense(size, size / nearest.bandwidth_bytes_per_s)
 
     def with_energy(
         self, structure: Structure, forecasts: Sequence[Forecast], energy: Forecaster | None

@@ -42,6 +42,9 @@ class FormatKernels:
         Parameters of Candidates with code of their own, which a calibration compiles beforehand.
     reads_narrow : bool
         Whether the kernels read the narrow storage that the format takes.
+    sums_by_threads : bool
+        Whether the order of sums follows from how many threads share the rows. Products with as many threads
+        have the same bits each time in every kernel: no sum waits for whichever thread is first.
     version : int
         Raise it with every change of a kernel, its rule or its layout; older Records then no longer count.
     """
@@ -54,6 +57,7 @@ class FormatKernels:
     layout: Mapping[str, int] = field(default_factory=dict)
     sizes: tuple[Mapping[str, Any], ...] = ({},)
     reads_narrow: bool = False
+    sums_by_threads: bool = False
     version: int = 1
 
     def passes(self, vectors: int) -> int:

@@ -175,6 +175,19 @@ class Target:
         return DEVICES.get(self.device).kernels.get(format_name)
 
 
+def memory_bytes(candidate: Candidate, blocks: RowBlocks) -> tuple[int, int]:
+    """Return the memory of the first block beside the matrix: of its format, and at most while it is built.
+
+    A GPU has all arrays of the format, also those that are the matrix' own on the host.
+    """
+    storage: Any = FORMATS.get(candidate.format)
+    sizes = blocks, candidate.value_bytes, candidate.index_bytes
+    built, building = storage.memory_bytes(*sizes, **candidate.parameters)
+    is_host = candidate.device not in DEVICES.names() or DEVICES.get(candidate.device).shares_host
+    built = built if is_host else storage.predicted_bytes(*sizes, **candidate.parameters)
+    return int(built[0]), int(building[0])
+
+
 def passes(candidate: Candidate) -> int:
     """Return how often a product reads the matrix: once, but for several vectors."""
     if candidate.vectors == 1:

@@ -175,6 +175,13 @@ class BCSR(StorageFormat):
         return np.asarray(cls.stored_entries(blocks) * value_bytes + indices * index_bytes)
 
     @classmethod
+    def working_bytes(
+        cls, blocks: RowBlocks, value_bytes: int, index_bytes: int, **parameters: Any
+    ) -> NDArray[np.int64]:
+        """Return the values in full, of which narrow ones are made."""
+        return cls.stored_entries(blocks) * (value_bytes if parameters.get("values") else 0)
+
+    @classmethod
     def refuse_unsuited(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> None:
         super().refuse_unsuited(blocks, value_bytes, index_bytes)
         side = best_block(blocks.matrix.blocks.fill)

@@ -53,6 +53,13 @@ class COO(StorageFormat):
         return blocks.nnz * (value_bytes + 2 * index_bytes)
 
     @classmethod
+    def shared_bytes(
+        cls, blocks: RowBlocks, value_bytes: int, index_bytes: int, **parameters: Any
+    ) -> NDArray[np.int64]:
+        """Return the columns and values."""
+        return blocks.nnz * (value_bytes + index_bytes)
+
+    @classmethod
     def row_end_work(cls, blocks: RowBlocks) -> dict[str, NDArray[Any]]:
         """Return the mispredicted rows, and the entries of long rows, whose sums wait for one another."""
         return {**super().row_end_work(blocks), "waiting sums": blocks.entries_beyond(_AT_ONCE)}

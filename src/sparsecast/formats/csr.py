@@ -77,6 +77,15 @@ class CSR(StorageFormat):
         return np.asarray(blocks.nnz * entry_bytes + (blocks.rows + 1) * index_bytes + other_bytes)
 
     @classmethod
+    def shared_bytes(
+        cls, blocks: RowBlocks, value_bytes: int, index_bytes: int, **parameters: Any
+    ) -> NDArray[np.int64]:
+        """Return the row pointers, and the values and columns that are stored in full."""
+        shared = {"values": value_bytes, "columns": index_bytes}
+        entry_bytes = sum(size for name, size in shared.items() if not parameters.get(name))
+        return np.asarray(blocks.nnz * entry_bytes + (blocks.rows + 1) * index_bytes)
+
+    @classmethod
     def row_end_work(
         cls, blocks: RowBlocks, values: str | None = None, columns: int | None = None
     ) -> dict[str, NDArray[Any]]:

@@ -110,6 +110,13 @@ class DIA(StorageFormat):
         )
 
     @classmethod
+    def working_bytes(
+        cls, blocks: RowBlocks, value_bytes: int, index_bytes: int, **parameters: Any
+    ) -> NDArray[np.int64]:
+        """Return the number of each possible diagonal among those that are there."""
+        return np.asarray(4 * (blocks.rows + blocks.matrix.cols))
+
+    @classmethod
     def refuse_unsuited(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> None:
         how = f"on {blocks.matrix.bands.diagonals:,} diagonals"
         cls.refuse_unless_below(CSR, blocks, value_bytes, index_bytes, how)

@@ -115,6 +115,13 @@ class HYB(StorageFormat):
         padded = blocks.rows * width * (value_bytes + index_bytes)
         return padded + overflow * (value_bytes + 2 * index_bytes)
 
+    @classmethod
+    def working_bytes(
+        cls, blocks: RowBlocks, value_bytes: int, index_bytes: int, **parameters: Any
+    ) -> NDArray[np.int64]:
+        """Return the lengths of the rows."""
+        return np.asarray(blocks.rows * index_bytes)
+
 
 def _rows_longer_than(blocks: RowBlocks, width: NDArray[np.int64]) -> NDArray[np.int64]:
     level = np.minimum(np.searchsorted(blocks.levels, width) + 1, blocks.rows_at_least.shape[1] - 1)

@@ -139,6 +139,33 @@ class StorageFormat(ABC):
         """Return the size in bytes of each block, without building it."""
 
     @classmethod
+    def shared_bytes(
+        cls, blocks: RowBlocks, value_bytes: int, index_bytes: int, **parameters: Any
+    ) -> NDArray[np.int64]:
+        """Return those of the `predicted_bytes` that are arrays of the matrix itself: none by default."""
+        return np.zeros_like(blocks.rows)
+
+    @classmethod
+    def working_bytes(
+        cls, blocks: RowBlocks, value_bytes: int, index_bytes: int, **parameters: Any
+    ) -> NDArray[np.int64]:
+        """Return the memory that `from_csr` has beside the matrix and what it returns, when it has most.
+
+        By default nothing that grows with the matrix. Columns of rows are taken to ascend: where they do not,
+        BCSR sorts a copy of the matrix.
+        """
+        return np.zeros_like(blocks.rows)
+
+    @classmethod
+    def memory_bytes(
+        cls, blocks: RowBlocks, value_bytes: int, index_bytes: int, **parameters: Any
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the memory of each block beside the matrix: once it is built, and at most until then."""
+        sizes: Any = blocks, value_bytes, index_bytes
+        built = cls.predicted_bytes(*sizes, **parameters) - cls.shared_bytes(*sizes, **parameters)
+        return built, built + cls.working_bytes(*sizes, **parameters)
+
+    @classmethod
     def row_end_work(cls, blocks: RowBlocks) -> dict[str, NDArray[Any]]:
         """Return the kinds of work at the ends of rows on a processor.
 

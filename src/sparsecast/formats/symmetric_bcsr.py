@@ -69,6 +69,14 @@ class SymmetricBCSR(MirroredFormat, BCSR):
         diagonal = -(-blocks.rows // side) if counted is None else counted[BLOCK_SIZES.index(side)]
         return np.asarray((every + np.minimum(every, diagonal)) // 2)
 
+    @classmethod
+    def working_bytes(
+        cls, blocks: RowBlocks, value_bytes: int, index_bytes: int, **parameters: Any
+    ) -> NDArray[np.int64]:
+        """Return also the place behind the last entry of each row that is kept."""
+        of_values = super().working_bytes(blocks, value_bytes, index_bytes, **parameters)
+        return np.asarray(of_values + blocks.rows * index_bytes)
+
 
 @njit(nogil=True, cache=True)
 def _end_with_the_block(indptr, indices, side, ends, first, last):  # type: ignore[no-untyped-def]

@@ -82,6 +82,13 @@ class SymmetricCSR(MirroredFormat):
         return np.asarray(below + by_rows + narrow.other_bytes(blocks.rows, value_bytes, index_bytes))
 
     @classmethod
+    def working_bytes(
+        cls, blocks: RowBlocks, value_bytes: int, index_bytes: int, **parameters: Any
+    ) -> NDArray[np.int64]:
+        """Return the values below the diagonal in full, of which narrow ones are made."""
+        return cls._below(blocks) * (value_bytes if parameters.get("values") else 0)
+
+    @classmethod
     def row_end_work(cls, blocks: RowBlocks, values: str | None = None) -> dict[str, NDArray[Any]]:
         """Return the mispredicted rows, which matter here only where they are forgotten."""
         return {"forgotten": blocks.mispredicted_rows}

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecast.devices.target import passes
+from sparsecast.devices.target import memory_bytes, passes
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
 from sparsecast.formats import FORMATS
@@ -143,6 +143,7 @@ class Forecaster(ABC):
         widths = candidate.value_bytes, candidate.index_bytes
         stored_bytes = storage.predicted_bytes(blocks, *widths, **candidate.parameters)
         is_timed = candidate.format in self.conversion_.costs
+        built_bytes, building_bytes = memory_bytes(candidate, blocks)
         return Forecast(
             candidate=candidate,
             nnz=structure.nnz,
@@ -155,6 +156,8 @@ class Forecaster(ABC):
             convert_s=float(self.conversion_.seconds(candidate, blocks)[0]) if is_timed else None,
             why=estimate.why,
             basis=self.basis(candidate),
+            built_bytes=built_bytes,
+            building_bytes=building_bytes,
         )
 
     def basis(self, candidate: Candidate) -> str:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from sparsecast.devices.target import Target, refuse_beyond_memory
+from sparsecast.devices.target import Target, memory_bytes, refuse_beyond_memory
 from sparsecast.errors import InputError, MatrixSizeError, ProfileError, remedy_for
 from sparsecast.features.row_blocks import RowBlocks, StripStatistics
 from sparsecast.machines.machine import Machine
@@ -77,6 +78,7 @@ def make_plan(
         blocks = _simplest(statistics, costs, baseline)
     if energy is not None and objective != "time":
         blocks = [_least(statistics, costs, energy, objective, baseline)]
+    blocks, baseline = _with_memory(statistics, blocks), _with_memory(statistics, [baseline])[0]
     time_s = math.fsum(block.time_s for block in blocks)
     convert_s = math.fsum(block.convert_s for block in blocks)
     joules = (None, None, None) if energy is None else _joules(statistics, energy, blocks)
@@ -98,6 +100,14 @@ def make_plan(
         energy_high_j=joules[2],
         objective=objective,
     )
+
+
+def _with_memory(statistics: StripStatistics, blocks: Sequence[PlannedBlock]) -> list[PlannedBlock]:
+    sizes = [memory_bytes(block.candidate, rows_of(statistics, block)) for block in blocks]
+    return [
+        replace(block, built_bytes=built, building_bytes=building)
+        for block, (built, building) in zip(blocks, sizes, strict=True)
+    ]
 
 
 def _least(

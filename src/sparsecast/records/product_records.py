@@ -366,6 +366,9 @@ class Forecast:
         Joules per product, and the ends of the interval; None without measured energies.
     convert_s : float or None
         Seconds to build the format from CSR; None without measured conversions.
+    built_bytes, building_bytes : int or None
+        Memory beside the matrix: of the built format, and at most while it is built from CSR; on a GPU the
+        first is there, the second on the host.
     why : tuple of (str, float)
         As in an Estimate.
     basis : str
@@ -385,6 +388,8 @@ class Forecast:
     energy_low_j: float | None = None
     energy_high_j: float | None = None
     basis: str = "model"
+    built_bytes: int | None = None
+    building_bytes: int | None = None
 
     @property
     def gflops(self) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from sparsecast.devices import DEVICES
 from sparsecast.features.structure import Structure
 from sparsecast.formats import FORMATS
 from sparsecast.records import Candidate
@@ -46,6 +47,32 @@ CANDIDATE: Columns = (
     Column("", "format", stored_as),
     Column("kernel", "kernel"),
     *keys("device", "dtype", "threads", "vectors", "parameters"),
+)
+
+
+def same_bits(candidate: Candidate) -> str | None:
+    """Return when products have the same bits each time on one machine; None of kernels that are not ours."""
+    name, device, kernel = candidate.format, candidate.device, candidate.kernel
+    kernels = DEVICES.get(device).kernels if device in DEVICES.names() else None
+    if candidate.vectors > 1 or kernels is None or name not in kernels.names():
+        return None
+    of_format = kernels.get(name)
+    if kernel not in of_format.variants:
+        return None
+    return "with as many threads" if of_format.sums_by_threads else "always"
+
+
+#: Memory and bits of what has a Candidate.
+BUILT: Columns = (
+    Column("built_bytes", "memory", about="of the format, beside the matrix in CSR; null if unknown"),
+    Column("building_bytes", "to build", about="the most that it takes beside the matrix while it is built"),
+    Column(
+        "same_bits",
+        "same bits",
+        lambda row: same_bits(row.candidate),
+        lambda when: "yes" if when == "always" else "by threads",
+        about='each time on one machine: "always" or "with as many threads"; null where it is unknown',
+    ),
 )
 
 #: Where rows differ in it.

@@ -12,7 +12,7 @@ from sparsecast.devices.rounding import Rounding
 from sparsecast.measuring.timing import Speedup
 from sparsecast.models.transfer import Setting
 from sparsecast.records import Candidate
-from sparsecast.results.columns import ENERGY, MATRIX, ROUNDING, TRANSFERRED_FROM, stored_as, within
+from sparsecast.results.columns import BUILT, ENERGY, MATRIX, ROUNDING, TRANSFERRED_FROM, stored_as, within
 from sparsecast.results.prediction import threads_sentence
 from sparsecast.results.trials import TRIALS, Trials
 from sparsecast.system.tabular import Column, Columns, Table, Tabular, keys
@@ -32,12 +32,15 @@ PLANNED_BLOCK: Columns = (
     Column("parameters", value="candidate.parameters"),
     Column("time_s", "time"),
     Column("convert_s", "to convert", text=conversion),
+    *BUILT,
 )
 
 #: Of a Plan.
 PLAN: Columns = (
     Column("blocks", columns=PLANNED_BLOCK),
-    *keys("iterations", "time_s", "low_s", "high_s", "convert_s", "objective"),
+    *keys(
+        "iterations", "time_s", "low_s", "high_s", "convert_s", "built_bytes", "building_bytes", "objective"
+    ),
     *(column for column in ENERGY if column.key),
     Column("baseline", columns=(Column("format", value="candidate.format"), Column("time_s"))),
     Column("break_even_iterations", about="0 where the conversion costs nothing, null where it does not pay"),
@@ -73,7 +76,7 @@ class PlannedBlock:
     """One row block and how it will be done.
 
     `last_row` belongs to the block: it is first_row - 1 for a matrix without rows. The times are forecasts,
-    of one product and of building the format.
+    of one product and of building the format; the bytes are as in a Forecast.
     """
 
     first_row: int
@@ -81,6 +84,8 @@ class PlannedBlock:
     candidate: Candidate
     time_s: float
     convert_s: float
+    built_bytes: int | None = None
+    building_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +193,20 @@ class Plan(Tabular):
             convert_s=csr.convert_s,
             break_even_iterations=0,
         )
+
+    @property
+    def built_bytes(self) -> int | None:
+        """Memory of all blocks beside the matrix; None where that of one is unknown."""
+        sizes = [block.built_bytes for block in self.blocks]
+        return None if None in sizes else sum(size for size in sizes if size is not None)
+
+    @property
+    def building_bytes(self) -> int | None:
+        """Memory beside the matrix, at most, while it is built; without the copy in another order."""
+        if (built := self.built_bytes) is None:
+            return None
+        beside = [(block.building_bytes or 0) - (block.built_bytes or 0) for block in self.blocks]
+        return built + max(beside, default=0)
 
     @property
     def device(self) -> str:

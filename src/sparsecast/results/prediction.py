@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import overload
 
 from sparsecast.devices.rounding import Rounding
@@ -11,6 +11,7 @@ from sparsecast.features.structure import Structure
 from sparsecast.models.transfer import Setting
 from sparsecast.records import Forecast
 from sparsecast.results.columns import (
+    BUILT,
     CANDIDATE,
     ENERGY,
     INTERVAL,
@@ -23,7 +24,7 @@ from sparsecast.results.columns import (
 )
 from sparsecast.results.trials import TRIALS, Trials
 from sparsecast.system.tabular import Column, Columns, Table, Tabular, keys, lines_of
-from sparsecast.system.texts import conversion, counted, interval, time
+from sparsecast.system.texts import conversion, counted, interval, size, time
 
 #: Of a Forecast.
 FORECAST: Columns = (
@@ -35,9 +36,37 @@ FORECAST: Columns = (
     Column("gflops", "GFLOP/s", text="{:.2f}".format),
     Column("convert_s", "to convert", text=conversion),
     *ENERGY,
+    *(replace(column, heading="") for column in BUILT),
     Column("why", value=lambda item: dict(item.why), about="the terms of the model"),
     Column("basis", about='"model"; after trials "measured" or "corrected"'),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Dense:
+    """A product with the matrix stored dense: its bytes, and the time to read them at the measured bandwidth.
+
+    No dense product was measured: the time is what none can fall below for long.
+    """
+
+    bytes: int
+    time_s: float
+
+    def sentence(self, fastest: Forecast) -> str:
+        """Return how it compares with the fastest forecast; empty where it is out of the question."""
+        ratio = self.time_s / fastest.time_s
+        if ratio > _FAR:
+            return ""
+        by = f"{1 / ratio:.1f} times as fast as" if ratio < 1 else f"{ratio:.1f} times as long as"
+        name = stored_as(fastest.candidate)
+        return (
+            f"Dense it has {size(self.bytes)}, which take {time(self.time_s)} to read: {by} {name}. "
+            f"That is the bandwidth; no dense product was measured."
+        )
+
+
+#: Times the fastest product from which on dense storage is not worth a sentence.
+_FAR = 10.0
 
 
 @dataclass(frozen=True)
@@ -62,6 +91,8 @@ class Prediction(Tabular, Sequence[Forecast]):
         Type of values and threads of the Records that it is forecast from, where they are others.
     rounding : Rounding or None
         Of lossy values, which some Candidates may have; None where none are asked for.
+    dense : Dense or None
+        None of several vectors, and where the profile has no bandwidths of the device.
     """
 
     forecasts: tuple[Forecast, ...]
@@ -74,6 +105,7 @@ class Prediction(Tabular, Sequence[Forecast]):
     trials: Trials | None = None
     transferred_from: Setting | None = None
     rounding: Rounding | None = None
+    dense: Dense | None = None
 
     @overload
     def __getitem__(self, index: int) -> Forecast: ...
@@ -91,7 +123,8 @@ class Prediction(Tabular, Sequence[Forecast]):
         times_s: dict[int, float] = {}
         for forecast in self.forecasts:  # the fastest first
             times_s.setdefault(forecast.candidate.threads, forecast.time_s)
-        below = lines_of(self.refused)
+        dense = self.dense.sentence(self.forecasts[0]) if self.dense and self.forecasts else ""
+        below = (*lines_of(self.refused), *([dense] if dense else []))
         if len(times_s) < 2:
             return Table(title, FORECAST, self.forecasts, below)
         sentence = threads_sentence(next(iter(times_s)), times_s)
@@ -118,6 +151,11 @@ PREDICTION: Columns = (
     Column("trials", columns=TRIALS, about="null where nothing was measured for it"),
     ROUNDING,
     TRANSFERRED_FROM,
+    Column(
+        "dense",
+        columns=keys("bytes", "time_s"),
+        about="stored dense, read at the measured bandwidth, or null",
+    ),
 )
 
 

@@ -9,6 +9,7 @@ from sparsecast.features.blocks import BLOCK_SIZES
 from sparsecast.features.structure import Structure
 from sparsecast.results.columns import MATRIX
 from sparsecast.system.tabular import Column, Columns, Table
+from sparsecast.system.texts import size
 
 #: Feature groups whose features are called by words; those of papers and plug-ins describe themselves.
 _IN_WORDS = {"row_lengths", "locality", "bands", "blocks", "symmetry", "stored_values", "neighbourhood"}
@@ -48,6 +49,7 @@ def _size_and_rows(structure: Structure) -> list[tuple[str, str]]:
     return [
         ("rows x columns", f"{structure.rows:,} x {structure.cols:,}"),
         ("non-zeros", f"{structure.nnz:,} (of them stored zeros: {zeros:,})"),
+        ("stored dense", f"{size(8 * structure.rows * structure.cols)} of float64"),
         ("row length", f"mean {lengths.mean:.2f}, deviation {lengths.deviation:.2f}"),
         ("", f"mode {lengths.mode}, least {lengths.min}, most {lengths.max:,}"),
         ("empty rows", f"{lengths.empty_rows:,}"),

@@ -11,7 +11,7 @@ from sparsecast.records import Forecast, Record
 from sparsecast.reports.charts import intervals, patterns, plans, rooflines
 from sparsecast.reports.charts.chart import Chart
 from sparsecast.reports.pages.rendering import page
-from sparsecast.results.columns import within
+from sparsecast.results.columns import BUILT, within
 from sparsecast.results.prediction import FORECAST, Prediction
 from sparsecast.results.reports import MatrixReport
 from sparsecast.results.structure import structure_table
@@ -95,6 +95,7 @@ def _error(row: dict[str, Any]) -> float | None:
 
 _FORECAST: Columns = (
     *within("forecast", FORECAST),
+    *within("forecast", BUILT),
     Column("", "measured", lambda row: _measured(row["record"])),
     Column("", "error", _error, texts.signed_percent),
     Column("", "pays from", "pays"),

@@ -66,4 +66,4 @@ def _bind(matrix: COO, variant: str, threads: int) -> Product:
     return share(_product, arrays, starts, scratch=np.zeros(len(starts) - 1, dtype=matrix.dtype))
 
 
-KERNELS.register("coo")(FormatKernels(("segmented",), only_variant, _bind))
+KERNELS.register("coo")(FormatKernels(("segmented",), only_variant, _bind, sums_by_threads=True))

@@ -137,4 +137,4 @@ def _bind(matrix: JAD, variant: str, threads: int) -> Product:
     return share(_product, arrays, starts)
 
 
-KERNELS.register("jad")(FormatKernels(("blocks",), only_variant, _bind))
+KERNELS.register("jad")(FormatKernels(("blocks",), only_variant, _bind, sums_by_threads=True))

@@ -173,5 +173,6 @@ KERNELS.register("symmetric_bcsr")(
         _bind,
         sizes=tuple({"block": (side, side)} for side in BLOCK_SIZES),
         reads_narrow=True,
+        sums_by_threads=True,
     )
 )

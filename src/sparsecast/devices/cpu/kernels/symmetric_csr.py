@@ -128,4 +128,6 @@ def _bind(matrix: SymmetricCSR, variant: str, threads: int) -> Product:
     )
 
 
-KERNELS.register("symmetric_csr")(FormatKernels(tuple(_STEPS), _choose, _bind, reads_narrow=True))
+KERNELS.register("symmetric_csr")(
+    FormatKernels(tuple(_STEPS), _choose, _bind, reads_narrow=True, sums_by_threads=True)
+)
