@@ -222,7 +222,7 @@ def _refuse_beyond_free(problem: Problem, made: Plan) -> None:
     target = Target(first.device, first.dtype, first.index_bits, first.threads)
     candidates = whole_matrix(structure, target, detect()).candidates
     sizes = {stored_as(each): memory_bytes(each, RowBlocks.of(structure))[1] for each in candidates}
-    fitting = sorted((most, name) for name, most in sizes.items() if most <= free)
+    fitting = sorted((most, name) for name, most in sizes.items() if most is not None and most <= free)
     listed = ", ".join(f"{name} ({size(most)})" for most, name in fitting)
     raise MatrixSizeError(
         f"a plan that takes {size(needed)} while it is built: expected at most the {size(free)} of free "

@@ -175,12 +175,15 @@ class Target:
         return DEVICES.get(self.device).kernels.get(format_name)
 
 
-def memory_bytes(candidate: Candidate, blocks: RowBlocks) -> tuple[int, int]:
+def memory_bytes(candidate: Candidate, blocks: RowBlocks) -> tuple[int, int] | tuple[None, None]:
     """Return the memory of the first block beside the matrix: of its format, and at most while it is built.
 
-    A GPU has all arrays of the format, also those that are the matrix' own on the host.
+    A GPU has all arrays of the format, also those that are the matrix' own on the host. None of another
+    library: what that makes of the matrix is unknown.
     """
     storage: Any = FORMATS.get(candidate.format)
+    if storage.is_library:
+        return None, None
     sizes = blocks, candidate.value_bytes, candidate.index_bytes
     built, building = storage.memory_bytes(*sizes, **candidate.parameters)
     is_host = candidate.device not in DEVICES.names() or DEVICES.get(candidate.device).shares_host
