@@ -22,9 +22,9 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 
 #: Programs of the examples, with arguments that make runs of some seconds.
 PROGRAMS = {
-    "cg_with_scipy.py": ("60", "12"),
-    "pagerank_by_hand.py": ("200000", "1000"),
-    "multigrid_with_pyamg.py": ("400", "4"),
+    "cg_with_scipy.py": ("50", "20"),
+    "pagerank_by_hand.py": ("200000", "1500"),
+    "multigrid_with_pyamg.py": ("300", "6"),
 }
 
 #: Points along an edge of the grids whose products are counted: 20 us to 1 ms.

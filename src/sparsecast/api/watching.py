@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from time import perf_counter
 from typing import Any
@@ -15,22 +15,15 @@ from scipy.sparse import csr_array
 from sparsecast.api.calibrating import own_profile
 from sparsecast.api.executing import compile, load
 from sparsecast.api.forecasting import plan as plan_of
+from sparsecast.api.session import Session, question
 from sparsecast.devices.naming import Threads
 from sparsecast.devices.reference import ReferenceProduct
-from sparsecast.errors import DisturbedError, InputError, SparsecastError
+from sparsecast.errors import DisturbedError, InputError, ProfileError
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.gallery import gallery
 from sparsecast.matrices.problem import Problem
 from sparsecast.matrices.values import computed_dtype
-from sparsecast.operators.scipy_products import (
-    KEPT_S,
-    Counted,
-    Kind,
-    Multiply,
-    ProductCounter,
-    Replacement,
-    counted_by,
-)
+from sparsecast.operators.scipy_products import KEPT_S, Kind, Multiply, OneMatrix, ProductCounter, counted_by
 from sparsecast.operators.unchanged import COMPRESSED, Unchanged, reads_noted
 from sparsecast.results.plan import Plan
 from sparsecast.results.watching import Seen, SeenProducts
@@ -44,9 +37,7 @@ class Watch:
 
     def __init__(self, plans: _Plans | None) -> None:
         self._plans = plans
-        self._counter = (
-            ProductCounter() if plans is None else ProductCounter(plans.replacement, APPLIED_FROM_S)
-        )
+        self._counter = ProductCounter() if plans is None else ProductCounter(plans.product, APPLIED_FROM_S)
         self._start, self._run_s = perf_counter(), 0.0
 
     @contextmanager
@@ -58,20 +49,24 @@ class Watch:
             finally:
                 self._run_s = perf_counter() - self._start
 
+    def _rows(self) -> list[SeenProducts]:
+        run_s = self._run_s or perf_counter() - self._start
+        counted = [replace(each) for each in self._counter.counted()]  # as it is now
+        rows = [SeenProducts(each, run_s, unplanned=_unplanned(each.kind, each.time_s)) for each in counted]
+        return [row if row.counted.matrix is not None else replace(row, unplanned="gone") for row in rows]
+
     @property
     def heaviest(self) -> Any:
         """The matrix whose products took longest, of those that can be planned for; None without one."""
-        return next((A for counted, A in self._counter.found() if not _unplanned(counted, A)), None)
+        return next((row.counted.matrix for row in self._rows() if not row.unplanned), None)
 
     def seen(self) -> Seen:
         """Return the products of each matrix, and the plans that did some of them."""
-        run_s, plans = self._run_s or perf_counter() - self._start, self._plans
-        found = [(each, _unplanned(each, matrix)) for each, matrix in self._counter.found()]
+        rows, run_s, plans = self._rows(), self._run_s or perf_counter() - self._start, self._plans
         if plans is None:
-            return Seen(tuple(SeenProducts(each, run_s, unplanned=why) for each, why in found), run_s)
-        made = [(plans.made.get(each.kind), plans.planning_s.get(each.kind), why) for each, why in found]
-        rows = (SeenProducts(each, run_s, True, *plan) for (each, _), plan in zip(found, made, strict=True))
-        return Seen(tuple(rows), run_s, True, plans.error, tuple(dict.fromkeys(plans.notes)))
+            return Seen(tuple(rows), run_s)
+        notes = tuple(dict.fromkeys(plans.notes))
+        return Seen(tuple(map(plans.row, rows)), run_s, True, plans.error, notes)
 
     def planned(
         self, profile: Profile | None = None, *, threads: Threads = None, anyway: bool = False
@@ -83,12 +78,11 @@ class Watch:
         profile, threads, anyway
             As in `plan`; also in what is raised.
         """
-        seen, heaviest = self.seen(), self.heaviest
-        if self._plans is not None or heaviest is None:
+        seen = self.seen()
+        if self._plans is not None or self.heaviest is None:
             return seen
-        planner = _Planner(profile or own_profile(heaviest, threads=threads), threads, anyway)
-        matrices = [matrix for _, matrix in self._counter.found()]
-        rows = tuple(planner.row(row, A) for row, A in zip(seen.products, matrices, strict=True))
+        planner = _Planner(profile or own_profile(self.heaviest, threads=threads), threads, anyway)
+        rows = tuple(map(planner.row, seen.products))
         changing = ", ".join(row.counted.kind.place for row in rows if row.plan and row.counted.has_changed)
         note = f"Values change at {changing}: a plan converts them again each time, which is not counted."
         return replace(seen, products=rows, notes=(note,) if changing else ())
@@ -100,7 +94,7 @@ def watch(
 ) -> Iterator[Watch]:
     """Count the products with SciPy's sparse matrices in a block, those of solvers, too.
 
-    What compiled code or other processes multiply is not seen. A matrix is known by its array of values.
+    What compiled code or other processes multiply is not seen. A matrix is known by the memory of its values.
 
     Parameters
     ----------
@@ -126,25 +120,32 @@ def watch(
 
 
 class _Planner:
-    """Makes plans for what was counted."""
+    """Makes plans for what was counted; what is learned and loaded once is no part of a plan."""
 
-    def __init__(self, profile: Profile, threads: Threads, anyway: bool) -> None:
-        self.profile = profile
+    def __init__(self, profile: Profile | None, threads: Threads, anyway: bool) -> None:
+        sample = gallery("poisson2d", n=10)
+        self.profile = profile or own_profile(sample, threads=threads)
         self._how: dict[str, Any] = {"threads": threads, "anyway": anyway}
+        made, problem = self.plan(sample, 1, 1)
+        compile(problem, made)
+        with suppress(ProfileError):  # a plan says so
+            asked = question(problem, self.profile, threads, None, None)
+            _ = Session.of(problem, *asked, anyway=anyway).correction
 
     def plan(self, matrix: Any, products: int, vectors: int) -> tuple[Plan, Problem]:
-        csr = csr_array(matrix)
+        """Return a plan for a copy of a matrix, and its problem."""
+        csr = csr_array(matrix, copy=True)
         csr.sum_duplicates()
         problem = Problem.of(csr)
         return plan_of(problem, self.profile, iterations=products, vectors=vectors, **self._how), problem
 
-    def row(self, row: SeenProducts, matrix: Any) -> SeenProducts:
+    def row(self, row: SeenProducts) -> SeenProducts:
         """Return a row with its plan, or with the reason for none."""
+        counted, start = row.counted, perf_counter()
         if row.unplanned:
             return row
-        start = perf_counter()
         try:
-            made, _ = self.plan(matrix.copy(), row.counted.products, row.counted.kind.vectors)
+            made, _ = self.plan(counted.matrix, counted.products, counted.kind.vectors)
         except DisturbedError:
             raise  # it is so for all
         except InputError as error:
@@ -157,51 +158,53 @@ class _Plans(_Planner):
     """Plans that do products while a program runs."""
 
     def __init__(self, profile: Profile | None, threads: Threads, anyway: bool) -> None:
-        sample = gallery("poisson2d", n=10)
-        super().__init__(profile or own_profile(sample, threads=threads), threads, anyway)
+        super().__init__(profile, threads, anyway)
         self.error: float | None = None
         self.notes: list[str] = []
         self.made: dict[Kind, Plan] = {}
         self.planning_s: dict[Kind, float] = {}
-        made, problem = self.plan(sample, 1, 1)  # loads what is loaded once, before the program begins
-        compile(problem, made)
 
-    def replacement(self, counted: Counted, plain: Multiply, matrix: Any, x: Any) -> Replacement | None:
+    def row(self, row: SeenProducts) -> SeenProducts:
+        """Return a row with the plan that was made for it, if there is one."""
+        kind = row.counted.kind
+        made, took_s = self.made.get(kind), self.planning_s.get(kind)
+        return replace(row, is_applied=True, plan=made, planning_s=took_s)
+
+    def product(self, one: OneMatrix, plain: Multiply, matrix: Any, x: NDArray[Any]) -> Multiply | None:
         """Return what does the products of a matrix, if a plan for as many as were done pays; else None."""
-        start, kind = perf_counter(), counted.kind
-        if _unplanned(counted, matrix) or not isinstance(matrix, COMPRESSED):
+        start, kind = perf_counter(), one.counted.kind
+        if _unplanned(kind, one.time_s) or not isinstance(matrix, COMPRESSED):
             return None
         try:
-            return self._planned_product(counted, plain, matrix, x)
-        except SparsecastError as error:
+            return self._planned_product(one, plain, matrix, x)
+        except Exception as error:  # whatever it is, the program goes on without a plan
             self.notes.append(f"{kind.place} stays in SciPy: {error}")
             return None
         finally:
             self.planning_s[kind] = self.planning_s.get(kind, 0.0) + perf_counter() - start
 
     def _planned_product(
-        self, counted: Counted, plain: Multiply, matrix: Any, x: NDArray[Any]
-    ) -> Replacement | None:
-        unchanged = Unchanged(matrix)
-        made, problem = self.plan(matrix.copy(), counted.products, counted.kind.vectors)
-        if made.time_s * counted.products >= counted.time_s:
+        self, one: OneMatrix, plain: Multiply, matrix: Any, x: NDArray[Any]
+    ) -> Multiply | None:
+        unchanged, kind = Unchanged(matrix), one.counted.kind
+        made, problem = self.plan(matrix, one.products, kind.vectors)
+        if made.time_s * one.products >= one.time_s:
             return None
         load(problem, made)
         operator = compile(problem, made)
-        product = operator.matvec if counted.kind.vectors == 1 else operator.matmat
-        y, magnitude = (multiplied.ravel() for multiplied in (plain(matrix, x), plain(abs(matrix), abs(x))))
-        lengths = np.repeat(np.diff(problem.matrix.indptr), counted.kind.vectors)
+        product = operator.matvec if kind.vectors == 1 else operator.matmat
+        y, magnitude = plain(matrix, x).ravel(), plain(abs(matrix), abs(x)).ravel()
+        lengths = np.repeat(np.diff(problem.matrix.indptr), kind.vectors)
         error = ReferenceProduct(y, magnitude, lengths).check(product(x).ravel(), "the plan")
         self.error = max(error, self.error or 0.0)
-        self.made[counted.kind] = made
+        self.made[kind] = made
         return lambda other, vectors: product(vectors) if unchanged.holds(other) else None
 
 
-def _unplanned(counted: Counted, matrix: Any) -> str:
+def _unplanned(kind: Kind, time_s: float) -> str:
     """Return why there can be no plan for products; empty where there can be one."""
-    kind = counted.kind
-    if counted.time_s < KEPT_S:
+    if time_s < KEPT_S:
         return "too little time"
     if np.result_type(kind.dtype, kind.vector_dtype) != computed_dtype(np.dtype(kind.dtype)):
         return f"{kind.dtype} values with {kind.vector_dtype} vectors"
-    return "the matrix is gone" if matrix is None else ""
+    return ""

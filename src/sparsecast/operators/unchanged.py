@@ -15,8 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from sparsecast.operators.scipy_products import memory_of
-
 _ARRAYS = "data", "indices", "indptr"
 
 #: The class of matrices in CSR, CSC and BSR.
@@ -61,30 +59,23 @@ class Unchanged:
     """What a compressed matrix holds now, with copies of its arrays."""
 
     def __init__(self, matrix: Any) -> None:
-        held = {name: matrix.__dict__[name] for name in _ARRAYS}
-        self._held = {name: (weakref.ref(memory_of(a)), _bits(a), a.copy()) for name, a in held.items()}
+        self._shape = matrix.shape
+        held = ((name, matrix.__dict__[name]) for name in _ARRAYS)
+        self._held = [(name, weakref.ref(array), array.copy()) for name, array in held]
 
     def holds(self, matrix: Any) -> bool:
-        """Tell whether a matrix has the same arrays, or others of the same memory, with no bit changed."""
-        arrays = matrix.__dict__
-        return all(
-            memory() is memory_of(arrays[name])
-            and bits == _bits(arrays[name])
-            and _is_same(arrays, name, copy)
-            for name, (memory, bits, copy) in self._held.items()
-        )
+        """Tell whether a matrix, this one or another one, holds the same to the last bit."""
+        arrays, is_shape = matrix.__dict__, matrix.shape == self._shape
+        return is_shape and all(_is_same(arrays, *held) for held in self._held)
 
 
-def _bits(array: NDArray[Any]) -> tuple[Any, ...]:
-    """Return where the bits of an array are, and how they are read."""
-    return array.__array_interface__["data"], array.shape, array.strides, array.dtype
-
-
-def _is_same(arrays: dict[str, NDArray[Any]], name: str, copy: NDArray[Any]) -> bool:
-    if id(arrays[name]) not in _read and _is_alone(arrays, name):
+def _is_same(arrays: dict[str, NDArray[Any]], name: str, array: weakref.ref[Any], copy: NDArray[Any]) -> bool:
+    number = id(arrays[name])
+    if array() is arrays[name] and number not in _read and _is_alone(arrays, name):
         return True
-    _read.discard(id(arrays[name]))  # before it is compared, as another thread may read it meanwhile
-    return np.array_equal(arrays[name].reshape(-1).view(np.uint8), copy.reshape(-1).view(np.uint8))
+    _read.discard(number)  # before it is compared, as another thread may read it meanwhile
+    bits, before = arrays[name].reshape(-1).view(np.uint8), copy.reshape(-1).view(np.uint8)
+    return arrays[name].dtype == copy.dtype and np.array_equal(bits, before)
 
 
 def _is_alone(arrays: dict[str, NDArray[Any]], name: str) -> bool:

@@ -65,10 +65,8 @@ def run(
     if applies:
         known = profile_for(gallery("poisson2d", n=10), profile, threads, None, None)
     process = os.getpid()
-    with (
-        api.watch(apply=applies, profile=known, **how) as watch,
-        _as_python(program, arguments or (), is_module),
-    ):
+    passed = arguments or []
+    with api.watch(apply=applies, profile=known, **how) as watch, _as_python(program, passed, is_module):
         status, has_failed = _status_of(program, is_module)
     if os.getpid() != process:  # a child of the program, which has its own end
         raise typer.Exit(status)
@@ -79,17 +77,14 @@ def run(
         seen = _planned(watch, seen, profile, how, notes)
     shown: list[Any] = [seen.table(), *seen.sentences()] if seen.products else seen.sentences()
     if page is not None:
-        rendering.write(run_page(seen, " ".join([program, *(arguments or ())])), page)
+        rendering.write(run_page(seen, " ".join([program, *passed])), page)
         shown.append(f"{page}: open it in a browser.")
     item = {"program": program, "status": status, "seen": seen}
     return Output(DOCUMENTS["run"], item, shown, (*notes, *seen.notes), status=status, is_beside=True)
 
 
 def _planned(watch: Watch, seen: Seen, profile: str | None, how: dict[str, Any], notes: list[str]) -> Seen:
-    """Return what was seen with plans; without them where there can be none: that is no fault of the program.
-
-    A machine that is not calibrated keeps its user waiting: the products are shown before.
-    """
+    """Return what was seen with plans, where they can be made; shown without them before a calibration."""
     from sparsecast import api
 
     heaviest = watch.heaviest
@@ -99,22 +94,19 @@ def _planned(watch: Watch, seen: Seen, profile: str | None, how: dict[str, Any],
         Output((), None, [seen.table(), *seen.sentences()], is_beside=True).show(as_json=False)
     try:
         return watch.planned(profile_for(heaviest, profile, how["threads"], None, None), **how)
-    except InputError as error:
+    except Exception as error:  # whatever it is, the program has ended, and its status stays
         notes.append(f"No plan was made: {error}.")
         return seen
 
 
 def _refuse_missing(program: str, is_module: bool) -> None:
-    if not is_module:
-        if not Path(program).exists():
-            raise InputError(f"script {program} is missing: expected a file of Python; correct its path")
-        return
-    with _as_python(program, (), is_module), suppress(ImportError, ValueError):
-        if importlib.util.find_spec(program) is not None:
-            return
-    raise InputError(
-        f"module {program} is missing: expected one that Python finds from here; correct its name"
-    )
+    there = not is_module and Path(program).exists()
+    if is_module:
+        with _as_python(program, (), is_module), suppress(ImportError, ValueError):
+            there = importlib.util.find_spec(program) is not None
+    if not there:
+        what, where = ("module", "from here") if is_module else ("script", "there")
+        raise InputError(f"{what} {program} is missing: expected one that Python finds {where}; correct it")
 
 
 @contextmanager

@@ -33,6 +33,6 @@ def _times(seen: Seen) -> list[Row]:
         label = f"{number}. {place}, {products.counted.kind.format.upper()}"
         rows.append(row(label, place, "as it ran", time_s, None, None))
         if products.saving_s is not None and not seen.is_applied:
-            ends = products.saving_s, products.saving_high_s, products.saving_low_s
+            ends = (products.saving(end) for end in ("time_s", "low_s", "high_s"))
             rows.append(row(label, place, "by a plan", *(None if s is None else time_s - s for s in ends)))
     return rows
