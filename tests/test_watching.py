@@ -16,6 +16,7 @@ from sparsecast.api import watching
 from sparsecast.errors import InputError
 from sparsecast.machines.machine import detect
 from sparsecast.machines.profile import Profile
+from sparsecast.operators import scipy_products
 from sparsecast.operators.scipy_products import ProductCounter, counted_by
 from sparsecast.operators.unchanged import Unchanged, reads_noted
 
@@ -165,8 +166,9 @@ def test_a_matrix_that_is_left_alone_is_compared_once(monkeypatch):
     with reads_noted():
         unchanged = Unchanged(A)
         counter = ProductCounter(lambda *asked: lambda other, x: X if unchanged.holds(other) else None, 0.0)
+        monkeypatch.setattr(scipy_products, "ASKED_FROM", 9)
         with counted_by(counter):
-            assert [(A @ X) is X for _ in range(9)] == [False] + 8 * [True]
+            assert [(A @ X) is X for _ in range(17)] == 9 * [False] + 8 * [True]
     assert len(compared) == 3  # as SciPy read the arrays for the first product
 
 
@@ -175,6 +177,7 @@ def own(recorded, data_folder, monkeypatch):
     """The profile of this machine; products of any length are planned."""
     monkeypatch.setattr(watching, "APPLIED_FROM_S", 1e-5)
     monkeypatch.setattr(watching, "KEPT_S", 0.0)
+    monkeypatch.setattr(scipy_products, "ASKED_FROM", 1)
     return Profile(detect(), recorded.records, recorded.matrices)
 
 

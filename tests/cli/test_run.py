@@ -89,3 +89,24 @@ def test_a_page_and_a_table_are_written(run, program, tmp_path, calibrated, monk
     text = page.read_text(encoding="utf-8")
     assert "program.py:8" in text and "20 products" in text
     assert run("run", "-o", page, program).status == 2  # is there already
+
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+@pytest.mark.parametrize(
+    ("example", "arguments"),
+    [
+        ("cg_with_scipy.py", ("6", "2")),
+        ("pagerank_by_hand.py", ("300", "20")),
+        ("multigrid_with_pyamg.py", ("25", "1")),
+    ],
+)
+def test_products_of_the_examples_are_seen(run, data_folder, example, arguments):
+    if "pyamg" in example:
+        pytest.importorskip("pyamg")
+    outcome = run("run", "--json", EXAMPLES / example, *arguments)
+    assert outcome.status == 0, outcome.err
+    document = json.loads(outcome.out.splitlines()[-1])
+    assert sum(row["products"] for row in document["products"]) >= 20
+    assert any(row["place"].startswith(example) for row in document["products"])

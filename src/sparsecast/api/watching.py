@@ -29,7 +29,7 @@ from sparsecast.results.plan import Plan
 from sparsecast.results.watching import Seen, SeenProducts
 
 #: Seconds of the products of a matrix after which a plan is made while a program runs: about what that takes.
-APPLIED_FROM_S = 0.5
+APPLIED_FROM_S = 0.1
 
 
 class Watch:
@@ -51,7 +51,7 @@ class Watch:
 
     def _rows(self) -> list[SeenProducts]:
         run_s = self._run_s or perf_counter() - self._start
-        counted = [replace(each) for each in self._counter.counted()]  # as it is now
+        counted = self._counter.counted()
         rows = [SeenProducts(each, run_s, unplanned=_unplanned(each.kind, each.time_s)) for each in counted]
         return [row if row.counted.matrix is not None else replace(row, unplanned="gone") for row in rows]
 
@@ -172,7 +172,7 @@ class _Plans(_Planner):
 
     def product(self, one: OneMatrix, plain: Multiply, matrix: Any, x: NDArray[Any]) -> Multiply | None:
         """Return what does the products of a matrix, if a plan for as many as were done pays; else None."""
-        start, kind = perf_counter(), one.counted.kind
+        start, kind = perf_counter(), one.kind
         if _unplanned(kind, one.time_s) or not isinstance(matrix, COMPRESSED):
             return None
         try:
@@ -186,10 +186,13 @@ class _Plans(_Planner):
     def _planned_product(
         self, one: OneMatrix, plain: Multiply, matrix: Any, x: NDArray[Any]
     ) -> Multiply | None:
-        unchanged, kind = Unchanged(matrix), one.counted.kind
+        unchanged, kind = Unchanged(matrix), one.kind
         made, problem = self.plan(matrix, one.products, kind.vectors)
-        if made.time_s * one.products >= one.time_s:
-            return None
+        done, done_s = (
+            (one.replaced, one.replaced_s) if one.replacement is not None else (one.products, one.time_s)
+        )
+        if made.time_s * done >= done_s:
+            return one.replacement
         load(problem, made)
         operator = compile(problem, made)
         product = operator.matvec if kind.vectors == 1 else operator.matmat

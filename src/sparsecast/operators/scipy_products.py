@@ -13,7 +13,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
 from types import FrameType
@@ -33,6 +33,9 @@ _METHODS = "_matmul_vector", "_matmul_multivector"
 
 #: A matrix is kept for a plan once its products took so long, if it takes no more of the free memory.
 KEPT_S, _KEPT_SHARE = 0.05, 0.1
+
+#: Products of a matrix that are done before there is a plan: about what this takes in them.
+ASKED_FROM = 50
 
 #: Values that are compared to see whether a matrix has changed.
 _SAMPLED = 64
@@ -58,10 +61,12 @@ class Kind(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Counted:
-    """Products of a kind, those that SciPy did not do in `replaced`; `matrix` is the last one, if it is kept.
+    """Products of a kind, or of one matrix; `matrix` is the last one, where it is kept.
 
     Attributes
     ----------
+    replaced, replaced_s : int and float
+        Products that SciPy did not do, and their seconds.
     is_transposed : bool
         Whether the arrays belong to another matrix, of which this is the transpose.
     has_changed : bool
@@ -78,102 +83,140 @@ class Counted:
     has_changed: bool = False
     matrix: Any = None
 
+    def add(self, other: Counted) -> Counted:
+        """Take the products of another matrix."""
+        for name in ("matrices", "products", "time_s", "replaced", "replaced_s"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.is_transposed |= other.is_transposed
+        self.has_changed |= other.has_changed
+        self.matrix = self.matrix if other.matrix is None else other.matrix
+        return self
+
 
 @dataclass(slots=True, eq=False)
-class OneMatrix:
-    """Products of one matrix, known by the memory of its values, and what replaces SciPy for them."""
+class OneMatrix(Counted):
+    """Products of a matrix, known by the memory of its values, and what replaces SciPy for them."""
 
-    counted: Counted
-    memory: weakref.ref[Any]
-    owner: weakref.ref[Any]
-    ask_at_s: float
-    products: int = 0
-    time_s: float = 0.0
+    array: Any = None
+    owner: Any = None
+    ask_at_s: float = math.inf
     look_at: int = 1
     sample: bytes = b""
     replacement: Multiply | None = None
 
     def look(self, matrix: Any) -> None:
         """See, after ever more products, what would take too long after each."""
-        counted, values = self.counted, matrix.__dict__["data"]
+        values, in_scipy = matrix.__dict__["data"], self.products - self.replaced
         sample = values.flat[:: max(1, values.size // _SAMPLED)].tobytes()
-        counted.has_changed |= self.sample not in (b"", sample)
+        self.has_changed |= self.sample not in (b"", sample)
         self.sample, self.look_at = sample, 2 * self.products
         if self.products == 2:
             # The arrays of a matrix that was made for one product belong to the one that it transposes.
-            counted.is_transposed = self.owner() is not matrix
-        if self.products > 1 and self.time_s >= KEPT_S and self.replacement is None:
+            self.is_transposed = self.owner() is not matrix
+        if self.products > 1 and self.time_s >= KEPT_S and self.matrix is None:
             size = sum(array.nbytes for array in vars(matrix).values() if hasattr(array, "nbytes"))
-            if counted.matrix is not None or size <= _KEPT_SHARE * free_bytes():
-                counted.matrix = matrix
+            self.matrix = matrix if size <= _KEPT_SHARE * free_bytes() else None
+        is_slower = self.replaced * (self.time_s - self.replaced_s) < in_scipy * self.replaced_s
+        if is_slower and self.replaced >= ASKED_FROM:
+            self.replacement = None  # what was forecast to be faster is not
 
 
 class ProductCounter:
     """Counts products in any thread.
 
-    `ask` is called when those of a matrix have taken `ask_at_s`, and again after four times as long: with the
-    OneMatrix, the method of SciPy, the matrix and x. It returns what multiplies from then on, or None.
+    `ask` is called when those of a matrix have taken `ask_at_s` and are ASKED_FROM, and again after four
+    times as long: with the OneMatrix, the method of SciPy, the matrix and x. It returns what multiplies from
+    then on, or None.
     """
 
     def __init__(self, ask: Callable[..., Multiply | None] | None = None, ask_at_s: float = math.inf) -> None:
         self._ask, self._ask_at_s, self._is_asking = ask, ask_at_s, False
-        self._kinds: dict[Kind, Counted] = {}
+        self._gone: dict[Kind, Counted] = {}
         self._matrices: dict[Any, OneMatrix] = {}
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a matrix may be freed, and added up, wherever memory is taken
 
-    def multiply(self, plain: Multiply, matrix: Any, x: NDArray[Any]) -> Any:
-        """Multiply as SciPy does, or as what replaces it, and count that."""
-        # No variable refers to the array meanwhile: who plans tells by that who else does.
-        vectors = x.shape[1] if x.ndim > 1 else 1
-        key = id(memory_of(matrix.__dict__["data"])), matrix.format, matrix.shape, vectors, x.dtype.char
-        one = self._matrices.get(key)
-        if one is None:
-            if matrix.ndim != 2 or self._is_asking:  # else the matrices of a plan would be counted
-                return plain(matrix, x)
-            one = self._new(key, matrix, x)
-        replacement, start = one.replacement, perf_counter()
-        done = None if replacement is None else replacement(matrix, x)
+    def counting(self, plain: Multiply) -> Multiply:
+        """Return a method that multiplies as one of SciPy does, or as what replaces it, and counts that."""
+        matrices, lock, clock = self._matrices, self._lock, perf_counter
+
+        def multiply(matrix: Any, x: NDArray[Any]) -> Any:
+            vectors = x.shape[1] if x.ndim > 1 else 1
+            # No variable refers to the array meanwhile: who plans tells by that who else does.
+            number = id(memory_of(matrix.__dict__["data"]))
+            key = number, matrix.__class__, matrix.__dict__["_shape"], vectors, x.dtype.char
+            one = matrices.get(key)
+            if one is None:
+                if matrix.ndim != 2 or self._is_asking:  # else the matrices of a plan would be counted
+                    return plain(matrix, x)
+                one = self._new(key, matrix, x)
+            if one.replacement is not None:
+                return self._replaced(one, plain, matrix, x)
+            start = clock()
+            y = plain(matrix, x)
+            taken_s = clock() - start
+            with lock:
+                one.products += 1
+                one.time_s += taken_s
+            if one.products >= one.look_at or one.time_s >= one.ask_at_s:
+                self._look(one, plain, matrix, x)
+            return y
+
+        return multiply
+
+    def counted(self) -> list[Counted]:
+        """Return the products of each kind until now, the longest time first."""
+        with self._lock:
+            kinds = {kind: replace(gone) for kind, gone in self._gone.items()}
+            for one in self._matrices.values():
+                counted = kinds.setdefault(one.kind, Counted(one.kind))
+                if (owner := one.owner()) is not None:
+                    one.look(owner)
+                    counted.matrix = owner
+                counted.add(one)
+        return sorted(kinds.values(), key=lambda counted: -counted.time_s)
+
+    def _replaced(self, one: OneMatrix, plain: Multiply, matrix: Any, x: NDArray[Any]) -> Any:
+        start = perf_counter()
+        done = None if one.replacement is None else one.replacement(matrix, x)
         y = plain(matrix, x) if done is None else done
-        taken_s, counted = perf_counter() - start, one.counted
+        taken_s = perf_counter() - start
         with self._lock:
             one.products += 1
             one.time_s += taken_s
-            counted.products += 1
-            counted.time_s += taken_s
-            if done is not None:
-                counted.replaced += 1
-                counted.replaced_s += taken_s
-            elif replacement is not None:
-                counted.has_changed, one.replacement = True, None
+            if done is None:
+                one.has_changed, one.replacement = True, None
+            else:
+                one.replaced += 1
+                one.replaced_s += taken_s
+        if one.products >= one.look_at or one.time_s >= one.ask_at_s:
+            self._look(one, plain, matrix, x)
+        return y
+
+    def _look(self, one: OneMatrix, plain: Multiply, matrix: Any, x: NDArray[Any]) -> None:
+        with self._lock:
             if one.products >= one.look_at:
                 one.look(matrix)
-            asks = one.time_s >= one.ask_at_s and one.replacement is None and not self._is_asking
+            asks = one.time_s >= one.ask_at_s and one.products >= ASKED_FROM and not self._is_asking
             self._is_asking |= asks
         if asks and self._ask is not None:  # without the lock, as other threads may have a part in the answer
             try:
                 one.replacement = self._ask(one, plain, matrix, x)
             finally:
                 one.ask_at_s, self._is_asking = 4 * one.time_s, False
-        return y
-
-    def counted(self) -> list[Counted]:
-        """Return the products of each kind, the longest time first."""
-        for one in list(self._matrices.values()):
-            if (owner := one.owner()) is not None:
-                one.look(owner)
-                one.counted.matrix = owner if one.counted.matrix is None else one.counted.matrix
-        return sorted(self._kinds.values(), key=lambda counted: -counted.time_s)
 
     def _new(self, key: tuple[Any, ...], matrix: Any, x: NDArray[Any]) -> OneMatrix:
-        (rows, cols), vectors, values = matrix.shape, key[3], matrix.__dict__["data"]
+        (rows, cols), values = matrix.shape, matrix.__dict__["data"]
         of_matrix = rows, cols, int(matrix.nnz), values.dtype.name
-        kind = Kind(_place(), matrix.format, *of_matrix, vectors, x.dtype.name)
-        memory = weakref.ref(memory_of(values), lambda _: self._matrices.pop(key, None))
+        one = OneMatrix(Kind(_place(), matrix.format, *of_matrix, key[3], x.dtype.name), 1)
+        one.array = weakref.ref(memory_of(values), lambda _: self._forget(key))
+        one.owner, one.ask_at_s = weakref.ref(matrix), self._ask_at_s
+        return self._matrices.setdefault(key, one)
+
+    def _forget(self, key: tuple[Any, ...]) -> None:
+        """Add up what was counted of a matrix that is freed."""
         with self._lock:
-            counted = self._kinds.setdefault(kind, Counted(kind))
-            counted.matrices += 1
-            one = OneMatrix(counted, memory, weakref.ref(matrix), self._ask_at_s)
-            return self._matrices.setdefault(key, one)
+            if (one := self._matrices.pop(key, None)) is not None:
+                self._gone.setdefault(one.kind, Counted(one.kind)).add(one)
 
 
 @contextmanager
@@ -192,16 +235,12 @@ def counted_by(counter: ProductCounter) -> Iterator[None]:
     plain = {(kind, name): vars(kind)[name] for kind in owners for name in _METHODS}
     try:
         for (kind, name), method in plain.items():
-            setattr(kind, name, _counting_method(counter.multiply, method))
+            setattr(kind, name, counter.counting(method))
         yield
     finally:
         for (kind, name), method in plain.items():
             setattr(kind, name, method)
         _counting.release()
-
-
-def _counting_method(multiply: Callable[..., Any], plain: Multiply) -> Multiply:
-    return lambda matrix, x: multiply(plain, matrix, x)
 
 
 def memory_of(array: NDArray[Any]) -> NDArray[Any]:
@@ -212,11 +251,13 @@ def memory_of(array: NDArray[Any]) -> NDArray[Any]:
 
 def _place() -> str:
     """Return the file and the line of the program that asks for a product, of a library if none does."""
-    frame: FrameType | None = sys._getframe(4)
-    places = []
+    frame: FrameType | None = sys._getframe(3)
+    outside = "unknown"
     while frame is not None:
         path = Path(frame.f_code.co_filename)
-        is_library = not _LIBRARIES.isdisjoint(path.parts) or path.name.startswith("<")
-        places.append((is_library, "scipy" in path.parts, f"{path.name}:{frame.f_lineno}"))
+        place = f"{path.name}:{frame.f_lineno}"
+        if _LIBRARIES.isdisjoint(path.parts) and not path.name.startswith("<"):
+            return place
+        outside = place if outside == "unknown" and "scipy" not in path.parts else outside
         frame = frame.f_back
-    return min(places, key=lambda place: place[:2])[2]
+    return outside
