@@ -15,7 +15,7 @@ from scipy.sparse import csr_array
 from sparsecast.api.calibrating import own_profile
 from sparsecast.api.executing import compile, load
 from sparsecast.api.forecasting import plan as plan_of
-from sparsecast.api.session import Session, question
+from sparsecast.api.session import Asked, Session, question
 from sparsecast.devices.naming import Threads
 from sparsecast.devices.reference import ReferenceProduct
 from sparsecast.errors import DisturbedError, InputError, ProfileError
@@ -129,7 +129,7 @@ class _Planner:
         made, problem = self.plan(sample, 1, 1)
         compile(problem, made)
         with suppress(ProfileError):  # a plan says so
-            asked = question(problem, self.profile, threads, None, None)
+            asked = question(problem, self.profile, Asked(threads))
             _ = Session.of(problem, *asked, anyway=anyway).correction
 
     def plan(self, matrix: Any, products: int, vectors: int) -> tuple[Plan, Problem]:
