@@ -69,7 +69,6 @@ from .partitioning import partitions as partitions
 from .partitioning import usable_method as usable_method
 from .placing import ALL as ALL
 from .placing import compare as compare
-from .placing import devices_as_places as devices_as_places
 from .placing import is_device as is_device
 from .placing import named_places as named_places
 from .placing import prices_of as prices_of

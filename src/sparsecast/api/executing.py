@@ -215,7 +215,7 @@ def _built(problem: Problem, made: Plan) -> list[RowProduct]:
 
 def _refuse_beyond_free(problem: Problem, made: Plan) -> None:
     """Raise a MatrixSizeError, which says what would fit, unless the free memory suffices to build a plan."""
-    needed, free = made.building_bytes or 0, free_bytes()
+    needed, free = made.building_bytes, free_bytes()
     if needed <= free:
         return
     first, structure = made.baseline.candidate, problem.sampled_structure

@@ -248,10 +248,10 @@ def plan(
             raise InputError(f"devices '{device}' for a plan as printed: expected one of them; name it")
         if vectors != 1:
             raise InputError(f"vectors {vectors} on devices '{device}': expected one device; name it")
-        from sparsecast.api.placing import devices_as_places, where
+        from sparsecast.api.placing import named_places, where
 
         asked: dict[str, Any] = {"threads": threads, "dtype": dtype, "library": library, "model": model}
-        places = devices_as_places(device, () if profile is None else (profile,))
+        places = named_places(device, () if profile is None else (profile,))
         placed = where(matrix, places, iterations=iterations, **asked, anyway=anyway).planned
         assert placed and placed.plan, "devices of published results are of no kind of ours"
         return placed.plan
@@ -305,7 +305,7 @@ def plan(
 
 def _within_memory(made: Plan) -> Plan:
     """Return a plan of which a conversion fits in the free memory here: if not its own, that of plain CSR."""
-    needed, free = made.building_bytes or 0, free_bytes()
+    needed, free = made.building_bytes, free_bytes()
     if needed <= free:
         return made
     names = " + ".join(dict.fromkeys(stored_as(block.candidate) for block in made.blocks))

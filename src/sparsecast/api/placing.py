@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -45,7 +45,6 @@ def where(
     prices: Mapping[str, float] | None = None,
     drift_correction: bool = True,
     anyway: bool = False,
-    on_place: Callable[[], None] = lambda: None,
 ) -> Placements:
     """Find out where a number of products is done first, with conversion and copies.
 
@@ -70,8 +69,6 @@ def where(
         Of an hour, by machine; on a cluster of a node and hour.
     drift_correction : bool
         As in `predict`: this machine as it is now, or as it was calibrated.
-    on_place : callable
-        Called after each place: a machine that is not shipped takes seconds for its fit.
 
     Raises
     ------
@@ -85,7 +82,7 @@ def where(
     how: dict[str, Any] = {"iterations": iterations, "threads": threads, "dtype": dtype, "model": model}
     how |= {"library": library, "drift_correction": drift_correction, "anyway": anyway}
     A = A if isinstance(A, Structure) else Problem.of(A)
-    placements, refused = _answer(A, _places(A, places, threads, dtype), how, prices or {}, on_place)
+    placements, refused = _answer(A, _places(A, places, threads, dtype), how, prices or {})
     if not placements:
         raise type(next(iter(refused.values())))("; ".join(map(str, refused.values())))
     return ranked(placements, {name: str(error) for name, error in refused.items()})
@@ -109,8 +106,10 @@ def compare(
     matrices, profiles : mappings by name
     products : int
         At least 1.
-    prices, library, model, anyway, on_place
+    prices, library, model, anyway
         As in `where`.
+    on_place : callable
+        Called after each machine: one that is not shipped takes seconds for its fit.
     """
     how: dict[str, Any] = {"iterations": products, "library": library, "model": model}
     how |= {"drift_correction": False, "anyway": anyway}
@@ -126,7 +125,7 @@ def _answer(
     places: Iterable[_Place],
     how: dict[str, Any],
     prices: Mapping[str, float],
-    on_place: Callable[[], None],
+    on_place: Callable[[], None] = lambda: None,
 ) -> tuple[list[Placement], dict[str, InputError]]:
     """Return the placements of a matrix, and why other places have none."""
     placements, refused, places = [], dict[str, InputError](), list(places)
@@ -141,7 +140,8 @@ def _answer(
             refused[place.name] = error
         else:
             price = prices.get(place.name, prices.get(placed.machine))
-            is_here = placed.machine == named_here(placed.device)
+            is_own = place.profile.machine.published_as is None
+            is_here = is_own and placed.machine == named_here(placed.device)
             placements.append(replace(placed, price_per_hour=price, is_here=is_here))
         on_place()
     return placements, refused
@@ -202,7 +202,9 @@ class _Place:
             raise ProfileError(f"{profile.name}: {next(iter(prediction.refused.values()), 'no format')}")
         best = min(prediction, key=lambda each: (each.convert_s or 0.0) + iterations * each.time_s)
         copies_s = None if machine.gpu else 0.0
-        return Placement(_name(A), profile.name, best, iterations, copies_s, notes=prediction.notes)
+        return Placement(
+            getattr(A, "name", "counts"), profile.name, best, iterations, copies_s, notes=prediction.notes
+        )
 
     def on_ranks(self, A: Problem | Structure, iterations: int) -> Placement:
         """Return the products on the fewest ranks of NODES from which on more do not pay."""
@@ -211,11 +213,9 @@ class _Place:
         answer = cluster(A, counts, self.profile)
         ways = (choice.forecast for choice in answer.choices)
         best = next(way for way in ways if way.configuration.ranks == answer.enough_ranks)
-        return Placement(_name(A), answer.profile, best, iterations, None, notes=answer.notes)
-
-
-def _name(A: Problem | Structure) -> str:
-    return A.name if isinstance(A, Problem) else "counts"
+        return Placement(
+            getattr(A, "name", "counts"), answer.profile, best, iterations, None, notes=answer.notes
+        )
 
 
 def _places(
@@ -223,30 +223,26 @@ def _places(
 ) -> Iterator[_Place]:
     """Give the places that are asked for, each once; a profile with micro-benchmarks has ranks, too."""
 
-    def own(device: str) -> _Place:
-        return _Place(
-            device, own_profile(A, threads=threads_of(device, threads), dtype=dtype, device=device), device
-        )
+    def named(place: str | Profile) -> _Place:
+        if is_device(place):
+            own = own_profile(A, threads=threads_of(place, threads), dtype=dtype, device=place)
+            return _Place(place, own, place)
+        profile = find_profile(place) if isinstance(place, str) else place
+        return _Place(profile.name, profile)
 
     if places == ALL:
-        listed: list[str | Profile | _Place] = [PROCESSOR]
+        listed = [named(PROCESSOR)]
         for name in DEVICES.names():
             with suppress(DeviceError):
                 listed.append(_Place(name, calibrated_profile(machine_of(name)), name))
-        listed += _at_hand().values()
+        listed += map(named, _at_hand().values())
     else:
-        listed = list(named_places(places) if isinstance(places, str) else places)
-        for device in filter(is_device, listed):
-            machine_of(str(device))  # known to be there before another one is calibrated
+        given = named_places(places) if isinstance(places, str) else places
+        for device in filter(is_device, given):
+            machine_of(device)  # known to be there before another one is calibrated
+        listed = list(map(named, given))
     found: dict[str, _Place] = {}
-    for each in listed:
-        if is_device(each):
-            place = own(str(each))
-        elif isinstance(each, _Place):
-            place = each
-        else:
-            profile = find_profile(each) if isinstance(each, str) else each
-            place = _Place(profile.name, profile)
+    for place in listed:
         found.setdefault(place.profile.name, place)
     for place in found.values():
         if place.profile.records or not place.profile.microbenchmarks:
@@ -255,15 +251,15 @@ def _places(
             yield replace(place, name=f"{place.name} on ranks", has_ranks=True)
 
 
-def named_places(text: str) -> list[str]:
-    """Return the places of a text with commas between; an InputError refuses an empty one."""
-    names = [name.strip() for name in text.split(",")]
+def named_places(text: str, profiles: Sequence[Profile] = ()) -> list[str | Profile]:
+    """Return the places of a text with commas between, for a device one of `profiles` that is of its kind."""
+    names, given = [name.strip() for name in text.split(",")], {p.machine.device: p for p in profiles}
     if not all(names):
         raise InputError(f"places '{text}': expected names with commas between, or {ALL}; correct it")
-    return names
+    return [given.get(name.partition(":")[0], name) for name in names]
 
 
-def is_device(place: object) -> bool:
+def is_device(place: object) -> TypeGuard[str]:
     """Tell whether a place is a device of this machine, such as ``"cuda:1"``."""
     return isinstance(place, str) and place.partition(":")[0] in DEVICES.names()
 
@@ -274,12 +270,6 @@ def _copies_s(profile: Profile, shape: tuple[int, int], dtype: str) -> float:
         return 0.0
     rows, cols = (size * np.dtype(dtype).itemsize for size in shape)
     return transfer_s(profile, cols, "to device") + transfer_s(profile, rows, "from device")
-
-
-def devices_as_places(devices: str, profiles: Sequence[Profile] = ()) -> list[str | Profile]:
-    """Return devices such as ``"cpu,cuda"`` as places: the given profile of each kind, or its name."""
-    given = {profile.machine.device: profile for profile in profiles}
-    return [given.get(kind, name) for name, kind in parse_devices(devices).items()]
 
 
 def uncalibrated_devices(

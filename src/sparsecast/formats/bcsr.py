@@ -17,7 +17,7 @@ from sparsecast.features.structure import Structure
 from sparsecast.formats import FORMATS
 from sparsecast.formats.csr import CSR
 from sparsecast.formats.narrowing import Narrow, refuse
-from sparsecast.formats.storage_format import StorageFormat
+from sparsecast.formats.storage_format import Integers, StorageFormat
 from sparsecast.system.jit import inner, njit
 from sparsecast.system.memory import aligned_empty
 from sparsecast.system.parallel import balanced_parts, in_parts
@@ -175,11 +175,9 @@ class BCSR(StorageFormat):
         return np.asarray(cls.stored_entries(blocks) * value_bytes + indices * index_bytes)
 
     @classmethod
-    def working_bytes(
-        cls, blocks: RowBlocks, value_bytes: int, index_bytes: int, **parameters: Any
-    ) -> NDArray[np.int64]:
+    def working_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int, **how: Any) -> Integers:
         """Return the values in full, of which narrow ones are made."""
-        return cls.stored_entries(blocks) * (value_bytes if parameters.get("values") else 0)
+        return cls.stored_entries(blocks) * (value_bytes if how.get("values") else 0)
 
     @classmethod
     def refuse_unsuited(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> None:

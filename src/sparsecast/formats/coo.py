@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
-from sparsecast.formats.storage_format import StorageFormat
+from sparsecast.formats.storage_format import Integers, StorageFormat
 from sparsecast.system.jit import njit
 from sparsecast.system.parallel import balanced_parts, in_parts
 
@@ -53,9 +53,7 @@ class COO(StorageFormat):
         return blocks.nnz * (value_bytes + 2 * index_bytes)
 
     @classmethod
-    def shared_bytes(
-        cls, blocks: RowBlocks, value_bytes: int, index_bytes: int, **parameters: Any
-    ) -> NDArray[np.int64]:
+    def shared_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int, **how: Any) -> Integers:
         """Return the columns and values."""
         return blocks.nnz * (value_bytes + index_bytes)
 

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.formats.narrowing import Narrow
-from sparsecast.formats.storage_format import StorageFormat
+from sparsecast.formats.storage_format import Integers, StorageFormat
 
 
 @FORMATS.register("csr")
@@ -77,12 +77,10 @@ class CSR(StorageFormat):
         return np.asarray(blocks.nnz * entry_bytes + (blocks.rows + 1) * index_bytes + other_bytes)
 
     @classmethod
-    def shared_bytes(
-        cls, blocks: RowBlocks, value_bytes: int, index_bytes: int, **parameters: Any
-    ) -> NDArray[np.int64]:
+    def shared_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int, **how: Any) -> Integers:
         """Return the row pointers, and the values and columns that are stored in full."""
         shared = {"values": value_bytes, "columns": index_bytes}
-        entry_bytes = sum(size for name, size in shared.items() if not parameters.get(name))
+        entry_bytes = sum(size for name, size in shared.items() if not how.get(name))
         return np.asarray(blocks.nnz * entry_bytes + (blocks.rows + 1) * index_bytes)
 
     @classmethod

@@ -110,9 +110,7 @@ class DIA(StorageFormat):
         )
 
     @classmethod
-    def working_bytes(
-        cls, blocks: RowBlocks, value_bytes: int, index_bytes: int, **parameters: Any
-    ) -> NDArray[np.int64]:
+    def working_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int, **how: Any) -> Integers:
         """Return the number of each possible diagonal among those that are there."""
         return np.asarray(4 * (blocks.rows + blocks.matrix.cols))
 

@@ -13,7 +13,7 @@ from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.row_lengths import ROW_LENGTH_LEVELS
 from sparsecast.formats import FORMATS
 from sparsecast.formats.ell import padded_rows
-from sparsecast.formats.storage_format import StorageFormat
+from sparsecast.formats.storage_format import Integers, StorageFormat
 from sparsecast.records import Candidate
 from sparsecast.system.integers import unsigned
 from sparsecast.system.jit import njit
@@ -116,9 +116,7 @@ class HYB(StorageFormat):
         return padded + overflow * (value_bytes + 2 * index_bytes)
 
     @classmethod
-    def working_bytes(
-        cls, blocks: RowBlocks, value_bytes: int, index_bytes: int, **parameters: Any
-    ) -> NDArray[np.int64]:
+    def working_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int, **how: Any) -> Integers:
         """Return the lengths of the rows."""
         return np.asarray(blocks.rows * index_bytes)
 

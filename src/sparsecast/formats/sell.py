@@ -174,13 +174,11 @@ class SELL(StorageFormat):
         return np.asarray(entries + chunk_starts + permutation + lengths + other_bytes)
 
     @classmethod
-    def working_bytes(
-        cls, blocks: RowBlocks, value_bytes: int, index_bytes: int, **parameters: Any
-    ) -> NDArray[np.int64]:
+    def working_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int, **how: Any) -> Integers:
         """Return the lengths of the rows, and narrow values and columns in the order of the rows."""
-        by_entry = Narrow(**parameters).streamed_bytes(value_bytes, index_bytes)
+        by_entry = Narrow(**how).streamed_bytes(value_bytes, index_bytes)
         names = ("values", "columns")
-        copied = sum(size for size, name in zip(by_entry, names, strict=True) if parameters.get(name))
+        copied = sum(size for size, name in zip(by_entry, names, strict=True) if how.get(name))
         return np.asarray(blocks.rows * index_bytes + blocks.nnz * copied)
 
     @classmethod

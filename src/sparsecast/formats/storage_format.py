@@ -18,6 +18,8 @@ from sparsecast.features.structure import Structure
 from sparsecast.formats.narrowing import LOSSY, USUAL_NARROW, suited
 from sparsecast.system.memory import aligned_empty, free_bytes
 
+Integers = NDArray[np.int64]
+
 #: A format that stores more than this many times the non-zeros is refused: its padding alone takes longer
 #: than the whole product in another format.
 MAX_PADDING_FACTOR = 10.0
@@ -139,20 +141,15 @@ class StorageFormat(ABC):
         """Return the size in bytes of each block, without building it."""
 
     @classmethod
-    def shared_bytes(
-        cls, blocks: RowBlocks, value_bytes: int, index_bytes: int, **parameters: Any
-    ) -> NDArray[np.int64]:
+    def shared_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int, **how: Any) -> Integers:
         """Return those of the `predicted_bytes` that are arrays of the matrix itself: none by default."""
         return np.zeros_like(blocks.rows)
 
     @classmethod
-    def working_bytes(
-        cls, blocks: RowBlocks, value_bytes: int, index_bytes: int, **parameters: Any
-    ) -> NDArray[np.int64]:
+    def working_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int, **how: Any) -> Integers:
         """Return the memory that `from_csr` has beside the matrix and what it returns, when it has most.
 
-        By default nothing that grows with the matrix. Columns of rows are taken to ascend: where they do not,
-        BCSR sorts a copy of the matrix.
+        By default nothing that grows with the matrix. Where columns do not ascend, BCSR sorts a copy of it.
         """
         return np.zeros_like(blocks.rows)
 

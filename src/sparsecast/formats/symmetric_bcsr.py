@@ -15,7 +15,7 @@ from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.formats.bcsr import BCSR, best_block, best_blocks
 from sparsecast.formats.mirrored import MirroredFormat
-from sparsecast.formats.storage_format import StorageFormat
+from sparsecast.formats.storage_format import Integers, StorageFormat
 from sparsecast.formats.symmetric_csr import SymmetricCSR
 from sparsecast.system.jit import njit
 from sparsecast.system.parallel import balanced_parts, in_parts
@@ -70,11 +70,9 @@ class SymmetricBCSR(MirroredFormat, BCSR):
         return np.asarray((every + np.minimum(every, diagonal)) // 2)
 
     @classmethod
-    def working_bytes(
-        cls, blocks: RowBlocks, value_bytes: int, index_bytes: int, **parameters: Any
-    ) -> NDArray[np.int64]:
+    def working_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int, **how: Any) -> Integers:
         """Return also the place behind the last entry of each row that is kept."""
-        of_values = super().working_bytes(blocks, value_bytes, index_bytes, **parameters)
+        of_values = super().working_bytes(blocks, value_bytes, index_bytes, **how)
         return np.asarray(of_values + blocks.rows * index_bytes)
 
 

@@ -13,6 +13,7 @@ from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.formats.mirrored import MirroredFormat
 from sparsecast.formats.narrowing import Narrow
+from sparsecast.formats.storage_format import Integers
 from sparsecast.system.jit import njit
 from sparsecast.system.parallel import balanced_parts, in_parts
 
@@ -82,11 +83,9 @@ class SymmetricCSR(MirroredFormat):
         return np.asarray(below + by_rows + narrow.other_bytes(blocks.rows, value_bytes, index_bytes))
 
     @classmethod
-    def working_bytes(
-        cls, blocks: RowBlocks, value_bytes: int, index_bytes: int, **parameters: Any
-    ) -> NDArray[np.int64]:
+    def working_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int, **how: Any) -> Integers:
         """Return the values below the diagonal in full, of which narrow ones are made."""
-        return cls._below(blocks) * (value_bytes if parameters.get("values") else 0)
+        return cls._below(blocks) * (value_bytes if how.get("values") else 0)
 
     @classmethod
     def row_end_work(cls, blocks: RowBlocks, values: str | None = None) -> dict[str, NDArray[Any]]:

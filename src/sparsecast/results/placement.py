@@ -8,7 +8,6 @@ from itertools import pairwise
 
 from sparsecast.machines.machine import PROCESSOR
 from sparsecast.models.clusters.cluster_model import ClusterForecast
-from sparsecast.models.transfer import Setting
 from sparsecast.records import Forecast
 from sparsecast.results.columns import TRANSFERRED_FROM, within
 from sparsecast.results.plan import ANSWER, Plan
@@ -136,11 +135,6 @@ class Placement:
         )
         return price, low, high
 
-    @property
-    def transferred_from(self) -> Setting | None:
-        """As of a Plan."""
-        return self.way.transferred_from if isinstance(self.way, Plan) else None
-
     def _all(self, of_one: float | None, before: float = 0.0) -> float | None:
         return None if of_one is None else before + self.products * of_one
 
@@ -182,15 +176,7 @@ PLACEMENT: Columns = (
     Column("", "price", lambda row: row.prices[0], "{:.3g}".format),
     Column("tie", value="is_tie", about="the interval overlaps with that of the best"),
     *keys("notes"),
-    TRANSFERRED_FROM,
-)
-
-#: Of a pair of a Placement and the number of products.
-_FROM: Columns = (
-    Column("products", value=lambda pair: pair[0]),
-    Column("machine", value=lambda pair: pair[1].machine),
-    Column("device", value=lambda pair: pair[1].device),
-    Column("ranks", value=lambda pair: pair[1].ranks),
+    *within("plan", (TRANSFERRED_FROM,)),
 )
 
 #: Of Placements.
@@ -198,7 +184,8 @@ PLACEMENTS: Columns = (
     Column("placements", columns=PLACEMENT, about="the best first"),
     Column(
         "best_from",
-        columns=_FROM,
+        value=lambda answer: [{"products": count, "place": place} for count, place in answer.best_from],
+        columns=(*keys("products"), *within("place", keys("machine", "device", "ranks"))),
         about="from so many products on, of places whose conversion and copies are known",
     ),
     Column("break_even_iterations", about="from which on the place with the fastest product is the best"),

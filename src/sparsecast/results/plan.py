@@ -195,18 +195,15 @@ class Plan(Tabular):
         )
 
     @property
-    def built_bytes(self) -> int | None:
-        """Memory of all blocks beside the matrix; None where that of one is unknown."""
-        sizes = [block.built_bytes for block in self.blocks]
-        return None if None in sizes else sum(size for size in sizes if size is not None)
+    def built_bytes(self) -> int:
+        """Memory of all blocks beside the matrix, as far as it is known."""
+        return sum(block.built_bytes or 0 for block in self.blocks)
 
     @property
-    def building_bytes(self) -> int | None:
-        """Memory beside the matrix, at most, while it is built; without the copy in another order."""
-        if (built := self.built_bytes) is None:
-            return None
+    def building_bytes(self) -> int:
+        """The most while it is built, as far as it is known; without the copy in another order."""
         beside = [(block.building_bytes or 0) - (block.built_bytes or 0) for block in self.blocks]
-        return built + max(beside, default=0)
+        return self.built_bytes + max(beside, default=0)
 
     @property
     def device(self) -> str:

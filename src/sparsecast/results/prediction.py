@@ -46,7 +46,7 @@ FORECAST: Columns = (
 class Dense:
     """A product with the matrix stored dense: its bytes, and the time to read them at the measured bandwidth.
 
-    No dense product was measured: the time is what none can fall below for long.
+    No dense product was measured: none can take less for long.
     """
 
     bytes: int
@@ -55,14 +55,9 @@ class Dense:
     def sentence(self, fastest: Forecast) -> str:
         """Return how it compares with the fastest forecast; empty where it is out of the question."""
         ratio = self.time_s / fastest.time_s
-        if ratio > _FAR:
-            return ""
-        by = f"{1 / ratio:.1f} times as fast as" if ratio < 1 else f"{ratio:.1f} times as long as"
-        name = stored_as(fastest.candidate)
-        return (
-            f"Dense it has {size(self.bytes)}, which take {time(self.time_s)} to read: {by} {name}. "
-            f"That is the bandwidth; no dense product was measured."
-        )
+        reading = f"Stored dense it has {size(self.bytes)}, which take {time(self.time_s)} to read"
+        compared = f"{ratio:.2g} times the time of {stored_as(fastest.candidate)}"
+        return f"{reading}: {compared}; no dense product was measured." if ratio <= _FAR else ""
 
 
 #: Times the fastest product from which on dense storage is not worth a sentence.

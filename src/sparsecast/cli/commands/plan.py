@@ -76,11 +76,13 @@ def plan(
     problem = transposed(problem, built) if transpose else problem
     api.rounding(problem, values, dtype, device)
     question: dict[str, Any] = {"iterations": iterations, "threads": threads, "dtype": dtype, "model": model}
-    question |= {"anyway": anyway, "library": library}
+    question |= {"anyway": anyway, "library": library, "drift_correction": not no_drift_correction}
     placements: Placements | None = None
     if where is not None:
-        alone = {"--device": device, "--profile": profile, "--probe": probe, "--as-printed": as_printed}
-        alone |= {"--values": values, "--vectors": vectors > 1, "--objective": objective != "time"}
+        alone: dict[str, Any] = {"--device": device, "--profile": profile, "--probe": probe}
+        alone |= {"--as-printed": as_printed, "--values": values, "--vectors": vectors > 1}
+        alone |= {"--objective": objective != "time", "--power-model": power_model}
+        alone |= {"--energy-model": energy_model}
         if given := next((name for name, value in alone.items() if value), None):
             raise InputError(f"{given} with --where {where}: expected one of both; leave one out")
         names = [api.PROCESSOR] if where == api.ALL else api.named_places(where)
@@ -94,16 +96,15 @@ def plan(
     else:
         profiles = profiles_for(problem, profile, threads, dtype, device)
         if device is not None and "," in device and not as_printed and objective == "time" and vectors == 1:
-            placements = api.where(problem, api.devices_as_places(device, profiles), **question)
+            placements = api.where(problem, api.named_places(device, profiles), **question)
     chosen: Plan | None
     if placements is not None:
         planned = placements.planned
         chosen, machine = (planned.plan, planned.machine) if planned else (None, "")
     else:
         question |= {"objective": objective, "power_model": options.power_file(power_model)}
-        question |= {"energy_model": energy_model, "drift_correction": not no_drift_correction}
-        question |= {"probe_s": probe, "as_printed": as_printed, "measure": not forecast_only}
-        question |= {"vectors": vectors, "values": values}
+        question |= {"energy_model": energy_model, "probe_s": probe, "as_printed": as_printed}
+        question |= {"measure": not forecast_only, "vectors": vectors, "values": values}
         chosen, machine = api.plan(problem, *profiles, **question, device=device), profiles[0].name
     if check and chosen is None:
         raise InputError(f"--check with --where {where}: expected a place with a plan, such as cpu; add one")
