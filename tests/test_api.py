@@ -501,6 +501,7 @@ def test_forecasts_tell_memory_and_bits(recorded, gpu_profile):
     assert same_bits(csr.candidate) == "always" and same_bits(coo.candidate) == "with as many threads"
     assert same_bits(dataclasses.replace(csr.candidate, kernel="of others")) is None
     there = next(each for each in sc.predict(A, gpu_profile) if each.candidate.format == "csr")
+    assert same_bits(there.candidate) is None
     assert there.built_bytes == 12 * A.nnz + 4 * (A.shape[0] + 1), "all of it is copied"
 
 

@@ -51,15 +51,17 @@ CANDIDATE: Columns = (
 
 
 def same_bits(candidate: Candidate) -> str | None:
-    """Return when products have the same bits each time on one machine; None of kernels that are not ours."""
-    name, device, kernel = candidate.format, candidate.device, candidate.kernel
-    kernels = DEVICES.get(device).kernels if device in DEVICES.names() else None
-    if candidate.vectors > 1 or kernels is None or name not in kernels.names():
+    """Return when products have the same bits each time on one machine; None where no test tells.
+
+    That is of several vectors, on GPUs, and of kernels that are not ours.
+    """
+    device = DEVICES.get(candidate.device) if candidate.device in DEVICES.names() else None
+    if candidate.vectors > 1 or device is None or not device.shares_host:
         return None
-    of_format = kernels.get(name)
-    if kernel not in of_format.variants:
+    kernels = device.kernels.get(candidate.format) if candidate.format in device.kernels.names() else None
+    if kernels is None or candidate.kernel not in kernels.variants:
         return None
-    return "with as many threads" if of_format.sums_by_threads else "always"
+    return "with as many threads" if kernels.sums_by_threads else "always"
 
 
 #: Memory and bits of what has a Candidate.
