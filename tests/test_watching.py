@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import threading
+import weakref
 from dataclasses import replace
 
 import numpy as np
@@ -89,6 +90,22 @@ def test_matrices_of_one_kind_are_added_up_when_they_are_gone():
 
     [seen] = [each for each in counted(steps) if each.kind.format == "csr"]
     assert (seen.matrices, seen.products) == (5, 10)
+
+
+def test_of_matrices_of_one_kind_the_last_one_is_kept(monkeypatch):
+    monkeypatch.setattr(scipy_products, "KEPT_S", 0.0)
+    alive, counter = [], ProductCounter()
+    with counted_by(counter):
+        for step in range(4):
+            A = sp.csr_array(matrix() * (1.0 + step))
+            alive.append(weakref.ref(A))
+            for _ in range(3):
+                A @ X
+        del A
+    gc.collect()
+    assert [each() is not None for each in alive] == [False, False, False, True]
+    [seen] = [each for each in counter.counted() if each.kind.format == "csr"]
+    assert (seen.matrices, seen.products, seen.matrix) == (4, 12, alive[-1]())
 
 
 def test_changed_values_are_seen():

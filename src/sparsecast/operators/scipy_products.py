@@ -31,8 +31,9 @@ Multiply = Callable[[Any, NDArray[Any]], Any]
 
 _METHODS = "_matmul_vector", "_matmul_multivector"
 
-#: A matrix is kept for a plan once its products took so long, if it takes no more of the free memory.
-KEPT_S, _KEPT_SHARE = 0.05, 0.1
+#: The last matrix of a kind is kept for a plan once its products took so long, if it takes at most this share
+#: of the free memory; so many are.
+KEPT_S, _KEPT_SHARE, _MOST_KEPT = 0.05, 0.1, 16
 
 #: Products of a matrix that are done before there is a plan: about what this takes in them.
 ASKED_FROM = 50
@@ -83,14 +84,13 @@ class Counted:
     has_changed: bool = False
     matrix: Any = None
 
-    def add(self, other: Counted) -> Counted:
+    def add(self, other: Counted) -> None:
         """Take the products of another matrix."""
         for name in ("matrices", "products", "time_s", "replaced", "replaced_s"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.is_transposed |= other.is_transposed
         self.has_changed |= other.has_changed
         self.matrix = self.matrix if other.matrix is None else other.matrix
-        return self
 
 
 @dataclass(slots=True, eq=False)
@@ -113,9 +113,6 @@ class OneMatrix(Counted):
         if self.products == 2:
             # The arrays of a matrix that was made for one product belong to the one that it transposes.
             self.is_transposed = self.owner() is not matrix
-        if self.products > 1 and self.time_s >= KEPT_S and self.matrix is None:
-            size = sum(array.nbytes for array in vars(matrix).values() if hasattr(array, "nbytes"))
-            self.matrix = matrix if size <= _KEPT_SHARE * free_bytes() else None
         is_slower = self.replaced * (self.time_s - self.replaced_s) < in_scipy * self.replaced_s
         if is_slower and self.replaced >= ASKED_FROM:
             self.replacement = None  # what was forecast to be faster is not
@@ -133,6 +130,7 @@ class ProductCounter:
         self._ask, self._ask_at_s, self._is_asking = ask, ask_at_s, False
         self._gone: dict[Kind, Counted] = {}
         self._matrices: dict[Any, OneMatrix] = {}
+        self._kept: dict[Kind, OneMatrix] = {}
         self._lock = threading.RLock()  # a matrix may be freed, and added up, wherever memory is taken
 
     def counting(self, plain: Multiply) -> Multiply:
@@ -167,7 +165,7 @@ class ProductCounter:
         """Return the products of each kind until now, the longest time first."""
         with self._lock:
             kinds = {kind: replace(gone) for kind, gone in self._gone.items()}
-            for one in self._matrices.values():
+            for one in list(self._matrices.values()):
                 counted = kinds.setdefault(one.kind, Counted(one.kind))
                 if (owner := one.owner()) is not None:
                     one.look(owner)
@@ -196,6 +194,7 @@ class ProductCounter:
         with self._lock:
             if one.products >= one.look_at:
                 one.look(matrix)
+                self._keep(one, matrix)
             asks = one.time_s >= one.ask_at_s and one.products >= ASKED_FROM and not self._is_asking
             self._is_asking |= asks
         if asks and self._ask is not None:  # without the lock, as other threads may have a part in the answer
@@ -203,6 +202,17 @@ class ProductCounter:
                 one.replacement = self._ask(one, plain, matrix, x)
             finally:
                 one.ask_at_s, self._is_asking = 4 * one.time_s, False
+
+    def _keep(self, one: OneMatrix, matrix: Any) -> None:
+        if one.products == 1 or one.time_s < KEPT_S or one.matrix is not None:
+            return
+        size = sum(array.nbytes for array in vars(matrix).values() if hasattr(array, "nbytes"))
+        before = self._kept.get(one.kind)
+        if size > _KEPT_SHARE * free_bytes() or (before is None and len(self._kept) == _MOST_KEPT):
+            return
+        if before is not None:
+            before.matrix = None
+        one.matrix, self._kept[one.kind] = matrix, one
 
     def _new(self, key: tuple[Any, ...], matrix: Any, x: NDArray[Any]) -> OneMatrix:
         (rows, cols), values = matrix.shape, matrix.__dict__["data"]
