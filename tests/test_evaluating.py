@@ -10,7 +10,7 @@ from scipy.sparse import csr_array, save_npz
 
 import sparsecast as sc
 from sparsecast import api
-from sparsecast.api import evaluating
+from sparsecast.api import campaigns
 from sparsecast.errors import InputError, StorageError
 from sparsecast.machines.machine import detect
 from sparsecast.machines.profile import Profile
@@ -36,13 +36,13 @@ def found_names(found):
 @pytest.fixture
 def measurements(monkeypatch):
     """What an evaluation measured: the name of the matrix and the Candidates, for each measurement."""
-    taken, measure_here = [], evaluating.measure_here
+    taken, measure_here = [], campaigns.measure_here
 
     def spied(problem, candidates, *rest, **options):
         taken.append((problem.name, set(candidates)))
         return measure_here(problem, candidates, *rest, **options)
 
-    monkeypatch.setattr(evaluating, "measure_here", spied)
+    monkeypatch.setattr(campaigns, "measure_here", spied)
     return taken
 
 
@@ -75,14 +75,14 @@ def test_an_evaluation_that_was_stopped_goes_on_where_it_was(own, measurements):
     stopped = api.evaluate(SEVERAL, own, threads=1, on_progress=stop)
     assert stopped.interrupted and found_names(stopped) == SEVERAL[:2] and stopped.models
     del measurements[:]
-    whole = api.evaluate(SEVERAL, own, threads=1)
+    whole = api.evaluate(SEVERAL, own, threads=1, resume=True)
     assert [name for name, _ in measurements] == [*SEVERAL[2:], SEVERAL[0]]
     assert (whole.taken_over, whole.interrupted) == (2, False) and found_names(whole) == SEVERAL
     before = {(row.matrix, row.model, row.record.candidate): row.record for row in stopped.rows}
     after = {(row.matrix, row.model, row.record.candidate): row.record for row in whole.rows}
     assert before.items() <= after.items()
     del measurements[:]
-    same = api.evaluate(SEVERAL, own, threads=1)
+    same = api.evaluate(SEVERAL, own, threads=1, resume=True)
     assert measurements == [] and same.taken_over == 5
     assert {name: score.median_error for name, score in same.models.items()} == {
         name: score.median_error for name, score in whole.models.items()
@@ -90,32 +90,36 @@ def test_an_evaluation_that_was_stopped_goes_on_where_it_was(own, measurements):
     assert same.repeats == whole.repeats is not None
 
 
-@pytest.mark.parametrize("options", [{"anew": True}, {"keeps": False}])
-def test_what_was_measured_is_measured_again_where_that_is_asked(own, measurements, options):
+@pytest.mark.parametrize("options", [{}, {"keeps": False, "resume": True}])
+def test_what_was_measured_is_measured_again_without_resume_and_where_nothing_is_kept(
+    own, measurements, options
+):
     for _ in range(2):
         found = api.evaluate(SEVERAL[:1], own, threads=1, **options)
         assert found.taken_over == 0
     assert len(measurements) == 4 and len({frozenset(formats) for _, formats in measurements}) == 1
 
 
-def test_only_what_these_kernels_did_within_the_hour_is_taken_over(own, measurements):
+def test_what_these_kernels_did_is_taken_over_whatever_its_age(own, measurements):
     (name,) = SEVERAL[:1]
     api.evaluate([name], own, threads=1)
-    path = home() / "measurements" / f"{own.name}.jsonl"
+    (path,) = (home() / "measurements" / own.name).glob("*.jsonl")
     text = path.read_text()
     for changed, count in (
-        ({"measured_at": "2026-01-01T00:00:00+00:00"}, 2),
         ({"version": "0.0"}, 2),
         ({"kernel_version": 0}, 2),
         ({"regime": "cold"}, 2),
+        ({"measured_at": "2026-01-01T00:00:00+00:00"}, 0),
         ({}, 0),
     ):
         lines = [json.loads(line) for line in text.splitlines()]
         for line in lines:
             line.get("record", {}).update(changed if "record" in line else {})
-        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        for other in path.parent.glob("*.jsonl"):
+            other.unlink()
+        path.with_name("before.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
         del measurements[:]
-        found = api.evaluate([name], own, threads=1)
+        found = api.evaluate([name], own, threads=1, resume=True)
         assert (len(measurements), found.taken_over) == (count, int(count == 0)), changed
 
 
@@ -194,3 +198,31 @@ def test_what_cannot_be_kept_is_said_before_anything_is_measured(own, measuremen
     with pytest.raises(StorageError):
         api.evaluate(SEVERAL, own, threads=1)
     assert measurements == []
+
+
+def test_shards_are_evaluated_apart_and_together_they_are_all(own, measurements):
+    shards = [api.evaluate(SEVERAL, own, threads=1, shard=f"{number}/3") for number in (1, 2, 3)]
+    names = [name for found in shards for name in found_names(found)]
+    assert sorted(names) == sorted(SEVERAL)
+    del measurements[:]
+    whole = api.evaluate(SEVERAL, own, threads=1, resume=True)
+    assert whole.taken_over == 5 and {row.matrix for row in whole.rows} == set(SEVERAL)
+    assert all(name == SEVERAL[0] for name, _ in measurements), "no more than the noise"
+    pending = api.pending(SEVERAL, "1/3")
+    assert [row["matrix"] for row in pending.rows] == found_names(shards[0])
+    assert all(row["kept"] > 0 for row in pending.rows)
+
+
+def test_a_collection_is_measured_without_a_profile_and_goes_on_where_it_was(own, measurements):
+    def stop(done_s, total_s, name):
+        if name == SEVERAL[1]:
+            raise KeyboardInterrupt
+
+    asked = [*SEVERAL, "gallery:nope"]
+    stopped = api.measure_all(asked, threads=1, on_progress=stop)
+    assert stopped.interrupted and [name for name, _ in measurements] == SEVERAL[:2]
+    del measurements[:]
+    whole = api.measure_all(asked, threads=1, resume=True)
+    assert [name for name, _ in measurements] == SEVERAL[2:] and whole.taken_over == 2
+    assert list(dict.fromkeys(row["matrix"] for row in whole.rows)) == SEVERAL
+    assert set(whole.refused) == {"gallery:nope"} and not whole.interrupted

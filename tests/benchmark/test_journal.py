@@ -12,9 +12,11 @@ import sys
 
 import pytest
 
-from sparsecast.benchmark.journal import journal, read_journal
+from sparsecast.benchmark import journal as journals
+from sparsecast.benchmark.journal import journal, keep, kept, read_journal
 from sparsecast.errors import ProfileError
 from sparsecast.machines.profile import Profile
+from sparsecast.machines.storage import home
 from sparsecast.matrices.problem import Problem
 from sparsecast.records import Record
 
@@ -125,3 +127,55 @@ with journal(Path({str(path)!r})) as add:
     found = read_journal(path)
     assert len(found.records) >= 9 and all(isinstance(record, Record) for record in found.records)
     assert set(found.matrices) == {NAMES[0]}
+
+
+def test_each_process_writes_a_journal_of_its_own_and_readers_merge_them(recorded, data_folder, monkeypatch):
+    (first, one), (second, two) = (measured(recorded, name) for name in NAMES)
+    later = [dataclasses.replace(record, measured_at="2099-01-01T00:00:00+00:00") for record in one]
+    keep(recorded.machine, first, later)
+    keep(recorded.machine, first, later[:1])
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+    keep(recorded.machine, second, two)
+    paths = list((home() / "measurements" / recorded.name).iterdir())
+    assert len(paths) == 2 and {path.suffix for path in paths} == {".jsonl"}
+    found = kept(recorded.machine)
+    assert found.records == [*two, *later, later[0]], "in the order measured, whatever the files"
+    assert set(found.matrices) == set(NAMES)
+    lines = [json.loads(line) for path in paths for line in path.read_text().splitlines()]
+    assert len([line for line in lines if "matrix" in line]) == 2, "a matrix once for each process"
+    assert {read_journal(path).writer.machine for path in paths} == {recorded.machine}
+
+
+def test_a_journal_is_read_again_only_where_it_has_changed(recorded, data_folder, monkeypatch):
+    problem, records = measured(recorded, NAMES[0])
+    keep(recorded.machine, problem, records)
+    opened = []
+    monkeypatch.setattr(journals, "read_journal", lambda path: opened.append(path) or read_journal(path))
+    for _ in range(3):
+        assert kept(recorded.machine).records == records
+    assert len(opened) == 1
+    keep(recorded.machine, problem, records[:1])
+    assert len(kept(recorded.machine).records) == len(records) + 1 and len(opened) == 2
+
+
+def test_what_was_kept_before_journals_had_writers_still_counts(recorded, data_folder):
+    problem, records = measured(recorded, NAMES[0])
+    with journal(home() / "measurements" / f"{recorded.name}.jsonl") as add:
+        add(problem, records)
+    assert kept(recorded.machine).records == records
+
+
+def test_a_journal_of_another_machine_is_refused(recorded, data_folder):
+    other = dataclasses.replace(recorded.machine, processor="another")
+    keep(other, *measured(recorded, NAMES[0]))
+    folder = home() / "measurements"
+    (folder / other.name).rename(folder / recorded.name)
+    with pytest.raises(ProfileError):
+        kept(recorded.machine)
+
+
+def test_a_cut_journal_says_so(written):
+    assert not read_journal(written).is_cut
+    written.write_bytes(written.read_bytes()[:-9])
+    found = read_journal(written)
+    assert found.is_cut and len(found.records) == 5

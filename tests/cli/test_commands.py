@@ -10,7 +10,7 @@ import pyarrow.parquet
 import pytest
 import scipy.io
 
-from sparsecast.api import evaluating
+from sparsecast.api import campaigns
 from sparsecast.cli.commands import COMMANDS
 from sparsecast.devices.cpu.processor import Processor
 from sparsecast.errors import MatrixSizeError
@@ -270,16 +270,16 @@ def test_evaluate_leaves_rows_and_a_figure_and_goes_on_in_another_process(run, p
     first = document_of(process(*asked, "--rows", rows, "--figure", figure))
     assert pyarrow.parquet.read_table(rows).num_rows == len(first["rows"]) > 0
     assert figure.read_bytes().startswith(b"\x89PNG")
-    again = process(*asked)
-    assert "1 matrix was measured within the last hour" in again.err and "--anew" in again.err
+    again = process(*asked, "--resume")
+    assert "1 matrix was measured before" in again.err
     second = json.loads(again.out)
     assert second["rows"] == first["rows"] and second["repeats"] == first["repeats"] is not None
     assert (first["taken_over"], second["taken_over"]) == (0, 1)
-    assert document_of(run(*asked, "--anew"))["taken_over"] == 0
+    assert document_of(run(*asked))["taken_over"] == 0
 
 
 def test_an_evaluation_stopped_from_the_keyboard_shows_what_was_done(run, calibrated, monkeypatch):
-    measure_here, calls = evaluating.measure_here, []
+    measure_here, calls = campaigns.measure_here, []
 
     def stopped(*arguments, **options):
         calls.append(arguments)
@@ -287,7 +287,7 @@ def test_an_evaluation_stopped_from_the_keyboard_shows_what_was_done(run, calibr
             raise KeyboardInterrupt
         return measure_here(*arguments, **options)
 
-    monkeypatch.setattr(evaluating, "measure_here", stopped)
+    monkeypatch.setattr(campaigns, "measure_here", stopped)
     outcome = run("evaluate", SMALL, "gallery:banded?n=500", "--threads", "1")
     assert outcome.status == 130
     assert "Errors of forecasts" in outcome.out and "Worst matrices of " in outcome.out

@@ -180,7 +180,7 @@ def folder(tmp_path, recorded_path, keep_times):
     (folder / "bad.mtx").write_text("no matrix")
     for name, factor in zip(matrices, (1.2, 3.0), strict=True):
         keep_times(profile, Problem.named(folder / f"{name}.mtx"), factor)
-    journal = next((tmp_path / "home" / "measurements").glob("*.jsonl"))
+    journal = next((tmp_path / "home" / "measurements").glob("*/*.jsonl"))
     journal.write_text(journal.read_text() + '{"schema": 4, "rec')
     return folder
 

@@ -74,4 +74,4 @@ def test_it_is_measured_and_kept(install, data_folder):
     measured = json.loads(done.stdout)["measurements"]
     (item,) = (item for item in measured if item["algorithm"] == "bcast-1d")
     assert item["error"] <= 1e-15 and set(item["parts_s"]) == {"local", "communication"}
-    assert "bcast-1d" in next(data_folder.glob("measurements/*.distributed.jsonl")).read_text()
+    assert "bcast-1d" in next(data_folder.glob("measurements/*/*.jsonl")).read_text()

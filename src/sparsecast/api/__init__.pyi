@@ -16,6 +16,8 @@ from .calibrating import own_profile as own_profile
 from .calibrating import profile as profile
 from .calibrating import profile_contents as profile_contents
 from .calibrating import user_path as user_path
+from .campaigns import measure_all as measure_all
+from .campaigns import pending as pending
 from .cluster_evaluating import cluster_fits as cluster_fits
 from .cluster_evaluating import replay_ranks as replay_ranks
 from .clustering import PROCESSOR as PROCESSOR
@@ -55,6 +57,7 @@ from .matrices import read_question as read_question
 from .matrices import read_table as read_table
 from .matrices import shared_structure as shared_structure
 from .matrices import structure as structure
+from .merging import merge as merge
 from .other_machines import import_machine as import_machine
 from .other_machines import new_machine as new_machine
 from .other_machines import told_figures as told_figures

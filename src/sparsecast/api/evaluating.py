@@ -5,39 +5,35 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from functools import partial
 from time import perf_counter
 from typing import Any
 
-from sparsecast.api.executing import measure_here
+from sparsecast.api.campaigns import Keeper
 from sparsecast.api.matrices import named_problems
 from sparsecast.api.profiles import asked_machine, require_own, training_for
 from sparsecast.api.session import Asked, Session, question
 from sparsecast.benchmark.evaluation import Scoring
-from sparsecast.benchmark.journal import AGAIN_SUITE, USER_SUITE, keep, kept, refuse_to_lose
+from sparsecast.benchmark.journal import AGAIN_SUITE, USER_SUITE, kept
 from sparsecast.benchmark.replay import FOLDS
 from sparsecast.benchmark.replay import replay as replay_records
 from sparsecast.benchmark.run import Progress, no_progress
 from sparsecast.devices import DEVICES
 from sparsecast.devices.naming import machine_of, number_of
 from sparsecast.devices.target import Target, whole_matrix
-from sparsecast.errors import FormatError, InputError, MatrixSizeError, StorageError
+from sparsecast.errors import InputError, StorageError
 from sparsecast.features.analysis import structure
 from sparsecast.formats.libraries import chosen_libraries
 from sparsecast.machines.machine import PROCESSOR, Machine
 from sparsecast.machines.profile import Profile, find_profile
 from sparsecast.matrices.problem import Problem
+from sparsecast.matrices.shards import Shard
 from sparsecast.models import MODELS
 from sparsecast.models.model import Model
 from sparsecast.models.store import fitted
 from sparsecast.models.training import TrainingSet
 from sparsecast.records import Candidate, Estimate, Record
 from sparsecast.results.evaluation import Evaluation, MatrixDone
-from sparsecast.system.version import VERSION
-
-#: What was kept so many seconds ago, or later, is taken over instead of being measured again.
-RECENT_S = 3600.0
 
 #: One matrix in so many is measured once more at the end, and not more than so many matrices.
 _AGAIN_EVERY, _AGAIN_MOST = 4, 12
@@ -67,7 +63,8 @@ def evaluate(
     transpose: bool = False,
     models: Sequence[str] | None = None,
     keeps: bool = True,
-    anew: bool = False,
+    resume: bool = False,
+    shard: str | Shard | None = None,
     on_progress: Progress = no_progress,
     on_matrix: Callable[[MatrixDone], None] = lambda done: None,
 ) -> Evaluation:
@@ -89,12 +86,14 @@ def evaluate(
     models : sequence of str, optional
         Names of the models; all by default.
     keeps : bool
-        Whether each matrix' Records are kept in the data folder at once, for models to learn from, to be
-        scored on, and to be taken over: a Candidate of which a Record was kept within the hour before, by the
-        same version of Sparsecast and of its kernels, is not measured again. So a run that was killed goes
-        on where it stopped.
-    anew : bool
-        Whether nothing is taken over.
+        Whether each matrix' Records are kept in the data folder at once, for models to learn from and to be
+        scored on.
+    resume : bool
+        Whether Records that were kept are taken over, whatever their age: what the same version of Sparsecast
+        and of its kernels measured is not measured again. So a run that was killed goes on where it stopped.
+    shard : str or Shard, optional
+        The part of the matrices to measure: ``"I/N"``, part I of N, the same whatever their order; or
+        ``"slurm"``, that of the task of a Slurm array.
     on_progress : callable
         Called after each matrix with the seconds done, the seconds expected in all, and its name.
     on_matrix : callable
@@ -103,7 +102,7 @@ def evaluate(
     Raises
     ------
     InputError
-        If a folder has no matrix files.
+        If a folder has no matrix files, or there is no such shard.
     UnknownNameError
         If there is no such model.
     ProfileError
@@ -116,9 +115,10 @@ def evaluate(
         require_own(profile.name, machine)
     product = Asked(threads, dtype, device, vectors, library=library)
     asked = _Question(product, transpose, chosen_models(models, vectors))
-    run = _Run(asked, machine, profile, keeps, on_progress, on_matrix)
+    part = None if shard is None else Shard.of(shard)
+    run = _Run(asked, machine, profile, Keeper(machine, keeps), on_progress, on_matrix)
     try:
-        run.begin(matrices, takes_over=keeps and not anew)
+        run.begin(matrices, part, resume)
         run.measure_all()
     except KeyboardInterrupt:
         run.is_interrupted = True
@@ -129,32 +129,30 @@ def evaluate(
 class _Run:
     """One evaluation.
 
-    `groups` are those of its matrices, `recent` the Records that it takes over, by what they are of,
-    `trainings` are those of before it measured anything of the kind, `sessions` those of a target and a part
-    of the groups.
+    `groups` are those of its matrices, `trainings` those of before it measured anything of the kind,
+    `sessions` those of a target and a part of the groups.
     """
 
     question: _Question
     here: Machine
     profile: Profile | None
-    keeps: bool
+    keeper: Keeper
     on_progress: Progress
     on_matrix: Callable[[MatrixDone], None]
     scoring: Scoring = field(default_factory=Scoring)
     is_interrupted: bool = False
     problems: dict[str, Problem] = field(default_factory=dict)
     groups: set[str] = field(default_factory=set)
-    recent: dict[tuple[str, str, Candidate], Record] = field(default_factory=dict)
     trainings: dict[Target, TrainingSet] = field(default_factory=dict)
     sessions: dict[tuple[Target, int | None], list[Session]] = field(default_factory=dict)
 
-    def begin(self, matrices: Sequence[Any], takes_over: bool) -> None:
-        """Look at what is to be measured, and at what of it was measured a short time ago."""
-        self.problems, refused = named_problems(matrices)
+    def begin(self, matrices: Sequence[Any], shard: Shard | None, resume: bool) -> None:
+        """Look at what is to be measured, and at what of it was measured before."""
+        self.problems, refused = named_problems(matrices, shard)
         self.scoring.refused |= refused
         self.groups = {problem.group for problem in self.problems.values()}
-        if takes_over:
-            self.recent = _recent(self.here)
+        if resume:
+            self.keeper = Keeper.resuming(self.here, self.keeper.keeps)
 
     def measure_all(self) -> None:
         """Forecast and measure each matrix, then some once more, spread over the collection."""
@@ -241,43 +239,16 @@ class _Run:
         first = {record.candidate: record for record in self.scoring.measured[name]}
         for candidate, record in first.items():
             key = problem.specification, AGAIN_SUITE, candidate
-            if key in self.recent and self.recent[key].measured_at < record.measured_at:
-                del self.recent[key]  # it was measured again before it was measured
+            taken = self.keeper.taken
+            if key in taken and taken[key].measured_at < record.measured_at:
+                del taken[key]  # it was measured again before it was measured
         self.scoring.add_again(name, self._measured(problem, list(first), AGAIN_SUITE))
 
     def _measured(self, problem: Problem, candidates: Sequence[Candidate], suite: str) -> list[Record]:
         """Return a Record of each Candidate: those that are taken over, and new ones, which are kept."""
-        keys = [(problem.specification, suite, candidate) for candidate in candidates]
-        taken = [self.recent[key] for key in keys if key in self.recent]
-        missing = [key[-1] for key in keys if key not in self.recent]
-        records: list[Record] = []
-        try:
-            if missing:
-                if self.keeps:
-                    refuse_to_lose(self.here)
-                energies = suite == USER_SUITE  # what is measured again tells how far times differ
-                records = measure_here(problem, missing, self.here, keeps=False, reads_energy=energies)
-        except (FormatError, MatrixSizeError):
-            if not taken:
-                raise  # else what is missing are those that do not fit, as before
-        records = [dataclasses.replace(record, suite=suite) for record in records]
-        if self.keeps and records:
-            keep(self.here, problem, records)
-        self.scoring.taken_over += bool(taken) and not records and suite == USER_SUITE
-        return sorted(taken + records, key=lambda record: record.time_s)
-
-
-def _recent(machine: Machine) -> dict[tuple[str, str, Candidate], Record]:
-    """Return what was kept within the hour before, by these kernels, of which the last counts."""
-    is_current, now = DEVICES.get(machine.device).is_current, datetime.now(UTC)
-    return {
-        (record.matrix, record.suite, record.candidate): record
-        for record in kept(machine).records
-        if record.version == VERSION
-        and record.regime == "warm"
-        and is_current(record)
-        and (now - datetime.fromisoformat(record.measured_at)).total_seconds() <= RECENT_S
-    }
+        records, is_new = self.keeper.measured(problem, candidates, suite)
+        self.scoring.taken_over += not is_new and suite == USER_SUITE
+        return records
 
 
 def _estimates(session: Session, problem: Problem) -> list[Estimate]:

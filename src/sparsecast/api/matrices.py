@@ -16,6 +16,7 @@ from sparsecast.features.analysis import structure as structure_of
 from sparsecast.features.structure import Structure
 from sparsecast.matrices.problem import Problem as Problem
 from sparsecast.matrices.reading import collected
+from sparsecast.matrices.shards import Shard
 from sparsecast.matrices.structure_files import COUNTS_PREFIX, counted_structure
 from sparsecast.matrices.structure_files import read_structure as read_structure_file
 
@@ -43,10 +44,12 @@ def read_question(text: str) -> tuple[str, Problem | Structure]:
     return problem.name, problem
 
 
-def named_problems(matrices: Sequence[Any]) -> tuple[dict[str, Problem], dict[str, str]]:
+def named_problems(
+    matrices: Sequence[Any], shard: Shard | None = None
+) -> tuple[dict[str, Problem], dict[str, str]]:
     """Return the problems of a collection, each once and by a name of its own, and why others are none.
 
-    Folders stand for their files.
+    Folders stand for their files. With a `shard`, they are those of that part.
     """
     found: dict[str, Problem] = {}
     refused = {}
@@ -54,7 +57,8 @@ def named_problems(matrices: Sequence[Any]) -> tuple[dict[str, Problem], dict[st
         is_name = isinstance(item, str | Path)
         try:
             problem = Problem.named(item) if is_name else Problem.of(item, f"matrix {number}")
-            found.setdefault(problem.specification, problem)
+            if shard is None or shard.has(problem):
+                found.setdefault(problem.specification, problem)
         except InputError as error:
             refused[str(item) if is_name else f"matrix {number}"] = str(error)
     names = distinct_names({key: problem.name for key, problem in found.items()})

@@ -42,7 +42,7 @@ def import_machine(
     """
     paths = [path] if isinstance(path, str | Path) else path
     imported = import_published([Path(file) for file in paths], name, machine)
-    return imported, imported.profile.save()
+    return imported, Path(imported.profile.save())
 
 
 def told_figures(texts: Mapping[str, str | None], cores: int | None = None) -> dict[str, float]:
@@ -101,4 +101,4 @@ def new_machine(name: str, like: str | Path, figures: Mapping[str, float]) -> tu
     )
     memory_bytes = int(figures["memory"]) if "memory" in figures else None
     made = made_profile(name, known, sheet, learned(kind_of(known.machine)), memory_bytes)
-    return made, made.save()
+    return made, Path(made.save())

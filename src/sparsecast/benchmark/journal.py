@@ -1,18 +1,26 @@
 """Journals: each measurement is written at once, in one line, so that a killed run loses nothing.
 
-What users measured on a machine is kept in two, products of one process and of many ranks, for models to
-learn from and to be scored on. A line is ``{"schema": ..., KIND: ...}``, with one of the kinds of `_READ`.
+What users measured on a machine is kept in one for each process that wrote, on whatever node: no writer
+waits for another, and readers merge them. A line is ``{"schema": ..., KIND: ...}``, with one of the kinds of
+`_READ`.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import json
+import os
+import platform
+import re
+import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from sparsecast.errors import ProfileError
 from sparsecast.machines import storage
@@ -26,14 +34,31 @@ from sparsecast.records import SCHEMA_VERSION, DistributedRecord, MicroBenchmark
 USER_SUITE, AGAIN_SUITE, TRIED_SUITE = "user", "user again", "tried"
 
 
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """The first line of a journal of measurements: the machine, and its name in the network."""
+
+    machine: Machine
+    host: str
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> Writer:
+        return cls(Machine.from_dict(stored["machine"]), str(stored["host"]))
+
+
 @dataclass
 class Measurements:
-    """What a journal holds; by specification the matrices that its Records name."""
+    """What a journal holds; by specification the matrices that its Records name.
+
+    `writer` is None where the journal does not name it. `is_cut` says whether the last line is not whole.
+    """
 
     records: list[Record] = field(default_factory=list)
     matrices: dict[str, MatrixEntry] = field(default_factory=dict)
     distributed: list[DistributedRecord] = field(default_factory=list)
     microbenchmarks: list[MicroBenchmark] = field(default_factory=list)
+    writer: Writer | None = None
+    is_cut: bool = False
 
     def add(self, problem: Problem, records: Iterable[Record]) -> None:
         self.matrices[problem.specification] = _entry(problem)
@@ -67,19 +92,25 @@ def journal(path: Path, known: Iterable[str] = ()) -> Iterator[Callable[[Problem
     """
     written = set(known)
     with lines(path) as append:
+        yield partial(_write, append, written)
 
-        def add(problem: Problem, records: Iterable[Record]) -> None:
-            if problem.specification not in written:
-                append("matrix", _entry(problem).to_dict())
-                written.add(problem.specification)
-            for record in records:
-                append("record", record.to_row())
 
-        yield add
+def _write(
+    append: Callable[[str, Mapping[str, Any]], None],
+    written: set[str],
+    problem: Problem,
+    records: Iterable[Record],
+) -> None:
+    """Write a problem, unless it is among those that are written, and Records."""
+    if problem.specification not in written:
+        append("matrix", _entry(problem).to_dict())
+        written.add(problem.specification)
+    for record in records:
+        append("record", record.to_row())
 
 
 def read_journal(path: Path) -> Measurements:
-    """Return what a journal holds; nothing if it does not exist. A last line that was cut short is ignored.
+    """Return what a journal holds, up to a last line that was cut short; nothing if it does not exist.
 
     Raises
     ------
@@ -87,12 +118,24 @@ def read_journal(path: Path) -> Measurements:
         If another line is damaged, of another schema, or nobody can have measured it: with a NaN or a
         negative time.
     """
-    found = Measurements()
     if not path.exists():
-        return found
-    text = path.read_text(encoding="utf-8", errors="replace")
-    for number, line in enumerate(text[: text.rfind("\n") + 1].splitlines(), 1):
+        return Measurements()
+    try:
+        *whole, rest = path.read_bytes().split(b"\n")
+    except OSError as error:
+        raise ProfileError(
+            f"{path} cannot be read ({error.strerror}): expected a journal; make it readable, or move it away"
+        ) from error
+    return parsed_journal(whole, str(path), is_cut=bool(rest))
+
+
+def parsed_journal(lines: Iterable[bytes], path: str, is_cut: bool) -> Measurements:
+    """Return what the whole lines of a journal hold, which errors name `path`; as `read_journal`."""
+    found = Measurements(is_cut=is_cut)
+    for number, line in enumerate(lines, 1):
         match _parsed(line, path, number):
+            case Writer() as writer:
+                found.writer = writer
             case MatrixEntry() as entry:
                 found.matrices[entry.specification] = entry
             case Record() as record:
@@ -107,6 +150,7 @@ def read_journal(path: Path) -> Measurements:
 
 #: How a line of each kind is read.
 _READ: dict[str, Callable[[Any], Any]] = {
+    "writer": Writer.from_dict,
     "matrix": lambda stored: MatrixEntry(**stored),
     "record": Record.from_row,
     "distributed": DistributedRecord.from_dict,
@@ -114,20 +158,23 @@ _READ: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def _parsed(line: str, path: Path, number: int) -> Any:
+def _parsed(line: bytes, path: str, number: int) -> Any:
     """Return what a line holds, a Record for one; refuse what nobody can have measured."""
     try:
-        stored = json.loads(line)
+        try:
+            stored = msgspec.json.decode(line)
+        except msgspec.DecodeError:
+            stored = json.loads(line)  # which reads a NaN, for the message to say so
         schema = stored.pop("schema")
         if schema != SCHEMA_VERSION:
-            raise ProfileError(f"{path} has schema {schema}: expected {SCHEMA_VERSION}; remove the file")
+            raise ProfileError(f"{path} has schema {schema}: expected {SCHEMA_VERSION}; move the file away")
         ((kind, content),) = stored.items()
         measured = _READ[kind](content)
         impossible = getattr(measured, "impossible", {})
     except ProfileError:
         raise
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise ProfileError(f"{path} line {number} is damaged: expected a record; remove the file") from error
+        raise ProfileError(f"{path} line {number} is damaged: expected a record; remove that line") from error
     for name, value in impossible.items():
         raise ProfileError(
             f"{path} line {number} has {name} {value:g}: expected a finite number that is not negative, and "
@@ -136,38 +183,96 @@ def _parsed(line: str, path: Path, number: int) -> Any:
     return measured
 
 
-def _kept_path(machine: Machine, ending: str = ".jsonl") -> Path:
-    return storage.home() / "measurements" / f"{machine.name}{ending}"
+def measurements_folder() -> Path:
+    """Return the folder of what users measured, on all machines that share it; it need not exist."""
+    return storage.home() / "measurements"
+
+
+def _folder(machine: Machine) -> Path:
+    return measurements_folder() / machine.name
+
+
+@cache
+def _writer_name(process: int) -> str:
+    """Return a name that no other process has, on whatever node: a fork has another number."""
+    host = re.sub(r"[^A-Za-z0-9]+", "-", platform.node())
+    return f"{host}-{process}-{secrets.token_hex(4)}"
+
+
+#: Specifications of the matrices that this process has written, by journal.
+_written: dict[Path, set[str]] = {}
+
+
+@contextmanager
+def _own_journal(machine: Machine) -> Iterator[tuple[set[str], Callable[[str, Mapping[str, Any]], None]]]:
+    """Open the journal of this process; give the matrices that it has, and what appends a line."""
+    path = _folder(machine) / f"{_writer_name(os.getpid())}.jsonl"
+    is_new = not path.exists()
+    if is_new:
+        _written[path] = set()
+    with lines(path) as append:
+        if is_new:
+            append("writer", {"machine": machine.to_dict(), "host": platform.node()})
+        yield _written[path], append
 
 
 def keep(machine: Machine, problem: Problem, records: Iterable[Record]) -> None:
     """Keep Records that a user measured; a StorageError says that the data folder cannot be written."""
-    path = _kept_path(machine)
-    with storage.exclusive(path.with_suffix(".lock"), waits=True), journal(path) as add:
-        add(problem, records)
-
-
-def kept(machine: Machine) -> Measurements:
-    """Return all that users measured on a machine; a ProfileError says that the journal is damaged."""
-    return read_journal(_kept_path(machine))
+    with _own_journal(machine) as (written, append):
+        _write(append, written, problem, records)
 
 
 def keep_distributed(machine: Machine, records: Iterable[DistributedRecord]) -> None:
     """Keep products that a user measured on many ranks."""
-    path = _kept_path(machine, ".distributed.jsonl")
-    with storage.exclusive(path.with_suffix(".lock"), waits=True), lines(path) as append:
+    with _own_journal(machine) as (_, append):
         for record in records:
             append("distributed", dataclasses.asdict(record))
 
 
+#: What was read of each journal, and the size and time of change that it had then.
+_read: dict[Path, tuple[tuple[int, int], Measurements]] = {}
+
+
+def kept(machine: Machine) -> Measurements:
+    """Return all that users measured on a machine, by whatever process, in the order measured.
+
+    A journal is read again only where it has changed.
+
+    Raises
+    ------
+    ProfileError
+        If a journal is damaged, or was written on another machine.
+    """
+    found = Measurements()
+    folder = _folder(machine)
+    earlier = (folder.with_name(f"{machine.name}{end}.jsonl") for end in ("", ".distributed"))
+    for path in [*filter(Path.exists, earlier), *sorted(folder.glob("*.jsonl"))]:
+        now = path.stat()
+        stamp = now.st_size, now.st_mtime_ns
+        if path not in _read or _read[path][0] != stamp:
+            _read[path] = stamp, read_journal(path)
+        own = _read[path][1]
+        if own.writer is not None and own.writer.machine.name != machine.name:
+            raise ProfileError(
+                f"{path} was written on another machine ({own.writer.machine.name}): expected "
+                f"{machine.name}; move it into the folder of its machine"
+            )
+        found.matrices |= own.matrices
+        found.records += own.records
+        found.distributed += own.distributed
+    found.records.sort(key=lambda record: record.measured_at)
+    found.distributed.sort(key=lambda record: record.measured_at)
+    return found
+
+
 def kept_distributed(machine: Machine) -> tuple[DistributedRecord, ...]:
     """Return the products of many ranks that were kept of a machine, in the order measured."""
-    return tuple(read_journal(_kept_path(machine, ".distributed.jsonl")).distributed)
+    return tuple(kept(machine).distributed)
 
 
 def refuse_to_lose(machine: Machine) -> None:
     """Raise a StorageError if nothing can be kept of a machine, before hours of measuring."""
-    storage.ensure_writable(_kept_path(machine).parent)
+    storage.ensure_writable(_folder(machine))
 
 
 def with_kept(profile: Profile) -> Profile:

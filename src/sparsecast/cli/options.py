@@ -60,6 +60,18 @@ ForecastOnlyOption = Annotated[
 KeepOption = Annotated[
     bool, typer.Option("--keep/--no-keep", help="Keep what was measured in the data folder, for the models.")
 ]
+ShardOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="I/N", help="Part I of N of the matrices, in any order; slurm: that of this array task."
+    ),
+]
+ResumeOption = Annotated[
+    bool, typer.Option("--resume", help="Take over what was kept before, whatever its age.")
+]
+DryRunOption = Annotated[
+    bool, typer.Option("--dry-run", help="List the matrices, and what is kept of them; measure nothing.")
+]
 ProfileOption = Annotated[
     str | None,
     typer.Option(

@@ -7,10 +7,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from sparsecast.cli.options import screen
+from sparsecast.cli.output import Output
 
 if TYPE_CHECKING:
     from sparsecast import Profile, Structure
     from sparsecast.api import Problem
+    from sparsecast.results.measurement import Pending
 
 
 @contextmanager
@@ -87,3 +89,19 @@ def profiles_for(
     for name in api.uncalibrated_devices(A, device, profiles, threads=threads, dtype=dtype):
         profiles.append(profile_for(A, None, api.threads_of(name, threads), dtype, name))
     return profiles
+
+
+def tell_taken_over(matrices: int) -> None:
+    """Say on standard error how many matrices were not measured again."""
+    from sparsecast.system.texts import counted
+
+    if matrices:
+        text = f"{counted(matrices, 'matrix was', 'matrices were')} measured before: the kept records count"
+        screen().print(text, soft_wrap=True)
+
+
+def pending_output(found: Pending) -> Output:
+    """Return what a command with --dry-run prints."""
+    from sparsecast.results.measurement import DOCUMENTS
+
+    return Output(DOCUMENTS["measure --dry-run"], found, [found.table()])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import io
 import json
 import zlib
 from collections.abc import Iterable, Mapping
@@ -14,12 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from sparsecast.errors import ProfileError, UnknownNameError, remedy_for
+from sparsecast.errors import InputError, ProfileError, UnknownNameError, remedy_for
 from sparsecast.features.structure import Structure
 from sparsecast.machines import machine as machines
 from sparsecast.machines.machine import Machine
 from sparsecast.machines.storage import home, write_atomically
 from sparsecast.records import SCHEMA_VERSION, Bandwidth, MicroBenchmark, Record
+from sparsecast.system import addresses
+from sparsecast.system.addresses import Place
 from sparsecast.system.tabular import Column, Columns, Table, Tabular
 from sparsecast.system.texts import counted, percent
 
@@ -151,8 +154,10 @@ class Profile(Tabular):
         merged = {point.key: point for point in every}
         return dataclasses.replace(self, microbenchmarks=tuple(merged.values()))
 
-    def save(self, path: Path | None = None, *, is_packed: bool = False) -> Path:
-        """Write the profile atomically and return its path: `path`, or its place in the user's data folder.
+    def save(self, path: Place | None = None, *, is_packed: bool = False) -> Place:
+        """Write the profile as a whole and return where: `path`, or its place in the user's data folder.
+
+        A text such as ``s3://BUCKET/KEY`` is an address of pyarrow's file systems.
 
         The file is a Parquet table of the Records, with a checksum in each page. The machine, the matrices,
         the bandwidths and the micro-benchmarks are JSON in its metadata, with their own checksum. If it
@@ -160,7 +165,7 @@ class Profile(Tabular):
         """
         import pyarrow
 
-        target = path or user_path(self.name)
+        target = user_path(self.name) if path is None else path
         table = pyarrow.Table.from_pylist([record.to_row() for record in self.records])
         described = {
             _SCHEMA_KEY: SCHEMA_VERSION,
@@ -179,11 +184,16 @@ class Profile(Tabular):
         return target
 
     @classmethod
-    def load(cls, path: Path) -> Profile:
+    def load(cls, path: Place) -> Profile:
         """Read a profile; a ProfileError if it is missing, damaged, of another schema, or no profile."""
-        table = _read_table(path)
+        return cls.of_table(read_table(path), path)
+
+    @classmethod
+    def of_table(cls, table: pyarrow.Table, place: Place) -> Profile:
+        """Return the profile of the table that is stored there; as `load`."""
+        path = addresses.shown(place)
         metadata = table.schema.metadata or {}
-        if _SCHEMA_KEY not in metadata or _MACHINE_KEY not in metadata:
+        if not cls.is_stored(table):
             raise ProfileError(
                 f"{path} is Parquet but no profile: expected one that calibrate wrote; name another"
             )
@@ -212,6 +222,11 @@ class Profile(Tabular):
         if unknown:
             raise _not_whole(path, f"lacks the matrix {min(unknown)}")
         return stored
+
+    @staticmethod
+    def is_stored(table: pyarrow.Table) -> bool:
+        """Tell whether a table is that of a profile, of whatever schema."""
+        return {_SCHEMA_KEY, _MACHINE_KEY} <= (table.schema.metadata or {}).keys()
 
     @classmethod
     def load_own(cls, path: Path, machine: Machine) -> Profile:
@@ -253,7 +268,7 @@ def _checksum(metadata: Mapping[bytes, bytes]) -> bytes:
     return hashlib.sha256(b"".join(metadata.get(key, b"") for key in keys)).hexdigest().encode()
 
 
-def _not_whole(path: Path, why: str) -> ProfileError:
+def _not_whole(path: str, why: str) -> ProfileError:
     return ProfileError(
         f"{path} {why}: expected a whole profile; remove the file and calibrate the machine again"
     )
@@ -286,6 +301,8 @@ def find_profile(wanted: str | Path | None = None, here: Machine | None = None) 
     """
     if wanted is None:
         return _own_profile(here or machines.detect())
+    if addresses.is_address(wanted):
+        return Profile.load(wanted)
     path = Path(wanted)
     if path.suffix == SUFFIX or path.parent != Path():
         return Profile.load(path)
@@ -314,19 +331,23 @@ def _own_profile(here: Machine) -> Profile:
     return Profile.load_own(path, here)
 
 
-def _read_table(path: Path) -> pyarrow.Table:
+def read_table(path: Place) -> pyarrow.Table:
+    """Return the table of a Parquet file of ours; a ProfileError if it is missing or damaged."""
     import pyarrow
     import pyarrow.parquet
 
     try:
-        with path.open("rb") as stream:  # given a path, pyarrow would read a folder as well
-            # Not read_table, which imports pandas for a single file.
-            return pyarrow.parquet.ParquetFile(stream, page_checksum_verification=True).read()
+        # Not pyarrow's read_table, which imports pandas for a single file.
+        stream = io.BytesIO(addresses.read(path))
+        return pyarrow.parquet.ParquetFile(stream, page_checksum_verification=True).read()
     except FileNotFoundError as error:
-        raise ProfileError(f"{path} does not exist: expected a profile; run sparsecast calibrate") from error
-    except (OSError, ValueError, pyarrow.ArrowException) as error:  # a ValueError: names that are no text
-        why = getattr(error, "strerror", None) or "damaged or truncated"
         raise ProfileError(
-            f"{path} cannot be read as a profile ({why}): expected a Parquet file that calibrate wrote; "
-            f"name another, or, if it is this machine's own, remove it and calibrate again"
+            f"{addresses.shown(path)} does not exist: expected a profile; run sparsecast calibrate"
+        ) from error
+    except InputError as error:
+        raise ProfileError(str(error)) from error
+    except (OSError, ValueError, pyarrow.ArrowException) as error:
+        raise ProfileError(
+            f"{addresses.shown(path)} is damaged or truncated: expected a Parquet file that calibrate or "
+            f"merge wrote; name another, or, if it is this machine's own, remove it and calibrate again"
         ) from error

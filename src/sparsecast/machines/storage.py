@@ -7,14 +7,20 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from filelock import FileLock, Timeout
 
 from sparsecast.errors import BusyError, StorageError
+from sparsecast.system import addresses
+from sparsecast.system.addresses import Place
 from sparsecast.system.files import replacement
 
 #: Environment variable with another folder than the platform's.
 HOME_VARIABLE = "SPARSECAST_HOME"
+
+#: Bytes that are read at a time from the end of a journal.
+_BLOCK_BYTES = 1 << 16
 
 
 def home() -> Path:
@@ -51,11 +57,19 @@ def ensure_writable(folder: Path) -> None:
             probe.flush()
 
 
-def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
+def write_atomically(path: Place, write: Callable[[Path], object]) -> None:
     """Let `write` fill a temporary file next to `path`, then rename it to `path` in one step.
 
-    A StorageError says that it cannot be written; the old file then stays.
+    To an address, the file is sent when it is whole. A StorageError says that it cannot be written; the old
+    file then stays.
     """
+    if addresses.is_address(path):
+        with tempfile.TemporaryDirectory() as folder:
+            temporary = Path(folder) / "whole"
+            write(temporary)
+            addresses.write(path, temporary.read_bytes())
+        return
+    path = Path(path)
     with storage_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacement(path) as temporary:
@@ -70,17 +84,29 @@ def journal(path: Path) -> Iterator[Callable[[str], None]]:
     """
     with storage_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        stream = path.open("a", encoding="utf-8")
-        written = path.read_bytes()
-        stream.truncate(written.rfind(b"\n") + 1)
+        stream = path.open("ab+")
+        stream.truncate(_whole_lines_bytes(stream))
 
     def append(line: str) -> None:
         with storage_errors(path):
-            stream.write(line + "\n")
+            stream.write(line.encode() + b"\n")
             stream.flush()
 
     with stream:
         yield append
+
+
+def _whole_lines_bytes(stream: BinaryIO) -> int:
+    """Return the bytes of all lines that are whole; of a long file, only the end is read."""
+    end = stream.seek(0, os.SEEK_END)
+    while end > 0:
+        start = max(0, end - _BLOCK_BYTES)
+        stream.seek(start)
+        found = stream.read(end - start).rfind(b"\n")
+        if found >= 0:
+            return start + found + 1
+        end = start
+    return 0
 
 
 @contextmanager

@@ -172,7 +172,7 @@ class Evaluation(Tabular):
     repeats : Repeats or None
         None where nothing was measured again.
     taken_over : int
-        Matrices of which nothing was measured, because all was kept within the hour before.
+        Matrices of which nothing was measured, because all of it was taken over.
     """
 
     profile: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from sparsecast.devices.rounding import Rounding
@@ -20,8 +20,8 @@ from sparsecast.results.columns import (
     stored_as,
     within,
 )
-from sparsecast.system.tabular import Column, Columns, Table, keys, lines_of
-from sparsecast.system.texts import energy, interval, percent, signed_percent, time
+from sparsecast.system.tabular import Column, Columns, Table, Tabular, keys, lines_of
+from sparsecast.system.texts import counted, energy, interval, percent, signed_percent, time
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +90,51 @@ def _called(candidate: Candidate) -> str:
     return "SciPy" if candidate.format == "scipy" else stored_as(candidate)
 
 
+@dataclass
+class MeasuredCollection(Tabular):
+    """The Records of a collection.
+
+    Attributes
+    ----------
+    machine : str
+    rows : list of dict
+        ``"matrix"``, the name, ``"record"``, and ``"forecast"``, which is None.
+    refused : dict of str to str
+        Matrices that could not be measured, and why.
+    taken_over : int
+        Matrices of which nothing was measured, because all of it was taken over.
+    interrupted : bool
+        Whether the user stopped it; what was done until then is here.
+    """
+
+    machine: str
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    refused: dict[str, str] = field(default_factory=dict)
+    taken_over: int = 0
+    interrupted: bool = False
+
+    def table(self) -> Table:
+        """Return a row for each Record."""
+        matrices = counted(len({row["matrix"] for row in self.rows}), "matrix", "matrices")
+        title = f"Measured on {self.machine}: {counted(len(self.rows), 'record')} of {matrices}"
+        return Table(title, COLLECTION, self.rows, lines_of(self.refused), most=60)
+
+
+@dataclass(frozen=True)
+class Pending(Tabular):
+    """The matrices that a run would measure, each with the number of its Records or labels that are kept."""
+
+    shard: str | None
+    rows: Sequence[Mapping[str, Any]]
+    refused: Mapping[str, str]
+
+    def table(self) -> Table:
+        """Return a row for each matrix."""
+        part = f" in shard {self.shard}" if self.shard else ""
+        title = f"{counted(len(self.rows), 'matrix', 'matrices')}{part}; nothing is measured"
+        return Table(title, PENDING, self.rows, lines_of(self.refused))
+
+
 def _error(row: Mapping[str, Any]) -> float | None:
     return row["forecast"].time_s / row["record"].time_s - 1 if row["forecast"] else None
 
@@ -142,6 +187,15 @@ COMPARISON: Columns = (
     Column("speedup_deviation", value="speedup.deviation", about="of `speedup`, as samples in turn tell it"),
 )
 
+#: Of a Record of a collection.
+COLLECTION: Columns = (Column("matrix", "matrix"), *MEASUREMENT)
+
+#: Of a matrix that is to be measured.
+PENDING: Columns = (
+    Column("matrix", "matrix"),
+    Column("kept", "kept", about="its Records, or labels, that are there already"),
+)
+
 #: The documents of commands, by how they are called.
 DOCUMENTS: dict[str, Columns] = {
     "measure": (
@@ -150,5 +204,16 @@ DOCUMENTS: dict[str, Columns] = {
         Column("refused", about="{format: reason}"),
         ROUNDING,
         Column("comparison", columns=COMPARISON, about="of the fastest; null of one record"),
+    ),
+    "measure FOLDER": (
+        Column("machine"),
+        Column("measurements", value="rows", columns=COLLECTION),
+        Column("refused", about="{matrix: reason}"),
+        *keys("interrupted", "taken_over"),
+    ),
+    "measure --dry-run": (
+        Column("shard", about="null without one"),
+        Column("matrices", value="rows", columns=PENDING),
+        Column("refused", about="{matrix: reason}"),
     ),
 }

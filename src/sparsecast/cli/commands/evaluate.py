@@ -10,8 +10,8 @@ import typer
 from sparsecast.cli import options
 from sparsecast.cli.commands import Panel, command
 from sparsecast.cli.output import Output
+from sparsecast.cli.reading import pending_output, tell_taken_over
 from sparsecast.errors import InputError
-from sparsecast.system.texts import counted
 
 
 @command("evaluate", Panel.MEASUREMENTS, figure=True, csv=True)
@@ -29,9 +29,9 @@ def evaluate(
     models: Annotated[
         str | None, typer.Option(metavar="NAME[,NAME]", help="Models to score; all by default.")
     ] = None,
-    anew: Annotated[
-        bool, typer.Option("--anew", help="Measure again what was kept within the last hour.")
-    ] = False,
+    resume: options.ResumeOption = False,
+    shard: options.ShardOption = None,
+    dry_run: options.DryRunOption = False,
     watch: Annotated[
         bool, typer.Option("--watch", help="Print a line for each matrix as soon as it is measured.")
     ] = False,
@@ -79,6 +79,12 @@ def evaluate(
     if rows is not None:
         options.refuse_unwritable(rows)
         row_files.refuse_other_kind(rows)
+    if replay and (resume or dry_run or shard is not None):
+        raise InputError(
+            "--resume, --shard or --dry-run with --replay: expected matrices to measure; name some"
+        )
+    if dry_run:
+        return pending_output(api.pending(matrices or [], shard, device))
     names = None if models is None or models == "all" else models.split(",")
     of_product: dict[str, Any] = {"threads": threads, "vectors": vectors, "transpose": transpose}
     of_product |= {"library": library}
@@ -90,25 +96,27 @@ def evaluate(
             setting["on_matrix"] = lambda done: screen.print(done.sentence(), soft_wrap=True, markup=False)
         with timed_bar(screen, "measuring") as on_progress:
             result = api.evaluate(
-                matrices, chosen, **setting, models=names, anew=anew, on_progress=on_progress
+                matrices,
+                chosen,
+                **setting,
+                models=names,
+                resume=resume,
+                shard=shard,
+                on_progress=on_progress,
             )
     else:
         chosen = api.profile(profile, device=device)
         scored = of_product | {"dtype": dtype or "float64", "models": names}
         with counted_bar(options.screen(), "fitting", api.fits_of(names, vectors)) as advance:
             result = api.replay(chosen, **scored, on_fold=advance)
-    if not result.rows and not result.interrupted:
+    is_empty_shard = shard is not None and not result.refused
+    if not result.rows and not result.interrupted and not is_empty_shard:
         raise InputError(
             next(iter(result.refused.values()), "no matrix was measured: expected some; name others")
         )
     if rows is not None:
         row_files.write_rows(result.rows, rows)
-    if result.taken_over:
-        options.screen().print(
-            f"{counted(result.taken_over, 'matrix was', 'matrices were')} measured within the last hour: "
-            f"the kept Records count, and --anew measures again",
-            soft_wrap=True,
-        )
+    tell_taken_over(result.taken_over)
 
     def draw(path: Path) -> None:
         if result.rows:

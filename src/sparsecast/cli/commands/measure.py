@@ -1,28 +1,34 @@
-"""sparsecast measure MATRIX."""
+"""sparsecast measure MATRIX, sparsecast measure MATRIX|FOLDER..."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sparsecast.cli import options
+from sparsecast.cli import completing, options
 from sparsecast.cli.commands import Panel, command
 from sparsecast.cli.output import Output
-from sparsecast.cli.reading import read_matrix, transposed
+from sparsecast.cli.reading import pending_output, read_matrix, tell_taken_over, transposed
 from sparsecast.errors import InputError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from sparsecast.api import Meter
     from sparsecast.records import Candidate, Record
 
 
 @command("measure", Panel.MEASUREMENTS, figure=True, csv=True)
 def measure(
-    matrix: options.MatrixArgument,
+    matrices: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="MATRIX|FOLDER...",
+            autocompletion=completing.matrices,
+            help="A file, gallery:NAME or suitesparse:GROUP/NAME; or a collection: folders, several.",
+        ),
+    ],
     profile: options.ProfileOption = None,
     threads: options.AnyThreadsOption = None,
     dtype: options.DtypeOption = None,
@@ -52,14 +58,24 @@ def measure(
     library: options.LibraryOption = None,
     transpose: options.TransposeOption = False,
     keep: options.KeepOption = True,
+    resume: options.ResumeOption = False,
+    shard: options.ShardOption = None,
+    dry_run: options.DryRunOption = False,
+    figure: options.FigureOption = None,
 ) -> Output | None:
     """Measure the product here in every format that suits, and compare with the forecasts.
 
-    Under mpirun, or with --algorithm, measure the products of many ranks.
+    Of a collection, forecasts are left to evaluate. Under mpirun, or with --algorithm, measure the products
+    of many ranks.
     """
     from sparsecast import api
 
+    is_collection = len(matrices) > 1 or Path(matrices[0]).is_dir() or resume or dry_run or shard is not None
     if algorithm is not None or api.started_ranks() > 1:
+        if is_collection:
+            raise InputError(
+                f"{' '.join(matrices)} with ranks: expected one matrix, measured in one run; name one"
+            )
         given: dict[str, Any] = {"--threads": threads, "--profile": profile, "--meter-command": meter_command}
         given |= {"--frequencies": frequencies, "--meter": meter, "--values": values, "--library": library}
         given |= {"--vectors": None if vectors == 1 else vectors, "--transpose": transpose or None}
@@ -70,17 +86,41 @@ def measure(
             "partition": partition,
         }
         products |= {"algorithms": options.names(algorithm), "dtype": dtype}
-        return _on_ranks(matrix, products, keep)
+        return _on_ranks(matrices[0], products, keep)
     alone = {"--format": formats, "--remote-format": remote_format, "--partition": partition}
     for name, value in alone.items():
         if value is not None:
             raise InputError(
                 f"{name} {value} of one process: expected --algorithm beside it, or mpirun; name one"
             )
+    if dry_run:
+        return pending_output(api.pending(matrices, shard, device))
     how = _How(options.chosen_meter(meter, meter_command), options.frequencies_ghz(frequencies, device), keep)
     setting: dict[str, Any] = {"threads": threads, "dtype": dtype, "device": device, "vectors": vectors}
     setting |= {"values": values, "library": library}
-    return _alone(matrix, profile, setting, transpose, how)
+    if not is_collection:
+        return _alone(matrices[0], profile, setting, transpose, how)
+    of_one: dict[str, Any] = {"--profile": profile, "--frequencies": frequencies, "--figure": figure}
+    for name, value in of_one.items():
+        if value is not None:
+            raise InputError(
+                f"{name} {value} of a collection: expected one matrix; name one, or leave it out"
+            )
+    return _collection(matrices, setting | {"transpose": transpose, "resume": resume, "shard": shard}, how)
+
+
+def _collection(matrices: list[str], asked: dict[str, Any], how: _How) -> Output:
+    from sparsecast import api
+    from sparsecast.reports.progress import timed_bar
+    from sparsecast.results.measurement import DOCUMENTS
+
+    with timed_bar(options.screen(), "measuring") as on_progress:
+        done = api.measure_all(matrices, keeps=how.keeps, meter=how.meter, **asked, on_progress=on_progress)
+    if done.refused and not done.rows and not done.interrupted:
+        raise InputError(next(iter(done.refused.values())))
+    tell_taken_over(done.taken_over)
+    stopped = ("kept" if how.keeps else "shown") if done.interrupted else ""
+    return Output(DOCUMENTS["measure FOLDER"], done, [done.table()], stopped=stopped)
 
 
 def _on_ranks(matrix: str, products: dict[str, Any], keeps: bool) -> Output | None:

@@ -24,6 +24,7 @@ from sparsecast.machines.profile import find_profile
 from sparsecast.machines.storage import ensure_writable
 from sparsecast.matrices.problem import Problem
 from sparsecast.matrices.reading import collected
+from sparsecast.matrices.shards import Shard
 from sparsecast.measuring.energy import MODELLED, Meter, is_modelled
 from sparsecast.papers.barreda_2020.block_times import (
     DEFAULT_LABEL_EFFORT,
@@ -46,6 +47,7 @@ from sparsecast.papers.barreda_2020.label_files import (
 )
 from sparsecast.papers.barreda_2020.meters.modelled import ModelledMeter
 from sparsecast.records import Candidate
+from sparsecast.results.measurement import Pending
 from sparsecast.system.texts import counted
 from sparsecast.system.version import VERSION
 
@@ -118,6 +120,7 @@ def label(
     effort: LabelEffort = DEFAULT_LABEL_EFFORT,
     meter: Meter | None = None,
     frequencies_ghz: Sequence[float] = (),
+    shard: str | Shard | None = None,
     on_matrix: OnMatrix = lambda name, what: None,
 ) -> Labelling:
     """Measure what the blocks of matrices take on one core of this machine, and keep it.
@@ -140,11 +143,13 @@ def label(
     frequencies_ghz : sequence of float
         Of the cores, set one after the other. Where they cannot be set and the meter is modelled, they are
         modelled, too: what is measured counts as the highest, and times grow as frequencies fall.
+    shard : str or Shard, optional
+        The part of the matrices to label, as in `evaluate`.
 
     Raises
     ------
     InputError
-        If a folder has no matrix files, or `dtype` is another.
+        If a folder has no matrix files, or `dtype` is another, or there is no such shard.
     ProfileError
         If none is named, and this machine has no profile.
     DeviceError
@@ -158,7 +163,7 @@ def label(
     ensure_writable(labels_folder(machine.name))
     meter = meter or DEVICES.get(PROCESSOR).meter()
     frequencies = _frequencies(frequencies_ghz, meter)
-    problems = _problems(matrices)
+    problems = _problems(matrices, shard)
     done, number = Labelling(), 0
     try:
         for number, problem in enumerate(problems):
@@ -234,16 +239,32 @@ def _lacks_joules(path: Path, meter: Meter | None) -> bool:
     return source is None or (source == MODELLED and not is_modelled(meter))
 
 
-def _problems(matrices: Sequence[Any]) -> list[Problem]:
+def _problems(matrices: Sequence[Any], shard: str | Shard | None) -> list[Problem]:
     """Return the matrices; by default those that CSR was measured with here, and that can be made again."""
     if matrices:
-        return [
+        named = [
             Problem.named(item) if isinstance(item, str | Path) else Problem.of(item, f"matrix {number}")
             for number, item in enumerate(collected(matrices), 1)
         ]
-    profile = find_profile(here=machine_of(PROCESSOR))
-    names = sorted({record.matrix for record in profile.select(format="csr")})
-    return [problem for problem in map(Problem.rebuilt, names) if problem is not None]
+    else:
+        profile = find_profile(here=machine_of(PROCESSOR))
+        names = sorted({record.matrix for record in profile.select(format="csr")})
+        named = [problem for problem in map(Problem.rebuilt, names) if problem is not None]
+    return named if shard is None else [problem for problem in named if Shard.of(shard).has(problem)]
+
+
+def pending_labels(
+    matrices: Sequence[Any] = (), dtype: str | None = None, shard: str | Shard | None = None
+) -> Pending:
+    """Return the matrices that `label` would label, and how many files of labels each has already."""
+    rows, refused, machine = [], {}, machine_of(PROCESSOR)
+    for problem in _problems(matrices, shard):
+        try:
+            kept = labels_path(machine.name, problem.specification, dtype or problem.matrix.dtype.name)
+            rows.append({"matrix": problem.name, "kept": int(kept.exists())})
+        except InputError as error:
+            refused[problem.name] = str(error)
+    return Pending(None if shard is None else str(Shard.of(shard)), rows, refused)
 
 
 def label_blocks(

@@ -9,6 +9,7 @@ import typer
 from sparsecast.cli import options
 from sparsecast.cli.commands import Panel, command
 from sparsecast.cli.output import Output
+from sparsecast.cli.reading import pending_output
 from sparsecast.errors import InputError
 
 
@@ -29,10 +30,14 @@ def label(
     meter_command: options.MeterCommandOption = None,
     meter: options.MeterOption = None,
     frequencies: options.FrequenciesOption = None,
+    shard: options.ShardOption = None,
+    dry_run: options.DryRunOption = False,
 ) -> Output:
     """Measure blocks of 250 entries on this machine; the model blocks and the networks learn from them."""
     from sparsecast.papers.barreda_2020 import block_reports, labelling
 
+    if dry_run:
+        return pending_output(labelling.pending_labels(matrices or (), dtype, shard))
     screen = options.screen()
     done = labelling.label(
         matrices or (),
@@ -40,6 +45,7 @@ def label(
         budget_s=budget,
         meter=options.chosen_meter(meter, meter_command),
         frequencies_ghz=options.frequencies_ghz(frequencies),
+        shard=shard,
         on_matrix=lambda name, what: screen.print(f"{name}: {what}", soft_wrap=True, markup=False),
     )
     if done.refused and not (done.labelled or done.known or done.left):

@@ -1,0 +1,47 @@
+"""Records of many files: merged into one, and compared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sparsecast.benchmark.journal import measurements_folder
+from sparsecast.benchmark.record_files import MergedRecords
+from sparsecast.results.merged import Merged
+from sparsecast.system.addresses import Place
+
+
+def merge(places: Sequence[Place], output: Place) -> Merged:
+    """Write the Records of many files into one Parquet file, a row each, for any program that reads Parquet.
+
+    Parameters
+    ----------
+    places : sequence of paths or addresses
+        Profiles, journals, merged files, or folders of them; without any, what is kept here.
+    output : path or address
+        Such as ``"records.parquet"`` or ``"s3://BUCKET/records.parquet"``.
+
+    Returns
+    -------
+    Merged
+        Columns of the file are those of a Record, and ``schema``, ``machine``, ``host`` and ``matrix_name``.
+
+    Raises
+    ------
+    InputError
+        If nothing is there, or it cannot be read, if one name stands for two machines, or if there are no
+        Records.
+    ProfileError
+        If a file is damaged. A journal whose last line was cut short counts up to there, with a note.
+    StorageError
+        If the file cannot be written.
+    """
+    merged = MergedRecords.of(places or [measurements_folder()])
+    merged.write(output)
+    matrices: dict[tuple[str, str | None], list[str]] = {}
+    for item in merged.records:
+        matrices.setdefault((item.machine, item.host), []).append(item.record.matrix)
+    rows = [
+        {"machine": machine, "host": host, "matrices": len(set(of_host)), "records": len(of_host)}
+        for (machine, host), of_host in matrices.items()
+    ]
+    return Merged(output, rows, len(merged.records), merged.files, merged.repeated, merged.notes)

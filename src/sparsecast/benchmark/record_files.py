@@ -1,0 +1,227 @@
+"""Records of many files: profiles, journals and merged files, of one machine or several."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from sparsecast.benchmark.journal import parsed_journal
+from sparsecast.errors import InputError, ProfileError
+from sparsecast.machines.machine import Machine
+from sparsecast.machines.profile import Profile, read_table
+from sparsecast.machines.storage import write_atomically
+from sparsecast.records import SCHEMA_VERSION, Record
+from sparsecast.system import addresses
+from sparsecast.system.addresses import Place, shown
+from sparsecast.system.texts import counted
+
+if TYPE_CHECKING:
+    import pyarrow
+
+_SUFFIXES = (".parquet", ".jsonl")
+_MERGED_KEY = b"sparsecast_merged"
+
+#: Columns of a merged file that are no numbers with a point.
+_TEXTS = (
+    *("machine", "host", "matrix_name", "matrix", "suite", "regime", "measured_at", "version"),
+    *("format", "kernel", "device", "dtype", "parameters", "energy_source", "references_s"),
+)
+_COUNTS = (
+    *("schema", "index_bits", "threads", "vectors", "nnz", "stored_bytes", "traffic_bytes"),
+    "kernel_version",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MergedRecord:
+    """A Record with its origin.
+
+    Attributes
+    ----------
+    machine : str
+        Name of the machine.
+    host : str or None
+        Name of the node in its network; None if unknown.
+    matrix_name : str
+        For people.
+    """
+
+    record: Record
+    machine: str
+    host: str | None
+    matrix_name: str
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What two copies of one measurement share, and no two measurements."""
+        record = self.record
+        return self.machine, self.host, record.identity, record.measured_at, record.samples_s
+
+    @property
+    def place(self) -> tuple[Any, ...]:
+        """The place in a merged file, which does not depend on the files that it is made of."""
+        record = self.record
+        parts = vars_of(record)
+        return self.machine, record.matrix, record.measured_at, self.host or "", record.suite, parts
+
+
+def vars_of(record: Record) -> str:
+    """Return the Candidate of a Record as a text that orders it."""
+    return json.dumps(record.candidate.to_dict(), sort_keys=True)
+
+
+@dataclass
+class MergedRecords:
+    """Records of several files.
+
+    Attributes
+    ----------
+    machines : dict of str to Machine
+        By name; those that some file describes.
+    files, repeated : int
+        Files that were read, and Records in them that others have, too.
+    notes : list of str
+        What of the files does not count, and why.
+    """
+
+    records: list[MergedRecord] = field(default_factory=list)
+    machines: dict[str, Machine] = field(default_factory=dict)
+    files: int = 0
+    repeated: int = 0
+    notes: list[str] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, places: Iterable[Place]) -> MergedRecords:
+        """Return the Records of files and of all files in folders, each once.
+
+        Raises
+        ------
+        InputError
+            If nothing is there or it cannot be read, if one name stands for two machines, or if there are no
+            Records.
+        ProfileError
+            If a file is damaged.
+        """
+        found = cls()
+        places = list(places)
+        for place in places:
+            try:
+                files = addresses.files_in(place, _SUFFIXES)
+            except FileNotFoundError as error:
+                raise InputError(
+                    f"{shown(place)} does not exist: expected a folder, a profile, a journal or a "
+                    f"merged file; check the path"
+                ) from error
+            for file in files:
+                found._add(file, is_named=str(file) == str(place))
+        if not found.records:
+            raise InputError(
+                f"no records in {', '.join(map(shown, places))}: expected profiles, journals or merged "
+                f"files; name others"
+            )
+        first = {merged.key: merged for merged in found.records}
+        found.repeated = len(found.records) - len(first)
+        found.records = sorted(first.values(), key=lambda merged: merged.place)
+        return found
+
+    def _add(self, file: Place, is_named: bool) -> None:
+        self.files += 1
+        if not str(file).partition("?")[0].endswith(".parquet"):
+            self._add_journal(file)
+            return
+        table = read_table(file)
+        metadata = table.schema.metadata or {}
+        if _MERGED_KEY in metadata:
+            self._add_merged(file, table, metadata[_MERGED_KEY])
+        elif Profile.is_stored(table) or is_named:
+            profile = Profile.of_table(table, file)
+            names = {key: entry.name for key, entry in profile.matrices.items()}
+            self._add_machine(profile.machine, file)
+            self.records += [
+                MergedRecord(record, profile.name, None, names[record.matrix]) for record in profile.records
+            ]
+        else:
+            self.files -= 1
+            self.notes.append(f"{shown(file)} holds no records, and is left out")
+
+    def _add_journal(self, file: Place) -> None:
+        *lines, rest = addresses.read(file).split(b"\n")
+        held = parsed_journal(lines, shown(file), is_cut=bool(rest))
+        if held.is_cut:
+            self.notes.append(
+                f"{shown(file)} ends in the middle of a line: what stands before it counts "
+                f"({counted(len(held.records), 'record')})"
+            )
+        if held.distributed:
+            self.notes.append(f"{shown(file)}: {len(held.distributed):,} products of many ranks are left out")
+        machine, host = Path(str(file)).stem, None
+        if held.writer is not None:
+            machine, host = held.writer.machine.name, held.writer.host
+            self._add_machine(held.writer.machine, file)
+        self.records += [
+            MergedRecord(record, machine, host, held.matrices[record.matrix].name) for record in held.records
+        ]
+
+    def _add_merged(self, file: Place, table: pyarrow.Table, stored: bytes) -> None:
+        try:
+            described = json.loads(stored)
+            if described["schema"] != SCHEMA_VERSION:
+                raise ProfileError(
+                    f"{shown(file)} has schema {described['schema']}: expected {SCHEMA_VERSION}; merge again"
+                )
+            for machine in described["machines"]:
+                self._add_machine(Machine.from_dict(machine), file)
+            self.records += [
+                MergedRecord(Record.from_row(row), row["machine"], row["host"], row["matrix_name"])
+                for row in table.to_pylist()
+            ]
+        except (KeyError, TypeError, ValueError, msgspec.ValidationError) as error:
+            if isinstance(error, ProfileError):
+                raise
+            raise ProfileError(
+                f"{shown(file)} lacks {error}: expected what merge wrote; merge again"
+            ) from error
+
+    def _add_machine(self, machine: Machine, file: Place) -> None:
+        known = self.machines.setdefault(machine.name, machine)
+        if _described(known) != _described(machine):
+            raise InputError(
+                f"{machine.name} in {shown(file)} is another machine than in the files before: expected one "
+                f"machine of a name; give one of them another name, or merge them apart"
+            )
+
+    def write(self, place: Place) -> None:
+        """Write a Parquet file with a row for each Record; a StorageError if it cannot be written."""
+        import pyarrow
+        import pyarrow.parquet
+
+        rows = [
+            {
+                "schema": SCHEMA_VERSION,
+                "machine": merged.machine,
+                "host": merged.host,
+                "matrix_name": merged.matrix_name,
+                **merged.record.to_row(),
+            }
+            for merged in self.records
+        ]
+        kinds: dict[str, Any] = dict.fromkeys(rows[0], pyarrow.float64())
+        kinds |= dict.fromkeys(_TEXTS, pyarrow.string()) | dict.fromkeys(_COUNTS, pyarrow.int64())
+        kinds |= {"samples_s": pyarrow.list_(pyarrow.float64()), "waited_for_cores": pyarrow.bool_()}
+        machines = [machine.to_dict() for machine in self.machines.values()]
+        described = json.dumps({"schema": SCHEMA_VERSION, "machines": machines}).encode()
+        schema = pyarrow.schema(list(kinds.items()), metadata={_MERGED_KEY: described})
+        table = pyarrow.Table.from_pylist(rows, schema=schema)
+        options: dict[str, Any] = {"compression": "zstd", "write_page_checksum": True}
+        write_atomically(place, lambda path: pyarrow.parquet.write_table(table, path, **options))
+
+
+def _described(machine: Machine) -> dict[str, Any]:
+    """Return all of a description that a name stands for: nodes of one kind differ in memory."""
+    gpu = machine.gpu and replace(machine.gpu, memory_bytes=0)
+    return replace(machine, memory_bytes=0, gpu=gpu).to_dict()

@@ -1,0 +1,42 @@
+"""sparsecast merge [FOLDER...] -o FILE.parquet."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sparsecast.cli import options
+from sparsecast.cli.commands import Panel, command
+from sparsecast.cli.output import Output
+from sparsecast.errors import InputError
+from sparsecast.system.addresses import is_address
+
+
+@command("merge", Panel.MEASUREMENTS, csv=True)
+def merge(
+    output: Annotated[
+        str,
+        typer.Option("--output", "-o", metavar="FILE.parquet", help="Here, or at an address such as s3://."),
+    ],
+    folders: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[FOLDER|FILE]...",
+            help="Journals, profiles, merged files, or folders of them; by default what is kept here.",
+        ),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+) -> Output:
+    """Merge the records of many processes and machines into one Parquet file."""
+    from sparsecast import api
+    from sparsecast.results.merged import DOCUMENTS
+
+    if not output.endswith(".parquet"):
+        raise InputError(f"--output {output}: expected a name that ends in .parquet; name it so")
+    if not is_address(output):
+        options.refuse_taken(Path(output), force)
+        options.refuse_unwritable(Path(output))
+    merged = api.merge(folders or [], output)
+    return Output(DOCUMENTS["merge"], merged, [merged.table()], merged.notes)

@@ -1,0 +1,122 @@
+"""Files here, and at addresses of pyarrow's file systems, such as ``s3://BUCKET/KEY`` or ``gs://BUCKET/KEY``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sparsecast.errors import InputError, StorageError
+
+#: A path of this machine, or an address, which `pathlib` would spoil.
+Place = str | Path
+
+
+def is_address(place: Place) -> bool:
+    """Tell whether a text is an address: two letters or more before ``://``."""
+    return isinstance(place, str) and re.match(r"[A-Za-z][\w+.-]+://", place) is not None
+
+
+def shown(place: Place) -> str:
+    """Return a place for a message, without the key and the secret that an address may have."""
+    return re.sub(r"(://)[^/@]*@", r"\1", str(place))
+
+
+@contextmanager
+def place_errors(place: Place, expected: str) -> Iterator[None]:
+    """Turn what a file system says of a place into an InputError of one line; a missing file stays one."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except (OSError, ValueError, NotImplementedError) as error:  # a ValueError: no known file system
+        why = getattr(error, "strerror", None) or " ".join(str(error).split())
+        remedy = "correct the address, or the credentials for it" if is_address(place) else "name another"
+        raise InputError(
+            f"{shown(place)} cannot be reached ({why}): expected {expected}; {remedy}"
+        ) from error
+
+
+def read(place: Place) -> bytes:
+    """Return what a file holds.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is none.
+    InputError
+        If it cannot be reached.
+    """
+    with place_errors(place, "a file that can be read"):
+        if not is_address(place):
+            return Path(place).read_bytes()
+        system, path = _system(place)
+        with system.open_input_stream(path) as stream:
+            return bytes(stream.read())
+
+
+def write(place: Place, content: bytes) -> None:
+    """Write a file at an address.
+
+    Raises
+    ------
+    StorageError
+        If it cannot be reached.
+    """
+    try:
+        with place_errors(place, "a place that can be written"):
+            system, path = _system(place)
+            with system.open_output_stream(path) as stream:
+                stream.write(content)
+    except (FileNotFoundError, InputError) as error:
+        why = (
+            str(error)
+            if isinstance(error, InputError)
+            else f"{shown(place)}: there is no such bucket or folder"
+        )
+        raise StorageError(why) from error
+
+
+def files_in(place: Place, suffixes: Sequence[str]) -> list[Place]:
+    """Return the place itself, if it is a file, or the files below it that end so, by name.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is nothing.
+    InputError
+        If it cannot be reached.
+    """
+    with place_errors(place, "a file or a folder that can be read"):
+        if not is_address(place):
+            folder = Path(place)
+            if not folder.is_dir():
+                folder.stat()
+                return [folder]
+            return sorted(path for path in folder.rglob("*") if path.suffix in suffixes and path.is_file())
+        from pyarrow import fs
+
+        system, path = _system(place)
+        kind = system.get_file_info(path).type
+        if kind == fs.FileType.NotFound:
+            raise FileNotFoundError(shown(place))
+        if kind == fs.FileType.File:
+            return [place]
+        below = system.get_file_info(fs.FileSelector(path, recursive=True))
+        query = str(place).partition("?")[1:]
+        base = str(place).partition("?")[0].rstrip("/")
+        names = sorted(info.path for info in below if info.type == fs.FileType.File)
+        return [
+            "".join((base, name.removeprefix(path.rstrip("/")), *query))
+            for name in names
+            if name.endswith(tuple(suffixes))
+        ]
+
+
+def _system(place: Place) -> tuple[Any, str]:
+    from pyarrow import fs
+
+    system, path = fs.FileSystem.from_uri(str(place))
+    return system, path

@@ -1,0 +1,68 @@
+"""Collections on the command line: shards, dry runs, one line for what is wrong, and merged files."""
+
+from __future__ import annotations
+
+import json
+
+import pandas
+import pytest
+
+from sparsecast.measuring.timing import Effort
+
+MATRICES = ("gallery:banded?n=60", "gallery:banded?n=70", "gallery:poisson2d?n=9")
+
+
+@pytest.fixture(autouse=True)
+def short(monkeypatch, data_folder):
+    monkeypatch.setattr("sparsecast.api.executing.DEFAULT_EFFORT", Effort(4, 1e-4, 0.01))
+
+
+def test_shards_are_measured_merged_and_then_known(run, exact, tmp_path):
+    matrices = []
+    for shard in ("1/2", "2/2"):
+        found = exact(
+            run("measure", *MATRICES, "--threads", "1", "--shard", shard, "--json"), "measure FOLDER"
+        )
+        matrices += dict.fromkeys(row["matrix"] for row in found["measurements"])
+    assert sorted(matrices) == sorted(MATRICES)
+    output = tmp_path / "records.parquet"
+    merged = exact(run("merge", "-o", output, "--json"), "merge")
+    assert merged["records"] == len(pandas.read_parquet(output)) > 9 and merged["notes"] == []
+    refused = run("merge", "-o", output)
+    assert refused.status == 2 and refused.out == ""
+    assert run("merge", output, "-o", output, "--force").status == 0
+    asked = ("measure", *MATRICES, "--threads", "1")
+    pending = exact(run(*asked, "--dry-run", "--json"), "measure --dry-run")
+    assert [row["matrix"] for row in pending["matrices"]] == list(MATRICES)
+    assert sum(row["kept"] for row in pending["matrices"]) == merged["records"]
+    again = json.loads(run(*asked, "--resume", "--json").out)
+    assert again["taken_over"] == 3 and len(again["measurements"]) == merged["records"]
+
+
+@pytest.mark.parametrize("command", ["measure", "evaluate", "label"])
+def test_a_shard_that_cannot_be_is_refused_and_a_dry_run_measures_nothing(run, exact, command, data_folder):
+    for shard in ("9/8", "0/8", "x"):
+        refused = run(command, *MATRICES, "--shard", shard)
+        assert (refused.status, refused.out, refused.err.count("\n")) == (2, "", 1)
+    pending = exact(run(command, *MATRICES, "--dry-run", "--shard", "1/1", "--json"), "measure --dry-run")
+    assert pending["shard"] == "1/1" and {row["kept"] for row in pending["matrices"]} == {0}
+    assert not list(data_folder.glob("measurements/*/*"))
+
+
+def test_a_shard_without_matrices_is_done(run):
+    empty = next(
+        shard
+        for shard in (f"{number}/9" for number in range(1, 10))
+        if not json.loads(run("measure", MATRICES[0], "--dry-run", "--shard", shard, "--json").out)[
+            "matrices"
+        ]
+    )
+    done = run("measure", MATRICES[0], "--shard", empty)
+    assert done.status == 0 and "0 records" in done.out
+
+
+@pytest.mark.parametrize("option", ["--profile=x", "--figure=f.svg", "--frequencies=1.2", "--algorithm=2d"])
+def test_options_of_one_matrix_are_refused_of_a_collection(run, option, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    refused = run("measure", *MATRICES, option)
+    assert refused.status == 2 and refused.out == ""
