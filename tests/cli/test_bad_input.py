@@ -160,7 +160,7 @@ def complains(outcome, pattern):
 def test_a_matrix_that_is_none(run, bad_files, data_folder, matrix, pattern):
     matrix = matrix.format(tmp=bad_files)
     complains(run("structure", matrix), pattern)
-    complains(run("measure", matrix, "--json"), pattern)
+    complains(run("predict", matrix, "--json"), pattern)
     assert not data_folder.exists(), "nothing was written"
 
 

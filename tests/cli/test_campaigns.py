@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import pandas
@@ -66,3 +67,31 @@ def test_options_of_one_matrix_are_refused_of_a_collection(run, option, tmp_path
     monkeypatch.chdir(tmp_path)
     refused = run("measure", *MATRICES, option)
     assert refused.status == 2 and refused.out == ""
+
+
+def test_results_are_compared_and_a_slower_one_ends_with_status_1(
+    run, exact, recorded, recorded_path, tmp_path
+):
+    slower = [
+        dataclasses.replace(
+            record, time_s=factor * record.time_s, samples_s=tuple(factor * s for s in record.samples_s)
+        )
+        for record, factor in zip(recorded.records, [1.5] * 5 + [1.0] * len(recorded.records), strict=False)
+    ]
+    path = dataclasses.replace(recorded, records=tuple(slower)).save(tmp_path / "slower.parquet")
+    asked = "compare-results", recorded_path, path
+    document = exact(run(*asked, "--json"), "compare-results")
+    assert [product["differs"] for product in document["products"][:6]] == [True] * 5 + [False]
+    assert document["products"][0]["ratio"] == pytest.approx(1.5)
+    failed = run(*asked, "--fail-above", "5%", "--csv", tmp_path / "table.csv")
+    assert failed.status == 1 and "B / A" in failed.out and failed.err.count("\n") == 1
+    assert len(pandas.read_csv(tmp_path / "table.csv")) == len(document["products"])
+    assert json.loads(run(*asked, "--fail-above", "5%", "--json").out) == document
+    assert run(*asked, "--fail-above", "60 %").status == 0
+    assert run("compare-results", path, recorded_path, "--fail-above", "5%").status == 0
+
+
+@pytest.mark.parametrize("wrong", [("--fail-above", "5"), ("--fail-above", "x%"), ("--fail-above", "-5%")])
+def test_what_is_no_percentage_is_refused(run, recorded_path, wrong):
+    refused = run("compare-results", recorded_path, recorded_path, *wrong)
+    assert (refused.status, refused.out) == (2, "")

@@ -57,6 +57,7 @@ from .matrices import read_question as read_question
 from .matrices import read_table as read_table
 from .matrices import shared_structure as shared_structure
 from .matrices import structure as structure
+from .merging import compare_results as compare_results
 from .merging import merge as merge
 from .other_machines import import_machine as import_machine
 from .other_machines import new_machine as new_machine

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sparsecast.benchmark.journal import measurements_folder
+from sparsecast.benchmark.record_differences import differences
 from sparsecast.benchmark.record_files import MergedRecords
+from sparsecast.results.differences import Differences
 from sparsecast.results.merged import Merged
 from sparsecast.system.addresses import Place
 
@@ -45,3 +47,23 @@ def merge(places: Sequence[Place], output: Place) -> Merged:
         for (machine, host), of_host in matrices.items()
     ]
     return Merged(output, rows, len(merged.records), merged.files, merged.repeated, merged.notes)
+
+
+def compare_results(a: Place, b: Place) -> tuple[Differences, list[str]]:
+    """Return how the measured times of B differ from those of A, and what of the files does not count.
+
+    Parameters
+    ----------
+    a, b : path or address
+        A profile, journal or merged file, or a folder of them. Of several machines, each is compared with
+        itself; of one each, one with the other.
+
+    Raises
+    ------
+    InputError
+        As from `merge`, and if they have no machine, or no product, in common.
+    ProfileError
+        If a file is damaged.
+    """
+    A, B = MergedRecords.of([a]), MergedRecords.of([b])
+    return differences(A, B), [*A.notes, *B.notes]

@@ -13,7 +13,13 @@ import typer
 
 from sparsecast.cli import completing
 from sparsecast.cli.commands import COMMANDS, Panel
-from sparsecast.cli.options import INPUT_WRONG, OUR_FAULT, STOPPED, STOPPED_LINE, StoppedError
+from sparsecast.cli.options import (
+    INPUT_WRONG,
+    OUR_FAULT,
+    STOPPED,
+    STOPPED_LINE,
+    StoppedError,
+)
 from sparsecast.errors import InputError, SparsecastError
 from sparsecast.system.version import VERSION
 
@@ -66,7 +72,10 @@ def _brief(description: str) -> str:
 
 
 def main() -> None:
-    """Run the command line and exit: 0 done, 2 the input was wrong (one line says how), 1 our fault."""
+    """Run the command line and exit: 0 done, 2 the input was wrong (one line says how), 1 our fault.
+
+    1 is also the status of a check that was asked for and failed.
+    """
     sys.exit(_status())
 
 

@@ -344,10 +344,10 @@ def read_table(path: Place) -> pyarrow.Table:
         raise ProfileError(
             f"{addresses.shown(path)} does not exist: expected a profile; run sparsecast calibrate"
         ) from error
-    except InputError as error:
-        raise ProfileError(str(error)) from error
-    except (OSError, ValueError, pyarrow.ArrowException) as error:
+    except (OSError, ValueError, pyarrow.ArrowException) as error:  # an InputError: it cannot be reached
+        why = str(error.__cause__ or error) if isinstance(error, InputError) else "damaged or truncated"
+        why = getattr(error.__cause__, "strerror", None) or " ".join(why.split())
         raise ProfileError(
-            f"{addresses.shown(path)} is damaged or truncated: expected a Parquet file that calibrate or "
-            f"merge wrote; name another, or, if it is this machine's own, remove it and calibrate again"
+            f"{addresses.shown(path)} cannot be read as a profile ({why}): expected a Parquet file that "
+            f"calibrate wrote; name another, or, if it is this machine's own, remove it and calibrate again"
         ) from error

@@ -32,7 +32,7 @@ LOW_SHARE = 0.1
 
 #: Samples of one callable in a row, after an untimed call. More turns would follow a drift more closely, with
 #: fewer timed calls.
-_SAMPLES_A_TURN = 4
+SAMPLES_A_TURN = 4
 
 #: Least number of samples, however long they take.
 _LEAST_SAMPLES = 3
@@ -232,17 +232,26 @@ def measure(
     clock = clock or HostClock()
     patience = _Patience(cores, effort.wait_s * len(calls)) if cores else None
     series = {name: _Series(call, effort, clock, patience) for name, call in calls.items()}
+<<<<<<< HEAD
     linger_s = 0.0
     for first in range(0, effort.samples, _SAMPLES_A_TURN):
         wanted = min(_SAMPLES_A_TURN, effort.samples - first)
+=======
+    for first in range(0, effort.samples, SAMPLES_A_TURN):
+        wanted = min(SAMPLES_A_TURN, effort.samples - first)
+>>>>>>> 7341b644 (Two results side by side: compare-results tells what differs beyond the noise of repeated runs, and fails above a share)
         for series_of_call in series.values():
             linger_s = series_of_call.take(wanted, linger_s)
             for _ in range(wanted):
                 on_sample()
-    for _ in range(0, effort.samples, _SAMPLES_A_TURN):
+    for _ in range(0, effort.samples, SAMPLES_A_TURN):
         for series_of_call in series.values():
             if series_of_call.is_slow:
+<<<<<<< HEAD
                 linger_s = series_of_call.take(_SAMPLES_A_TURN, linger_s)
+=======
+                series_of_call.take(SAMPLES_A_TURN)
+>>>>>>> 7341b644 (Two results side by side: compare-results tells what differs beyond the noise of repeated runs, and fails above a share)
     return {name: series_of_call.timing() for name, series_of_call in series.items()}
 
 

@@ -1,0 +1,46 @@
+"""sparsecast compare-results A B."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+import typer
+
+from sparsecast.cli.commands import Panel, command
+from sparsecast.cli.output import Output
+from sparsecast.errors import InputError
+
+
+def _share(text: str | None) -> float | None:
+    """Return a percentage as a share."""
+    number = None if text is None else re.fullmatch(r"(\d+(?:\.\d+)?)\s*%", text.strip())
+    if text is not None and number is None:
+        raise InputError(f"--fail-above {text}: expected a percentage, such as 5%; correct it")
+    return float(number[1]) / 100 if number else None
+
+
+@command("compare-results", Panel.MEASUREMENTS, csv=True)
+def compare_results(
+    a: Annotated[str, typer.Argument(metavar="A", help="A folder, journal, profile or merged file.")],
+    b: Annotated[str, typer.Argument(metavar="B", help="The same of another day, version or machine.")],
+    fail_above: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PERCENT",
+            callback=_share,
+            help="End with exit status 1 if B is slower by more, such as 5%, beyond the noise.",
+        ),
+    ] = None,
+) -> Output:
+    """Compare the records of two days, versions or machines: which differ beyond the noise, by how much."""
+    from sparsecast import api
+    from sparsecast.results.differences import DOCUMENTS
+
+    found, notes = api.compare_results(a, b)
+    failed = "" if fail_above is None else found.failure(float(fail_above))
+    shown = [found.table(), found.means(), *found.sentences()]
+    notes += [failed] if failed else []
+    return Output(
+        DOCUMENTS["compare-results"], found, shown, notes, status=options.OUR_FAULT if failed else 0
+    )

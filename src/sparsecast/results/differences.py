@@ -1,0 +1,195 @@
+"""Two sets of Records of the same products: which times differ, and by how much."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sparsecast.records import Candidate
+from sparsecast.results.columns import CANDIDATE, within
+from sparsecast.system.tabular import Column, Columns, Table, Tabular, keys
+from sparsecast.system.texts import counted, percent
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The times of one product in A and B.
+
+    Attributes
+    ----------
+    specification, machine, candidate
+        Of B.
+    kernel_before : str
+        Kernel in A.
+    time_a_s, time_b_s : float
+        Geometric means of the times of the Records.
+    low, high : float
+        Interval of the ratio for 95 of 100 cases.
+    p_value : float
+        Probability of such a difference by chance, corrected for the number of products.
+    differs : bool
+        Whether the times differ beyond the noise.
+    samples_a, samples_b : int
+    """
+
+    matrix: str
+    specification: str
+    machine: str
+    candidate: Candidate
+    kernel_before: str
+    time_a_s: float
+    time_b_s: float
+    low: float
+    high: float
+    p_value: float
+    differs: bool
+    samples_a: int
+    samples_b: int
+
+    @property
+    def ratio(self) -> float:
+        """Time in B over that in A."""
+        return self.time_b_s / self.time_a_s
+
+    @property
+    def other_kernel(self) -> str | None:
+        """The kernel in A where B has another one."""
+        return None if self.kernel_before == self.candidate.kernel else self.kernel_before
+
+    def is_slower(self, above: float) -> bool:
+        """Tell whether it takes longer in B, beyond the noise and by more than this share."""
+        return self.differs and self.ratio > 1 + above
+
+
+@dataclass(frozen=True, slots=True)
+class GeometricMean:
+    """Geometric mean of ratios; its interval, None for a single matrix, is from matrices drawn anew."""
+
+    ratio: float
+    low: float | None
+    high: float | None
+    products: int
+
+    def __str__(self) -> str:
+        if self.low is None or self.high is None:
+            return f"{self.ratio:.3f}"
+        return f"{self.ratio:.3f} ({self.low:.3f} to {self.high:.3f})"
+
+
+@dataclass(frozen=True)
+class Differences(Tabular):
+    """What differs between A and B.
+
+    Attributes
+    ----------
+    rows : sequence of Difference
+        Those that differ come first, each part by the size of the change.
+    mean : GeometricMean
+    formats : mapping of str to GeometricMean
+    deviation : float
+        Standard deviation of a measured time, relative, by `repeats` measurements of something that was
+        measured several times; with 0 of them, by what most products differ by, or, on two machines, by the
+        earlier and later samples of each Record.
+    only_a, only_b : int
+        Products in one of them alone.
+    across : bool
+        Whether A and B are of two machines.
+    """
+
+    rows: Sequence[Difference]
+    mean: GeometricMean
+    formats: Mapping[str, GeometricMean]
+    deviation: float
+    repeats: int
+    only_a: int
+    only_b: int
+    across: bool
+
+    def table(self) -> Table:
+        """Return a row for each product."""
+        columns = (Column("machine", "machine"), *DIFFERENCE) if self._has_machines else DIFFERENCE
+        return Table("Time in B over time in A", columns, self.rows, most=30)
+
+    @property
+    def _has_machines(self) -> bool:
+        return len({row.machine for row in self.rows}) > 1
+
+    def means(self) -> Table:
+        """Return the geometric mean of each format."""
+        rows = [{"format": name, "mean": mean} for name, mean in self.formats.items()]
+        return Table(f"Geometric mean of B / A: {self.mean}", _MEANS, rows)
+
+    def sentences(self) -> list[str]:
+        """Return what differs, and what the noise is known from, in words."""
+        differing = [row for row in self.rows if row.differs]
+        slower = sum(row.ratio > 1 for row in differing)
+        found = [
+            f"Of {counted(len(self.rows), 'product')} in both, {len(differing):,} differ beyond the noise: "
+            f"{slower:,} slower in B, {len(differing) - slower:,} faster."
+        ]
+        known = f"by {counted(self.repeats, 'measurement')} of what was measured several times"
+        if not self.repeats:
+            known = "within single measurements, as nothing was measured several times"
+            if not self.across:
+                known = "by what most products differ, as nothing was measured several times"
+        found.append(f"Noise: {percent(self.deviation)} (standard deviation of a time), {known}.")
+        if self.only_a or self.only_b:
+            found.append(f"Only in A: {counted(self.only_a, 'product')}; only in B: {self.only_b:,}.")
+        return found
+
+    def failure(self, above: float) -> str:
+        """Return why B is slower than A by more than a share, beyond the noise; empty if it is not."""
+        slower = [row for row in self.rows if row.is_slower(above)]
+        if slower:
+            worst = max(slower, key=lambda row: row.ratio)
+            return (
+                f"{counted(len(slower), 'product')} slower by more than {percent(above)}, beyond the noise; "
+                f"{worst.matrix} in {worst.candidate.format} by {percent(worst.ratio - 1)}"
+            )
+        if self.mean.ratio > 1 + above and self.mean.low is not None and self.mean.low > 1:
+            return (
+                f"all products together slower by {percent(self.mean.ratio - 1)}: more than {percent(above)}"
+            )
+        return ""
+
+
+def _ratio(ratio: float) -> str:
+    return f"{ratio:.3f}"
+
+
+#: Of a Difference.
+DIFFERENCE: Columns = (
+    Column("matrix", "matrix"),
+    Column("specification"),
+    *within("candidate", CANDIDATE),
+    Column("", "kernel in A", "other_kernel"),
+    Column("kernel_before", about="the kernel in A"),
+    Column("time_a_s", "A"),
+    Column("time_b_s", "B"),
+    Column("ratio", "B / A", text=_ratio),
+    Column("", "interval", lambda row: (row.low, row.high), lambda ends: f"{ends[0]:.3f} - {ends[1]:.3f}"),
+    *keys("low", "high"),
+    Column("p_value", about="corrected for the number of products"),
+    Column("differs", "differs", text=lambda differs: "yes" if differs else "no"),
+    *keys("samples_a", "samples_b"),
+)
+
+_GEOMETRIC_MEAN: Columns = keys("ratio", "low", "high", "products")
+
+_MEANS: Columns = (
+    Column("format", "format", text=str.upper),
+    Column("mean", "B / A", columns=_GEOMETRIC_MEAN, text=str),
+    Column("", "products", "mean.products"),
+)
+
+#: The documents of commands, by how they are called.
+DOCUMENTS: dict[str, Columns] = {
+    "compare-results": (
+        Column("products", value="rows", columns=(Column("machine"), *DIFFERENCE)),
+        Column("mean", columns=_GEOMETRIC_MEAN, about="geometric, of time in B over time in A"),
+        Column("formats", columns=_GEOMETRIC_MEAN, by="format"),
+        Column("deviation", about="standard deviation of a measured time, relative"),
+        *keys("repeats", "only_a", "only_b"),
+        Column("across", about="whether A and B are of two machines"),
+    ),
+}
