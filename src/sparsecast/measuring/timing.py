@@ -151,13 +151,13 @@ class Speedup:
     def of(cls, one: Sampled, other: Sampled) -> Speedup:
         """Compare two callables of one `measure`."""
         factor = other.time_s / one.time_s
-        turns = min(len(one.samples_s), len(other.samples_s)) // _SAMPLES_A_TURN
+        turns = min(len(one.samples_s), len(other.samples_s)) // SAMPLES_A_TURN
         if turns < _LEAST_SAMPLES:
             return cls(factor, None)
         drawn = np.random.default_rng(0).integers(turns, size=(_RESAMPLINGS, turns))
 
         def lows(samples_s: Sequence[float]) -> NDArray[np.float64]:
-            of_turns = np.reshape(samples_s[: turns * _SAMPLES_A_TURN], (turns, _SAMPLES_A_TURN))
+            of_turns = np.reshape(samples_s[: turns * SAMPLES_A_TURN], (turns, SAMPLES_A_TURN))
             found: NDArray[np.float64] = np.quantile(
                 of_turns[drawn].reshape(_RESAMPLINGS, -1), LOW_SHARE, axis=1
             )
@@ -232,14 +232,9 @@ def measure(
     clock = clock or HostClock()
     patience = _Patience(cores, effort.wait_s * len(calls)) if cores else None
     series = {name: _Series(call, effort, clock, patience) for name, call in calls.items()}
-<<<<<<< HEAD
     linger_s = 0.0
-    for first in range(0, effort.samples, _SAMPLES_A_TURN):
-        wanted = min(_SAMPLES_A_TURN, effort.samples - first)
-=======
     for first in range(0, effort.samples, SAMPLES_A_TURN):
         wanted = min(SAMPLES_A_TURN, effort.samples - first)
->>>>>>> 7341b644 (Two results side by side: compare-results tells what differs beyond the noise of repeated runs, and fails above a share)
         for series_of_call in series.values():
             linger_s = series_of_call.take(wanted, linger_s)
             for _ in range(wanted):
@@ -247,11 +242,7 @@ def measure(
     for _ in range(0, effort.samples, SAMPLES_A_TURN):
         for series_of_call in series.values():
             if series_of_call.is_slow:
-<<<<<<< HEAD
-                linger_s = series_of_call.take(_SAMPLES_A_TURN, linger_s)
-=======
-                series_of_call.take(SAMPLES_A_TURN)
->>>>>>> 7341b644 (Two results side by side: compare-results tells what differs beyond the noise of repeated runs, and fails above a share)
+                linger_s = series_of_call.take(SAMPLES_A_TURN, linger_s)
     return {name: series_of_call.timing() for name, series_of_call in series.items()}
 
 

@@ -41,6 +41,5 @@ def compare_results(
     failed = "" if fail_above is None else found.failure(float(fail_above))
     shown = [found.table(), found.means(), *found.sentences()]
     notes += [failed] if failed else []
-    return Output(
-        DOCUMENTS["compare-results"], found, shown, notes, status=options.OUR_FAULT if failed else 0
-    )
+    status = OUR_FAULT if failed else 0
+    return Output(DOCUMENTS["compare-results"], found, shown, notes, status=status)
