@@ -77,10 +77,8 @@ def test_many_small_changes_fail_together(recorded):
         merged(*(measured(recorded, run) for run in range(2))),
         merged(*(measured(recorded, 10 + run, slower) for run in range(2))),
     )
-    assert 1.03 < found.mean.low < found.mean.ratio < 1.05 and found.mean.ratio == pytest.approx(
-        1.04, abs=0.005
-    )
-    assert found.failure(0.03) and not found.failure(0.05)
+    assert 1.03 < found.mean.low < found.mean.ratio < 1.05
+    assert found.failure(0.03).startswith("all products") and found.failure(0.04) == ""
 
 
 def test_machines_are_compared_with_themselves_or_one_with_one(recorded):

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from sparsecast.cli.commands import Panel, command
+from sparsecast.cli.options import OUR_FAULT
 from sparsecast.cli.output import Output
 from sparsecast.errors import InputError
 
@@ -29,7 +30,7 @@ def compare_results(
         typer.Option(
             metavar="PERCENT",
             callback=_share,
-            help="End with exit status 1 if B is slower by more, such as 5%, beyond the noise.",
+            help="End with exit status 1 if B is surely slower by more, such as 5%.",
         ),
     ] = None,
 ) -> Output:
