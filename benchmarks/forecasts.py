@@ -23,7 +23,7 @@ import typer
 from scipy.sparse import csr_array
 
 import sparsecast as sc
-from experiment import Matrices, ProfileName, Rows, Threads, experiment, named, percent
+from experiment import Folder, Matrices, ProfileName, Rows, Threads, experiment, in_folder, named, percent
 from sparsecast import api
 from sparsecast.api.profiles import model_records, training_for
 from sparsecast.benchmark.replay import FOLDS, replay
@@ -526,3 +526,36 @@ def _statistic(times: np.ndarray, sample_s: float, share: float) -> float:
     calls = max(1, min(math.ceil(sample_s / np.quantile(times, 0.1)), len(times)))
     whole = len(times) // calls * calls
     return float(np.quantile(times[:whole].reshape(-1, calls).mean(axis=1), share, method="lower"))
+
+
+@experiment(PANEL)
+def library_errors(matrices: Matrices = None, folder: Folder = None, threads: Threads = 1) -> Rows:
+    """Forecast and measure real matrices with every library that is installed, held back from the fit.
+
+    This machine's profile must have Records of libraries (calibrate --libraries). An error is |forecast /
+    measured - 1|; the ratio of medians says how much worse libraries are forecast than our formats.
+    """
+    asked = [*(matrices or ()), *in_folder(folder)] or ["gallery:poisson3d?n=30", "gallery:rmat?scale=12"]
+    found = sc.evaluate(asked, threads=threads, library="any", models=["sparsecast"], keeps=False)
+    errors: dict[str, list[EvaluationRow]] = {}
+    for row in found.rows:
+        errors.setdefault(row.estimate.candidate.format, []).append(row)
+    medians = {}
+    for is_library in (False, True):
+        names = sorted(name for name in errors if FORMATS.get(name).is_library == is_library)
+        for name in (*names, "all libraries" if is_library else "our formats"):
+            rows = errors[name] if name in errors else [row for each in names for row in errors[each]]
+            values = [abs(row.error) for row in rows]
+            medians[is_library] = float(np.median(values)) if values else math.nan
+            is_within = [
+                row.estimate.low <= row.measured <= row.estimate.high for row in rows if row.estimate.low
+            ]
+            yield {
+                "format": name,
+                "matrices": len({row.matrix for row in rows}),
+                "median error": medians[is_library],
+                "p90 error": float(np.quantile(values, 0.9)) if values else math.nan,
+                "within the interval": float(np.mean(is_within)) if is_within else math.nan,
+            }
+    yield f"Median error of libraries over that of our formats: {medians[True] / medians[False]:.2f}."
+    yield from (f"{name} left out: {why}" for name, why in found.refused.items())

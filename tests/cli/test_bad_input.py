@@ -59,6 +59,8 @@ MATRICES = [
 
 OPTIONS = [
     (("predict", SMALL, "--model", "sparsecst"), "known are .*; did you mean 'sparsecast'"),
+    (("predict", SMALL, "--library", "petsk"), "known are .*; did you mean 'petsc'"),
+    (("measure", SMALL, "--library", "scipy,"), "library '' is unknown: known are .*scipy"),
     (("predict", SMALL, "--values", "float16"), "values 'float16' of float64 on cpu: expected float32"),
     (
         ("predict", "counts:rows=9&cols=9&nnz=9", "--values", "float32"),

@@ -10,7 +10,8 @@ from scipy.sparse import csr_array
 
 from sparsecast.devices.device import Device
 from sparsecast.devices.product_timer import ProductTimer, right_hand_side
-from sparsecast.measuring.timing import Call, Effort, Speedup, measure
+from sparsecast.formats import FORMATS
+from sparsecast.measuring.timing import Call, Effort, Lingering, Speedup, measure
 from sparsecast.operators.block_operator import BlockOperator
 from sparsecast.results.plan import Plan, PlanCheck
 
@@ -42,8 +43,9 @@ def check_plan(
         convert_s = perf_counter() - start
         product: Any = operator.matvec if baseline.vectors == 1 else operator.matmat
         error = timer.check(product, "the planned operator", candidates)
+        linger_s = max((FORMATS.get(each.format).linger_s for each in candidates), default=0.0)
         calls: dict[str, Call] = {
-            "plan": lambda: product(timer.x, timer.out),
+            "plan": Lingering(lambda: product(timer.x, timer.out), linger_s),
             "baseline": timer.unchecked(baseline),
         }
         x = timer.x if device.shares_host else right_hand_side(A.shape[1], baseline.dtype)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar
 
@@ -21,7 +20,6 @@ _TYPES = {"float64": ("FP64", "double[]"), "float32": ("FP32", "float[]")}
 
 
 @LIBRARIES.register("graphblas")
-@dataclass(frozen=True)
 class GraphBLAS(Library):
     """A GrB_Matrix with indices of 32 bits, iso-valued where all values are alike.
 

@@ -140,12 +140,16 @@ class Library(StorageFormat):
 
     @classmethod
     def refuse_types(cls, dtype: str, index_bits: int, vectors: int) -> None:
-        if dtype not in cls.dtypes or index_bits not in cls.index_bits or vectors > 1:
-            types, widths = " or ".join(cls.dtypes), " or ".join(map(str, cls.index_bits))
-            raise FormatError(
-                f"{cls.title} with {dtype} values, {index_bits}-bit indices, vectors: {vectors}: expected "
-                f"{types}, {widths} bits and one vector, as it is called here; ask for these"
-            )
+        widths = " or ".join(f"{bits}-bit" for bits in cls.index_bits)
+        for what, is_taken, expected in (
+            (f"{dtype} values", dtype in cls.dtypes, " or ".join(cls.dtypes)),
+            (f"{index_bits}-bit indices", index_bits in cls.index_bits, widths),
+            (f"{vectors} vectors", vectors == 1, "one"),
+        ):
+            if not is_taken:
+                raise FormatError(
+                    f"{cls.title} with {what}: expected {expected}, as it is called here; use another one"
+                )
 
 
 def release(destroy: Callable[[Any], Any], handle: Any, *held: Any) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import ctypes.util
 import weakref
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar
 
@@ -23,7 +22,6 @@ _TYPES: dict[str, tuple[bytes, Any]] = {"float64": (b"D", ctypes.c_double), "flo
 
 
 @LIBRARIES.register("librsb")
-@dataclass(frozen=True)
 class LibRSB(Library):
     """As it builds a matrix by itself: its tuning, seconds a matrix, is left out."""
 

@@ -6,7 +6,6 @@ import ctypes
 import ctypes.util
 import os
 import weakref
-from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
 from typing import Any, ClassVar
@@ -31,7 +30,6 @@ class _Description(ctypes.Structure):
 
 
 @LIBRARIES.register("mkl")
-@dataclass(frozen=True)
 class MKL(Library):
     name: ClassVar[str] = "mkl"
     title: ClassVar[str] = "MKL"

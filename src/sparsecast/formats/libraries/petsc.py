@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,7 +14,6 @@ from sparsecast.records import DTYPES
 
 
 @LIBRARIES.register("petsc")
-@dataclass(frozen=True)
 class PETSc(Library):
     name: ClassVar[str] = "petsc"
     title: ClassVar[str] = "PETSc"

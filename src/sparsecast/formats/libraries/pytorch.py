@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import warnings
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar
 
@@ -17,7 +16,6 @@ from sparsecast.records import DTYPES
 
 
 @LIBRARIES.register("pytorch")
-@dataclass(frozen=True)
 class PyTorch(Library):
     name: ClassVar[str] = "pytorch"
     title: ClassVar[str] = "PyTorch"

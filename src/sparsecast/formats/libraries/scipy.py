@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from numpy.typing import NDArray
@@ -15,7 +14,6 @@ from sparsecast.records import DTYPES
 
 
 @LIBRARIES.register("scipy")
-@dataclass(frozen=True)
 class SciPy(Library):
     """SciPy's compiled loop, which adds to zeros; ``A @ x`` takes new memory for y in addition."""
 

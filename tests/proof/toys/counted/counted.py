@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,7 +13,6 @@ from sparsecast.operators.block_operator import Product
 
 
 @LIBRARIES.register("counted")
-@dataclass(frozen=True)
 class Counted(Library):
     name: ClassVar[str] = "counted"
     title: ClassVar[str] = "NumPy's bincount"
