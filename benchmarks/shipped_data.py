@@ -177,9 +177,12 @@ def chosen_matrices(matrices: Iterable[str]) -> set[str]:
     return {matrix for _, _, matrix in sorted(rounds)[:MATRICES]}
 
 
-def summaries(path: Path) -> dict[str, dict[str, Any]]:
-    """Return what is kept of each matrix of a table, by specification: what `Structure.from_dict` reads."""
-    kept = {}
+def summaries(path: Path) -> dict[str, dict[str, dict[str, Any]]]:
+    """Return what is kept of each matrix of a table, by machine and specification: for `Structure.from_dict`.
+
+    Some matrices had other entries on some machines.
+    """
+    kept: defaultdict[str, dict[str, dict[str, Any]]] = defaultdict(dict)
     for line in table_lines(path, REQUIRED, OPTIONAL):
         if None in (*(line[name] for name in FIVE), line["rd_variance"]):
             continue
@@ -193,8 +196,12 @@ def summaries(path: Path) -> dict[str, dict[str, Any]]:
             "deviation": deviation,
         }
         key = f"{PUBLISHED_PREFIX}{line['group']}/{line['matrix']}"
-        kept[key] = {"rows": rows, "cols": cols, "nnz": nnz, RowLengths.name: lengths}
+        kept[line["machine"]][key] = {"rows": rows, "cols": cols, "nnz": nnz, RowLengths.name: lengths}
     return kept
+
+
+def _slices(structure: Structure) -> dict[str, Any]:
+    return {name: group.to_dict() for name, group in structure.groups.items() if name == "slices"}
 
 
 def reduced(whole: Profile, name: str, known: Mapping[str, dict[str, Any]]) -> Profile:
@@ -207,7 +214,7 @@ def reduced(whole: Profile, name: str, known: Mapping[str, dict[str, Any]]) -> P
     ]
     records.sort(key=lambda record: (record.candidate.kernel, record.matrix))
     matrices = {
-        key: MatrixEntry(key, entry.name, known[key])
+        key: MatrixEntry(key, entry.name, known[key] | _slices(entry.structure))
         for key, entry in sorted(whole.matrices.items())
         if key in kept
     }
@@ -251,7 +258,7 @@ def shipped_machines(
     for name, whole in published_profiles(table).items():
         if names and NAMES[name] not in names:
             continue
-        small = reduced(whole, NAMES[name], known)
+        small = reduced(whole, NAMES[name], known[name])
         if not check:
             path = small.save(PROFILES / f"{small.name}{profiles.SUFFIX}", is_packed=True)
             yield f"{path.name}: {path.stat().st_size / 1e3:.0f} kB, {small.table().title}"

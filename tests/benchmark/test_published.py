@@ -78,6 +78,25 @@ def test_a_record_says_what_is_not_known(profiles):
     assert found.row_lengths.changes is found.row_lengths.mispredicted is None
 
 
+@pytest.mark.parametrize(
+    ("size", "stored"),
+    [
+        (12 * 64 * 16 * 6 + 16 * 16 + 8, 64 * 16 * 6),  # bytes: of 16 slices, each six entries wide
+        (64 * 16 * 6, 64 * 16 * 6),  # entries, as early files say
+        (12 * 64 * 16 * 6 + 8, None),  # neither
+        (12 * 64 * 70 + 16 * 16 + 8, None),  # fewer than the matrix has
+        ("", None),
+    ],
+)
+def test_the_size_of_sellp_tells_the_slices(tmp_path, size, stored):
+    line = LINES[3].replace(",1.0,True", f",{size},True")
+    (profile,) = published_profiles(write(tmp_path, line, LINES[3].replace("sellp", "csr"))).values()
+    (entry,) = profile.matrices.values()
+    slices = entry.structure.groups.get("slices")
+    assert (slices and slices.stored) == stored
+    assert profile.matrices == Profile.load(profile.save(tmp_path / "again.parquet")).matrices
+
+
 def test_a_profile_of_them_is_kept_and_read_again(profiles, tmp_path):
     profile = profiles["V100_SXM2"]
     again = Profile.load(profile.save(tmp_path / "v100.parquet"))

@@ -68,7 +68,7 @@ def test_nothing_is_near_to_nothing(shape):
 
 def test_no_forecast_pays_for_it_unasked():
     found = structure(gallery("poisson2d", n=9))
-    assert found.lacks(FEATURES.names()) == ["entry_blocks", "neighbourhood"]
+    assert found.lacks(FEATURES.names()) == ["entry_blocks", "neighbourhood", "slices"]
     assert "neighbourhood" not in usual_groups()
 
 

@@ -14,12 +14,15 @@ from sparsecast.benchmark.published import published_profiles, summarised
 from sparsecast.errors import ProfileError
 from sparsecast.features.analysis import structure
 from sparsecast.features.row_blocks import RowBlocks
+from sparsecast.machines.data_sheet import published_machines
+from sparsecast.models.fitting import fitted_costs, typical_costs
 from sparsecast.models.forest import Forest
 from sparsecast.models.linear import LinearModel
 from sparsecast.models.published_trees import (
     LEAST_RESULTS,
     PARTS,
     Errors,
+    PublishedWork,
     _hybrid,
     _longest_of_several,
     _parts,
@@ -27,6 +30,7 @@ from sparsecast.models.published_trees import (
 )
 from sparsecast.models.sparsecast import SparsecastModel
 from sparsecast.models.training import TrainingSet
+from sparsecast.records import Candidate
 
 HEADER = (
     "machine,group,matrix,rows,cols,nnz,rd_min,rd_q1,rd_median,rd_q3,rd_max,rd_variance,"
@@ -83,6 +87,26 @@ def test_other_groups_are_forecast_beside_wrong_results_and_laws_that_no_cost_is
     others = half(training, 1)
     assert median_error(fitted, others) < 0.07
     assert median_error(fitted, others) < 0.5 * median_error(LinearModel().fit(half(training, 0)), others)
+
+
+def test_a_result_in_a_thousandth_of_its_time_changes_no_cost():
+    draw = np.random.default_rng(5)
+    counts, costs = draw.uniform(0, 1, (200, 3)) * [1, 1e6, 1e4], np.array([4e-6, 2e-12, 3e-10])
+    time_s = counts @ costs
+    time_s[7] /= 1000
+    assert typical_costs(counts, time_s) == pytest.approx(costs, rel=0.05)
+    assert fitted_costs(counts, time_s) != pytest.approx(costs, rel=0.2)
+
+
+def test_padding_is_that_of_slices_where_these_are_known(training):
+    A = csr_array(np.tril(np.ones((128, 128))))
+    known = structure(A, groups=["row_lengths", "slices"])
+    drawn = structure(A, groups=["row_lengths"])
+    work = PublishedWork(dataclasses.replace(training.machine, gpu=published_machines()["K40m"].gpu))
+    sellp = Candidate("sell", "sellp", "cuda", "float64", 32, 1)
+    padding = [work.of(sellp, RowBlocks.of(each))["padding"] for each in (known, drawn)]
+    assert padding[0] == 64 * (64 + 128) - known.nnz < padding[1]
+    assert len(of_matrix(known)) == len(of_matrix(drawn))
 
 
 def test_intervals_hold_nine_tenths_of_other_groups_and_the_forecast_itself(fitted, training):

@@ -11,7 +11,8 @@ are this project's own count, because published ones differ in meaning. For a ma
 entries, and of the row lengths the five numbers (least, quartiles, greatest) and the variance.
 `lengths_of_five` gives row lengths that agree with rows, entries, least and greatest: between two of the five
 numbers they follow a power of the rank. The order of the rows and the places of the entries are unknown, so
-the row lengths are the only feature group, without changes and mispredicted rows.
+the row lengths are known without changes and mispredicted rows. How many entries SELL-P stores says what the
+order of the rows makes of slices, the only other feature group.
 
 The format is one of this project's that stores the same, and the kernel has the published name: ``csri`` is
 format ``csr`` with kernel ``csri``, ``sellp`` is ``sell`` with ``sellp``.
@@ -35,6 +36,7 @@ from sparsecast.benchmark.published_tables import Line, contradicting, count, ta
 from sparsecast.errors import InputError, ProfileError, remedy_for
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.row_lengths import RowLengths
+from sparsecast.features.slices import SLICE_ROWS, Slices
 from sparsecast.features.structure import Structure
 from sparsecast.formats import FORMATS
 from sparsecast.machines.data_sheet import published_machines
@@ -54,7 +56,7 @@ _LIBRARY = re.compile("^(cusparse|hipsparse|cusp|hipsp|naive|custom)_?")
 OF_MATRIX = ("matrix", "rows", "cols", "nnz")
 FIVE = ("rd_min", "rd_q1", "rd_median", "rd_q3", "rd_max")
 REQUIRED = ("group", *OF_MATRIX, *FIVE, "rd_variance", "format", "time_s")
-OPTIONAL = ("machine", "executor", "completed")
+OPTIONAL = ("machine", "executor", "completed", "storage_bytes")
 
 #: Least time that must be in nanoseconds.
 LEAST_NANOSECONDS = 1000
@@ -167,13 +169,28 @@ def _profile(lines: Iterable[Line], machine: str, name: str) -> Imported:
             device = line["executor"] or device
             record = _record(line, structure, Candidate(format_name, kernel, device, "float64", 32, 1))
             records[record.identity] = record
-            entry = MatrixEntry(record.matrix, f"{line['group']}/{line['matrix']}", structure)
-            matrices.setdefault(record.matrix, entry)
+            slices = _slices(line, structure)
+            if slices or record.matrix not in matrices:
+                known, title = structure.having(*slices), f"{line['group']}/{line['matrix']}"
+                matrices[record.matrix] = MatrixEntry(record.matrix, title, known)
     possible = _possible(list(records.values()))
     if len(possible) < len(records):
         reason = f"{FASTER_THAN_POSSIBLE} times as fast as nearly all others"
         left_out[reason] = len(records) - len(possible)
     return Imported(Profile(_machine(machine, name, device), tuple(possible), matrices), left_out)
+
+
+def _slices(line: Line, structure: Structure) -> list[Slices]:
+    """Return the slices of a matrix from a result of SELL-P; none from any other, or from another size.
+
+    The size is in bytes: columns in four, start and width of a slice in eight. Early files have entries.
+    """
+    size, counts = line.get("storage_bytes"), (structure.rows, structure.cols, structure.nnz)
+    if line["format"] != "sellp" or not size:
+        return []
+    entries = (size - 16 * -(-structure.rows // SLICE_ROWS) - 8) / 12, size
+    told = [Slices(int(count)) for count in entries if count == int(count)]
+    return [slices for slices in told if not slices.contradiction(*counts)][:1]
 
 
 def _possible(records: Sequence[Record]) -> list[Record]:
@@ -317,6 +334,7 @@ def _lines_of_problem(about: Mapping[str, Any], machine: str, executor: str | No
             "format": name,
             "time_s": None if time_s is None else float(time_s),
             "completed": bool(result["completed"]),
+            "storage_bytes": result.get("storage"),
         }
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from sparsecast.features.narrow_storage import NarrowStorage
     from sparsecast.features.neighbourhood import Neighbourhood
     from sparsecast.features.row_lengths import RowLengths
+    from sparsecast.features.slices import Slices
     from sparsecast.features.stored_values import StoredValues
     from sparsecast.features.symmetry import Symmetry
 
@@ -115,6 +116,11 @@ class Structure(Tabular):
     def narrow_storage(self) -> NarrowStorage:
         """What values and columns need."""
         return cast("NarrowStorage", self.require("narrow_storage"))
+
+    @property
+    def slices(self) -> Slices:
+        """What slices of rows store, computed only for published results."""
+        return cast("Slices", self.require("slices"))
 
     @property
     def symmetry(self) -> Symmetry:

@@ -9,7 +9,7 @@ costs: each was measured on every matrix.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Self
 
@@ -51,7 +51,12 @@ class WorkCosts:
     kernels: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     @classmethod
-    def fitted(cls, machine: Machine, counted: Sequence[CountedWork]) -> Self:
+    def fitted(
+        cls,
+        machine: Machine,
+        counted: Sequence[CountedWork],
+        costs_of: Callable[[Floats, Floats], Floats] = fitted_costs,
+    ) -> Self:
         """Return the costs that explain work best, of each fit with enough of it."""
         fit = cls(machine)
         counted = [work.in_full(LEAST_OF_KIND) for work in counted]
@@ -59,7 +64,7 @@ class WorkCosts:
             if len(work.places) >= LEAST_RECORDS:
                 kernels = fit.kernels.get(work.format, ())
                 fit.kernels[work.format] = (*kernels, work.kernel) if work.kernel else ()
-                costs = fitted_costs(work.counts, work.time_s)
+                costs = costs_of(work.counts, work.time_s)
                 fit.costs[work.label] = dict(zip(work.kinds, costs.tolist(), strict=True))
         served = [work for work in counted if work.label in fit.costs]
         fit._limit_start(served)

@@ -5,11 +5,11 @@ lie, and on which of several machines of one name the product was done. What can
 of a library goes with the counts. So each kernel has its own trees, and they see the work of such kernels:
 padding in slices and in warps, the division of a hybrid format, rows and entries as sizes.
 
-The trees learn log(measured / physics), where the physics is the linear model. They are boosted (Friedman
-2001), each from a random half of the results (Friedman 2002), and minimise absolute errors: some single runs
-are wrong by any factor. The groups of matrices are divided into PARTS; for each part trees are grown without
-it, and their mean forecasts. What those without a matrix' part say of it tells the errors: nine tenths of
-those nearest to a forecast lie in its interval.
+The trees learn log(measured / physics), where the physics is the linear model with the padding of slices.
+They are boosted (Friedman 2001), each from a random half of the results (Friedman 2002), and minimise
+absolute errors: some single runs are wrong by any factor. The groups of matrices are divided into PARTS; for
+each part trees are grown without it, and their mean forecasts. What those without a matrix' part say of it
+tells the errors: nine tenths of those nearest to a forecast lie in its interval.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
 from sparsecast.features.sweep import X_LINE_COLUMNS
 from sparsecast.models.data_sheets import shortest
+from sparsecast.models.fitting import typical_costs
 from sparsecast.models.forest import Floats, Forest
 from sparsecast.models.intervals import prediction_interval
 from sparsecast.models.linear import WorkCosts
@@ -68,6 +69,42 @@ _LEAST_SHARE = 0.02
 _TOGETHER = (2, 4, 8, 16, 32, 64)
 _THREADS_A_ROW = (2, 4, 8, 16, 32)
 
+#: Formats that GPUs read in slices: a warp of ELL stops where its longest row ends.
+_SLICED = ("ell", "sell")
+
+#: Length of the longest row over the number of rows above which Ginkgo's ELL has several threads for a row.
+_DIVIDED = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedWork(ProductWork):
+    """Work of libraries on GPUs: the padding is that of slices, and few long rows are divided."""
+
+    def of(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, Floats]:
+        counts = ProductWork.of(self, candidate, blocks)
+        if candidate.format != "ell" or not self._is_sliced(candidate, blocks.matrix):
+            return counts
+        is_divided = float(blocks.matrix.row_lengths.max > _DIVIDED * blocks.matrix.rows)
+        divided = {f"{kind}, divided": is_divided * count for kind, count in counts.items()}
+        return counts | divided | {"longest row": (1 - is_divided) * counts["longest row"]}
+
+    def _stored(self, candidate: Candidate, blocks: RowBlocks) -> tuple[Floats, Floats]:
+        stored, matrix_bytes = ProductWork._stored(self, candidate, blocks)
+        if not self._is_sliced(candidate, blocks.matrix):
+            return stored, matrix_bytes
+        sliced = _stored_in_slices(blocks.matrix) * blocks.nnz / max(blocks.matrix.nnz, 1)
+        return sliced, matrix_bytes + (sliced - stored) * (candidate.value_bytes + candidate.index_bytes)
+
+    def _is_sliced(self, candidate: Candidate, matrix: Structure) -> bool:
+        is_of_counts = "neighbourhood" not in matrix.groups
+        return candidate.format in _SLICED and self.machine.gpu is not None and is_of_counts
+
+
+class PublishedCosts(WorkCosts):
+    """What a unit of this work costs."""
+
+    work = PublishedWork
+
 
 @dataclass(frozen=True)
 class Errors:
@@ -108,7 +145,7 @@ class PublishedTrees:
     On a machine that nobody measured, intervals also hold what its data sheet may be wrong by.
     """
 
-    physics: WorkCosts
+    physics: PublishedCosts
     trees: Mapping[str, Forest]
     errors: Mapping[str, Errors]
     start_s: Mapping[str, float]
@@ -122,13 +159,14 @@ class PublishedTrees:
         ProfileError
             If no kernel has LEAST_RESULTS results of two groups.
         """
-        work = [each for each in ProductWork(training.machine).counted(training) if _suffices(each, training)]
+        every = PublishedWork(training.machine).counted(training)
+        work = [each for each in every if _suffices(each, training)]
         if not work:
             raise ProfileError(
                 f"the profile's {len(training.records)} published results do not suffice: expected "
                 f"{LEAST_RESULTS} of one kernel, of two groups of matrices; import more results"
             )
-        physics = WorkCosts.fitted(training.machine, work)
+        physics = PublishedCosts.fitted(training.machine, work, typical_costs)
         points = {r.matrix: of_matrix(training.structure(r)) for r in training.records}
         trees, errors, start_s = {}, {}, {}
         for number, each in enumerate(work):
@@ -244,11 +282,14 @@ def _of_lengths(structure: Structure) -> list[float]:
     longest = _longest_of_several(levels, at_least / rows)
     csr_bytes, vector_bytes = 12 * nnz + 4 * rows, 8 * (rows + cols)
     sizes = (nnz, rows, cols, mean, nnz / rows / cols, csr_bytes + vector_bytes, 8 * cols / csr_bytes)
-    padded = (rows * max(lengths.max, 1), *(rows * longest), *rounded)
+    stored = _stored_in_slices(structure)
+    padded = (rows * max(lengths.max, 1), *(rows * longest), *rounded, stored)
     return [
         *np.log(sizes),
         *np.log(np.maximum(padded, 1)),
         *np.log(longest / mean),
+        np.log(stored / nnz),
+        np.log(stored / rows / longest[-1]),
         *np.log1p([lengths.min, *of_share, lengths.max]),
         lengths.deviation / mean,
         lengths.empty_rows / rows,
@@ -257,6 +298,14 @@ def _of_lengths(structure: Structure) -> list[float]:
         *_hybrid(blocks, min(of_share[3], rows / 1000)),
         *_hybrid(blocks, of_share[5]),
     ]
+
+
+def _stored_in_slices(structure: Structure) -> float:
+    """Return the entries that slices store, or are expected to store if the order of the rows is unknown."""
+    if not structure.lacks(["slices"]):
+        return float(max(structure.slices.stored, 1))
+    blocks, rows = RowBlocks.of(structure), max(structure.rows, 1)
+    return float(rows * _longest_of_several(blocks.levels, blocks.rows_at_least[0] / rows)[-1])
 
 
 def _longest_of_several(levels: NDArray[np.int64], share_at_least: Floats) -> Floats:

@@ -141,8 +141,7 @@ class ProductWork:
     def of(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, Floats]:
         storage: Any = FORMATS.get(candidate.format)
         widths, parameters = (candidate.value_bytes, candidate.index_bytes), candidate.parameters
-        stored = storage.stored_entries(blocks, **parameters).astype(float)
-        matrix_bytes = storage.predicted_bytes(blocks, *widths, **parameters)
+        stored, matrix_bytes = self._stored(candidate, blocks)
         reads, panel = passes(candidate), _panel(candidate)
         streamed = (matrix_bytes + blocks.rows * candidate.value_bytes * panel).astype(float)
         working_set = streamed + self._rest_bytes(blocks, *widths, panel)
@@ -173,6 +172,13 @@ class ProductWork:
         }
         calls = once if panel > 1 else reads * once
         return {"start": calls, **{name: reads * count for name, count in counts.items()}}
+
+    def _stored(self, candidate: Candidate, blocks: RowBlocks) -> tuple[Floats, Floats]:
+        """Return the entries of each block with padding, and the bytes of its matrix."""
+        storage: Any = FORMATS.get(candidate.format)
+        widths, parameters = (candidate.value_bytes, candidate.index_bytes), candidate.parameters
+        stored = storage.stored_entries(blocks, **parameters)
+        return stored.astype(float), storage.predicted_bytes(blocks, *widths, **parameters)
 
     @staticmethod
     def _rest_bytes(blocks: RowBlocks, value_bytes: int, index_bytes: int, panel: int) -> Floats:
