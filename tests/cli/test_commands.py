@@ -244,11 +244,14 @@ def test_measure_beside_the_forecast(run, exact, calibrated):
     document = exact(run("measure", SMALL, "--threads", "1", "--json"), "measure")
     measured = {m["format"] for m in document["measurements"]}
     assert {"csr", "coo", "ell", "hyb"} <= measured
-    assert measured == set(FORMATS.names()) - set(document["refused"])
+    assert measured == {*FORMATS.names(), "scipy"} - set(document["refused"])
     for measurement in document["measurements"]:
         assert measurement["energy_j"] is None
         assert measurement["error"] <= 1e-14
-        assert measurement["forecast_s"] > 0
+        assert (measurement["forecast_s"] is None) == (measurement["format"] == "scipy")
+    fastest = document["measurements"][0]["format"]
+    assert document["comparison"]["format"] == fastest
+    assert document["comparison"]["other"] == ("csr" if fastest == "scipy" else "scipy")
 
 
 def test_measure_on_a_machine_that_was_not_met(run):
@@ -387,7 +390,7 @@ def test_measure_says_what_did_not_fit(run, monkeypatch):
     document = document_of(run("measure", SMALL, "--threads", "1", "--json"))
     assert {_way(measurement)[0] for measurement in document["measurements"]} == {"csr"}
     assert [each["parameters"] for each in document["measurements"]].count({}) == 1
-    assert document["refused"].keys() == set(FORMATS.names()) - {"csr"}
+    assert document["refused"].keys() == {*FORMATS.names(), "scipy"} - {"csr"}
     assert document["refused"]["ell"] == "ell would take 9 GB: expected less; take another"
 
 

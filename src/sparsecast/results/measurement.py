@@ -8,6 +8,7 @@ from typing import Any
 
 from sparsecast.devices.rounding import Rounding
 from sparsecast.features.structure import Structure
+from sparsecast.formats.libraries import library_called
 from sparsecast.measuring.energy import MODELLED
 from sparsecast.measuring.timing import Speedup
 from sparsecast.records import Candidate, Forecast, Record
@@ -87,7 +88,8 @@ def _rank(candidate: Candidate) -> int:
 
 
 def _called(candidate: Candidate) -> str:
-    return "SciPy" if candidate.format == "scipy" else stored_as(candidate)
+    library = library_called(candidate.format)
+    return library.title if library else stored_as(candidate)
 
 
 @dataclass

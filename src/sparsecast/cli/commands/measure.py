@@ -63,7 +63,7 @@ def measure(
     dry_run: options.DryRunOption = False,
     figure: options.FigureOption = None,
 ) -> Output | None:
-    """Measure the product here in every format that suits, and compare with the forecasts.
+    """Measure the product here in every format that suits and by SciPy, and compare with the forecasts.
 
     Of a collection, forecasts are left to evaluate. Under mpirun, or with --algorithm, measure the products
     of many ranks.
@@ -99,6 +99,8 @@ def measure(
     setting: dict[str, Any] = {"threads": threads, "dtype": dtype, "device": device, "vectors": vectors}
     setting |= {"values": values, "library": library}
     if not is_collection:
+        beside = "scipy" if (device, vectors) == ("cpu", 1) else None  # the last line says how they compare
+        setting["library"] = library or beside
         return _alone(matrices[0], profile, setting, transpose, how)
     of_one: dict[str, Any] = {"--profile": profile, "--frequencies": frequencies, "--figure": figure}
     for name, value in of_one.items():
