@@ -59,6 +59,7 @@ from .matrices import shared_structure as shared_structure
 from .matrices import structure as structure
 from .merging import compare_results as compare_results
 from .merging import merge as merge
+from .next_steps import forecast_next_steps as forecast_next_steps
 from .other_machines import import_machine as import_machine
 from .other_machines import new_machine as new_machine
 from .other_machines import told_figures as told_figures

@@ -13,6 +13,7 @@ from sparsecast.api.evaluating import chosen_models
 from sparsecast.api.forecasting import plan as plan_of
 from sparsecast.api.forecasting import predict
 from sparsecast.api.matrices import structure
+from sparsecast.api.next_steps import forecast_next_steps
 from sparsecast.api.profiles import age_days, training_for
 from sparsecast.api.session import Asked, question
 from sparsecast.benchmark.evaluation import Scoring
@@ -79,6 +80,7 @@ def _report(problem: Problem, profile: Profile, iterations: int, asked: dict[str
         _measured(problem, profile, target),
         _roofs(profile, target),
         _trust(profile, learned),
+        forecast_next_steps(problem, profile, made, model=asked["model"]) if made else (),
     )
 
 

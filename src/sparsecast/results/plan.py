@@ -13,6 +13,7 @@ from sparsecast.measuring.timing import Speedup
 from sparsecast.models.transfer import Setting
 from sparsecast.records import Candidate
 from sparsecast.results.columns import BUILT, ENERGY, MATRIX, ROUNDING, TRANSFERRED_FROM, stored_as, within
+from sparsecast.results.next_steps import NEXT_STEP, STEPS_ABOUT
 from sparsecast.results.prediction import threads_sentence
 from sparsecast.results.trials import TRIALS, Trials
 from sparsecast.system.tabular import Column, Columns, Table, Tabular, keys
@@ -290,6 +291,7 @@ ANSWER: Columns = (
         columns=(*within("plan", PLAN), Column("check", columns=CHECK, about="null without --check")),
     ),
     *within("plan", (TRANSFERRED_FROM,)),
+    Column("next_steps", columns=NEXT_STEP, about=STEPS_ABOUT),
 )
 
 #: The documents of commands, by how they are called.

@@ -13,6 +13,7 @@ from sparsecast.machines.profile import Profile
 from sparsecast.matrices.problem import Problem
 from sparsecast.records import Bandwidth, Record
 from sparsecast.results.evaluation import MODEL_SCORE, Evaluation, EvaluationRow
+from sparsecast.results.next_steps import NEXT_STEP, STEPS_ABOUT, NextStep
 from sparsecast.results.plan import Plan
 from sparsecast.results.prediction import Prediction
 from sparsecast.system.tabular import Column, Columns, keys
@@ -94,6 +95,8 @@ class MatrixReport:
     roofs : tuple of Bandwidth
         What the machine reads from arrays of various sizes, small ones first.
     trust : Trust
+    next_steps : tuple of NextStep
+        From the plan on.
     """
 
     problem: Problem
@@ -106,6 +109,7 @@ class MatrixReport:
     measured: dict[str, Record]
     roofs: tuple[Bandwidth, ...]
     trust: Trust
+    next_steps: tuple[NextStep, ...] = ()
 
     def released(self) -> Self:
         """Return the same report without the matrix, which would be made again when needed."""
@@ -155,7 +159,10 @@ _MEASURED = Column("measured", about="whether a record of the matrix was kept")
 
 #: The documents of commands, by how they are called.
 DOCUMENTS: dict[str, Columns] = {
-    "report": keys("matrix", "profile", "path", "bytes"),
+    "report": (
+        *keys("matrix", "profile", "path", "bytes"),
+        Column("next_steps", columns=NEXT_STEP, about=STEPS_ABOUT),
+    ),
     "report FOLDER": (
         Column("matrices", columns=(*keys("matrix", "path"), _MEASURED)),
         *keys("profile", "path", "bytes"),

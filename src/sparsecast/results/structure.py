@@ -8,6 +8,7 @@ from typing import Any
 from sparsecast.features.blocks import BLOCK_SIZES
 from sparsecast.features.structure import Structure
 from sparsecast.results.columns import MATRIX
+from sparsecast.results.next_steps import NEXT_STEP, STEPS_ABOUT
 from sparsecast.system.tabular import Column, Columns, Table
 from sparsecast.system.texts import size
 
@@ -109,6 +110,7 @@ DOCUMENTS: dict[str, Columns] = {
             about="rows, cols, nnz, and each feature group by name",
         ),
         Column("notes"),
+        Column("next_steps", columns=NEXT_STEP, about=STEPS_ABOUT),
     ),
     "gallery": (Column("{name}", columns=(Column("parameters"), Column("summary"))),),
     "gallery --draw": (Column("figure"),),

@@ -12,8 +12,10 @@ from sparsecast.cli.output import Output
 from sparsecast.cli.reading import profiles_for, read_matrix, shown_parts, transposed
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
+    from sparsecast.results.next_steps import NextStep
     from sparsecast.results.placement import Placements
     from sparsecast.results.plan import Plan
 
@@ -115,7 +117,13 @@ def plan(
         shown += [placements.table(f"Where to do {products}"), *placements.sentences()]
     if chosen is not None:
         shown += [chosen.table(f"Plan for {products}"), *chosen.sentences(machine)]
-        shown += [checked.table(chosen), checked.sentence(chosen)] if checked else []
+    steps: Sequence[NextStep] = ()
+    if chosen is not None and placements is None and vectors == 1 and not as_printed:
+        drifts = not no_drift_correction and chosen.trials is None
+        steps = api.forecast_next_steps(problem, profiles[0], chosen, model=model, drift_correction=drifts)
+    shown += [step.sentence() for step in steps]
+    if chosen is not None and checked is not None:
+        shown += [checked.table(chosen), checked.sentence(chosen)]
 
     def draw(path: Path) -> None:
         if chosen is not None:
@@ -126,7 +134,13 @@ def plan(
             render(intervals.times(rows, products), "Where to do the products", path)
 
     identity = matrix_document(problem.name, problem.sampled_structure)
-    item = {"matrix": identity, "plan": chosen, "check": checked, "placements": placements}
+    item = {
+        "matrix": identity,
+        "plan": chosen,
+        "check": checked,
+        "placements": placements,
+        "next_steps": steps,
+    }
     columns = DOCUMENTS["plan"] if placements is None else PLACED["plan --where PLACE,PLACE"]
     notes = () if chosen is None or placements else dict.fromkeys(chosen.notes)
     return Output(columns, item, shown, (*built, *notes), draw)

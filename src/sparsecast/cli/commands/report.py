@@ -94,7 +94,9 @@ def _of_matrix(matrix: str, request: _Request) -> Output:
         report = api.matrix_report(problem, chosen, **request.question)
     written = rendering.write(matrix_page(report), path)
     item = {"matrix": problem.name, "profile": chosen.name, "path": str(path), "bytes": written}
+    item["next_steps"] = report.next_steps
     shown = [f"{path}: {written / 1e6:.1f} MB; open it in a browser."]
+    shown += [step.sentence() for step in report.next_steps]
     return Output(DOCUMENTS["report"], item, shown, report.prediction.notes)
 
 

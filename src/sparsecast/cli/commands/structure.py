@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sparsecast.cli import options
 from sparsecast.cli.commands import Panel, command
@@ -29,6 +29,8 @@ def structure(matrix: options.MatrixArgument) -> Output:
         render(patterns.structure(problem.matrix), problem.name, path)
 
     identity = matrix_document(problem.name, structure)
-    item = {"matrix": identity, "structure": structure.to_dict(), "notes": problem.notes}
-    shown = [structure_table(problem.name, structure), *problem.notes]
+    steps = api.forecast_next_steps(problem)
+    item: dict[str, Any] = {"matrix": identity, "structure": structure.to_dict(), "notes": problem.notes}
+    item |= {"next_steps": steps}
+    shown = [structure_table(problem.name, structure), *problem.notes, *(step.sentence() for step in steps)]
     return Output(DOCUMENTS["structure"], item, shown, draw=draw)

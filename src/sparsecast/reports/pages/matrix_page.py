@@ -56,6 +56,7 @@ def matrix_page(report: MatrixReport) -> str:
         refused=[(name.upper(), reason) for name, reason in prediction.refused.items()],
         iterations=f"{plan.iterations:,}" if plan else "",
         plan_sentences=plan.sentences(prediction.profile) if plan else [report.unplanned],
+        next_steps=[step.sentence() for step in report.next_steps],
         blocks=plan.table() if plan else None,
         most_blocks=_BLOCKS_SHOWN,
         machine_rows=machine_rows(report),

@@ -1,0 +1,115 @@
+"""Next steps: forecasts of what would be faster, and is left to the user."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from sparsecast.api.placing import threads_of
+from sparsecast.api.profiles import calibrated_profile, model_records
+from sparsecast.api.session import Asked, Session, question
+from sparsecast.devices import DEVICES
+from sparsecast.devices.naming import machine_of
+from sparsecast.errors import DisturbedError
+from sparsecast.features.structure import Structure
+from sparsecast.formats.narrowing import NARROW_PARAMETERS
+from sparsecast.machines.machine import PROCESSOR
+from sparsecast.machines.profile import Profile
+from sparsecast.matrices.problem import Problem
+from sparsecast.models import model_for
+from sparsecast.planning.plan import LEAST_GAIN, break_even
+from sparsecast.records import PANEL_VECTORS
+from sparsecast.results.next_steps import NextStep
+from sparsecast.results.plan import Plan
+
+#: Next steps that are named, and how many times as fast each must be forecast to be.
+MOST_STEPS, WORTH_NAMING = 3, 1 + 2 * LEAST_GAIN
+
+
+def forecast_next_steps(
+    A: Any,
+    profile: Profile | None = None,
+    plan: Plan | None = None,
+    *,
+    model: str | None = None,
+    drift_correction: bool = True,
+) -> tuple[NextStep, ...]:
+    """Return what would make products faster and is left to the user, what gains most first.
+
+    Parameters
+    ----------
+    A : sparse matrix or Problem
+    profile : Profile, optional
+        Without one, that of this machine if it is calibrated for the question; else there are no steps.
+    plan : Plan, optional
+        By this profile, for one vector: the steps go on from it. Without one, they begin at plain CSR on all
+        threads, in which other programs hold the matrix.
+    model, drift_correction
+        As in `predict`.
+
+    Returns
+    -------
+    tuple of NextStep
+        At most MOST_STEPS, each forecast to be WORTH_NAMING times as fast at least.
+    """
+    problem, asked = Problem.of(A), Asked()
+    if plan is not None:
+        first, values = plan.baseline.candidate, "float32" if plan.rounding else None
+        asked = Asked(threads_of(first.device, first.threads), first.dtype, first.device, values=values)
+    if profile is None:
+        machine = machine_of(asked.device or PROCESSOR)
+        profile = calibrated_profile(machine)
+        if not model_records(profile, asked.target(problem, machine)):
+            return ()
+    profile, target = question(problem, profile, asked)
+    if target.is_published:
+        return ()
+    try:
+        session = Session.of(problem, profile, target, model_for("time", model), anyway=plan is not None)
+    except DisturbedError:
+        return ()
+    structure, drift = session.structure(problem), session.trust(drift_correction)
+    steps = [step for step in _steps(session, structure, drift, plan) if step.gain >= WORTH_NAMING]
+    return tuple(sorted(steps, key=lambda step: -step.gain)[:MOST_STEPS])
+
+
+def _steps(session: Session, structure: Structure, drift: Any, plan: Plan | None) -> Iterator[NextStep]:
+    """Yield every step that a matrix and a device leave open."""
+    here = session.prediction(structure, drift, None)
+    csr = next(
+        (
+            f
+            for f in here
+            if f.candidate.format == "csr" and not NARROW_PARAMETERS & set(f.candidate.parameters)
+        ),
+        None,
+    )
+    if not structure.nnz or csr is None:
+        return
+    best = now = here[0]
+    if plan is None:
+        yield NextStep("format", best, csr)
+    else:
+        planned = plan.blocks[0].candidate if len(plan.blocks) == 1 else best.candidate
+        if not (found := [f for f in here if f.candidate == planned]):  # of a library
+            return
+        now = found[0]
+        products = break_even((best.convert_s or 0) - (csr.convert_s or 0), csr.time_s - best.time_s)
+        if products is not None and products > plan.iterations:
+            yield NextStep("products", best, now, products)
+    changes: dict[str, dict[str, Any]] = {}
+    target = session.target
+    if DEVICES.get(target.device).shares_host:
+        changes["vectors"] = {"vectors": PANEL_VECTORS}
+        if target.dtype in ("float64", "complex128") and target.values is None:
+            changes["values"] = {"values": "float32"}
+    if target.index_bits == 64 and max(structure.nnz, structure.rows, structure.cols) < 2**31:
+        changes["indices"] = {"index_bits": 32}
+    for kind, change in changes.items():
+        changed = replace(session, target=replace(target, **change)).prediction(structure, drift, None)
+        # Where another format does not pay, none is credited with what the step gains.
+        formats = {f.candidate.format for f in changed} if now is best else {now.candidate.format}
+        fastest = next((f for f in changed if f.candidate.format in formats), None)
+        if fastest is not None and fastest.candidate not in (best.candidate, now.candidate):
+            yield NextStep(kind, fastest, now)
