@@ -29,6 +29,7 @@ from sparsecast.api.profiles import model_records, training_for
 from sparsecast.benchmark.replay import FOLDS, replay
 from sparsecast.devices.naming import machine_of
 from sparsecast.devices.target import Target
+from sparsecast.errors import InputError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.matrices.problem import Problem
@@ -253,45 +254,78 @@ def _pairs(model: Any, held_out: TrainingSet) -> list[tuple[Estimate, float]]:
     ]
 
 
+#: Gallery matrices that the number of iterations is told of, by application.
+TRIED = {
+    "pagerank": (
+        *("rmat?scale=13", "rmat?scale=15&degree=4", "poisson2d?n=60", "banded?n=5000", "circuit?n=20000"),
+    ),
+    "cg": (
+        *("poisson2d?n=100", "poisson2d?n=200", "poisson2d?n=300", "poisson3d?n=35", "poisson3d?n=50"),
+        *("poisson3d?n=30&points=27", "elasticity3d?n=12", "elasticity3d?n=16"),
+    ),
+}
+
+_SETTINGS: dict[str, tuple[dict[str, Any], ...]] = {
+    "pagerank": ({},),
+    "cg": ({"preconditioner": None}, {"preconditioner": "jacobi"}),
+}
+
+
+def _application_of(name: str, A: csr_array[Any], settings: dict[str, Any]) -> Any:
+    """Return an application; PageRank takes values as 1, so that any square matrix is a graph."""
+    if name == "pagerank":
+        A = csr_array((np.ones(A.nnz), A.indices, A.indptr), shape=A.shape)
+    return api.application_question(name, A, **settings).application
+
+
 @experiment(PANEL)
-def iterations(matrices: Matrices = None) -> Rows:
-    """Count the iterations of PageRank beside those expected after some; nothing is timed.
+def iterations(
+    matrices: Matrices = None,
+    application: Annotated[str, typer.Option(help="pagerank, or cg without and with Jacobi.")] = "pagerank",
+    tried: Annotated[
+        int | None, typer.Option(help="Iterations that tell; the usual ones by default.")
+    ] = None,
+) -> Rows:
+    """Count the iterations of an application beside those expected after some; nothing is timed.
 
-    Matrices that are not square are left out, and runs that end while they are tried. Values are taken as 1.
+    Matrices that it is not for are left out, and runs that end while they are tried, or not at all. PageRank
+    takes values as 1.
     """
-    from sparsecast.operators.applications.application import scipy_operator
-    from sparsecast.operators.applications.pagerank import PageRankOfGraph
+    from sparsecast.operators.applications.application import Laps, no_iteration, scipy_operator
 
-    defaults = (
-        "rmat?scale=13",
-        "rmat?scale=15&degree=4",
-        "poisson2d?n=60",
-        "banded?n=5000",
-        "circuit?n=20000",
-    )
-    errors = []
-    for problem in named(matrices, (f"gallery:{name}" for name in defaults)):
-        A = problem.matrix
-        if A.shape[0] != A.shape[1]:
-            continue
-        ranking = PageRankOfGraph(csr_array((np.ones(A.nnz), A.indices, A.indptr), shape=A.shape))
-        expected, run = ranking.iterations(), ranking.ranked(scipy_operator(ranking.matrix), 1000)
-        if run.iterations <= expected.tried:
-            continue
-        errors.append(expected.expected / run.iterations - 1)
-        yield {
-            "matrix": problem.name,
-            "iterations": run.iterations,
-            "expected": expected.expected,
-            "low": expected.low,
-            "high": expected.high,
-            "error": errors[-1],
-        }
-    sizes = np.abs(errors)
+    factors, inside = list[float](), list[bool]()
+    for problem in named(matrices, (f"gallery:{name}" for name in TRIED[application])):
+        for settings in _SETTINGS[application]:
+            try:
+                asked = _application_of(application, problem.matrix, settings)
+                asked.trials = tried or asked.trials
+                expected = asked.iterations()
+            except InputError as error:
+                print(f"{problem.name}: {error}", file=sys.stderr)
+                continue
+            op = scipy_operator(asked.matrix)
+            run = asked.run(op, asked.most_iterations, no_iteration, Laps())
+            if run.iterations <= expected.tried or run.stop != "converged":
+                continue
+            factors.append(expected.expected / run.iterations)
+            inside.append(expected.low <= run.iterations <= expected.high)
+            yield {
+                "matrix": problem.name,
+                **settings,
+                "iterations": run.iterations,
+                "expected": expected.expected,
+                "low": expected.low,
+                "high": expected.high,
+                "error": factors[-1] - 1,
+                "inside": inside[-1],
+            }
+    ratios = np.exp(np.abs(np.log(factors)))
+    sizes = np.abs(np.array(factors) - 1)
     within = ", ".join(f"{int((sizes <= most).sum())} within {percent(most)}" for most in (0.1, 0.15))
     yield (
-        f"{len(errors)} graphs: {percent(float(np.median(sizes)))} off in the median, "
-        f"{percent(float(sizes.mean()))} in the mean; {within}."
+        f"{len(factors)} runs: {percent(float(np.median(sizes)))} off in the median, "
+        f"{percent(float(sizes.mean()))} in the mean; {within}; a factor of {np.median(ratios):.2f} in the "
+        f"median, {np.quantile(ratios, 0.9):.2f} at the 90th percentile; {sum(inside)} in the interval."
     )
 
 

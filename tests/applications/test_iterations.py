@@ -8,9 +8,10 @@ from scipy.sparse import csr_array, diags_array
 
 from sparsecast.errors import InputError
 from sparsecast.matrices.gallery import gallery
-from sparsecast.operators.applications.application import Iterations, scipy_operator
-from sparsecast.operators.applications.cg import ConjugateGradients, conjugate_gradients, lanczos_values
+from sparsecast.operators.applications.application import Iterations, Laps, no_iteration, scipy_operator
+from sparsecast.operators.applications.cg import ConjugateGradients, conjugate_gradients
 from sparsecast.operators.applications.pagerank import TRIALS, PageRankOfGraph, iterations_of
+from sparsecast.operators.applications.spectrum import expected_iterations, lanczos_values
 
 
 def web(scale):
@@ -68,8 +69,9 @@ def test_lanczos_finds_the_condition_number_of_few_values():
     done = conjugate_gradients(
         scipy_operator(A), np.random.default_rng(0).normal(size=160), tolerance=1e-14, most=8
     )
-    least, greatest, _ = lanczos_values(done.coefficients)
-    assert (least, greatest) == (pytest.approx(1.0, rel=1e-6), pytest.approx(34.0, rel=1e-6))
+    values, weights, _ = lanczos_values(done.coefficients)
+    assert values == pytest.approx([1.0, 2, 3, 5, 8, 13, 21, 34], rel=1e-6)
+    assert weights.sum() == pytest.approx(1.0)
 
 
 def test_what_is_not_positive_definite_is_refused_before_the_run():
@@ -82,3 +84,29 @@ def test_a_given_number_is_known():
     assert Iterations.known(7).low == Iterations.known(7).high == 7
     with pytest.raises(InputError):
         Iterations.known(0)
+
+
+@pytest.mark.parametrize(
+    ("name", "size"), [("poisson2d", {"n": 80}), ("poisson3d", {"n": 25}), ("elasticity3d", {"n": 9})]
+)
+def test_forty_iterations_tell_those_of_a_mesh_within_two_fifths(name, size):
+    solver = ConjugateGradients(gallery(name, **size), tolerance=1e-10)
+    told = solver.iterations()
+    op = scipy_operator(solver.matrix)
+    done = solver.run(op, solver.most_iterations, no_iteration, Laps()).iterations
+    assert told.tried < done and told.low <= done <= told.high
+    assert done / 1.4 < told.expected < 1.4 * done
+
+
+def test_settled_values_are_not_spread():
+    """Of three eigenvalues, one far below the others, the model needs three steps, as the method does."""
+    A = csr_array(diags_array(np.repeat([1e-6, 1.0, 2.0], (1, 50, 49))))
+    b = np.random.default_rng(0).normal(size=100)
+    done = conjugate_gradients(scipy_operator(A), b, tolerance=1e-14, most=3)
+    assert expected_iterations(done.coefficients, done.residuals, 100, 1e-13) <= 8
+
+
+def test_a_short_run_is_counted_to_its_end():
+    solver = ConjugateGradients(gallery("poisson2d", n=40))
+    few, all_of_them = solver.iterations(), solver.iterations(most_s=5.0)
+    assert few.tried == solver.trials < all_of_them.tried == all_of_them.expected

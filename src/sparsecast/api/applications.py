@@ -49,6 +49,9 @@ Ran = TypeVar("Ran", power_method.PageRank, conjugate_gradients.Solution)
 #: What a plan takes: products that take less together in plain CSR stay in it. 0.4 to 0.9 s were measured.
 PLANNING_S = 1.0
 
+#: What iterations that tell the number of all may take: no longer than the plan after them.
+TRIED_S = 1.0
+
 #: Runs of an application that are measured, while they take no longer together than so many seconds.
 RUNS, REPEATED_S = 10, 1.0
 
@@ -269,7 +272,7 @@ def application_cost(
         expected, loops_s = _timed(application, threads)
     else:
         start = perf_counter()
-        expected = application.iterations() if measure else application.untried()
+        expected = application.iterations(most_s=TRIED_S) if measure else application.untried()
         if expected.tried:
             where = "The iterations were tried on this machine; their number is the same on any."
             why = expected.why if profile.name == machine_of(PROCESSOR).name else f"{expected.why} {where}"
@@ -312,8 +315,7 @@ def _timed(application: Application, threads: int | None) -> tuple[Iterations, d
     """
     start, laps = perf_counter(), Laps()
     op = in_csr(application.matrix, threads)
-    application.run(op, 2, no_iteration, Laps())  # compiles
-    found = application.iterations(op, laps)
+    found = application.iterations(op, laps, TRIED_S)
     loops_s = {name: total_s / laps.runs[name] for name, total_s in laps.time_s.items()}
     return replace(found, tried_s=perf_counter() - start), loops_s
 

@@ -135,7 +135,7 @@ class Application(ABC):
     most_iterations : int
         Greatest number of iterations of a run.
     trials : int
-        Iterations that forecast the number of all.
+        Iterations, at least, that forecast the number of all.
     notes : tuple of str
         Sentences on the matrix for the user.
     """
@@ -161,10 +161,22 @@ class Application(ABC):
                 )
         return cls(A, **settings)  # type: ignore[call-arg]
 
-    def iterations(self, op: Operator | None = None, laps: Laps | None = None) -> Iterations:
-        """Return the forecast number of iterations, after some with an operator, SciPy's by default."""
+    def iterations(
+        self, op: Operator | None = None, laps: Laps | None = None, most_s: float = 0.0
+    ) -> Iterations:
+        """Return the forecast number of iterations, after some with an operator, SciPy's by default.
+
+        These are `trials`, and as many more as take `most_s` seconds: a short run is counted to its end.
+        """
         op = scipy_operator(self.matrix) if op is None else op
-        return self.told(self.run(op, self.trials, no_iteration, laps or Laps()))
+        laps = Laps() if laps is None else laps
+        if most_s:
+            self.run(op, 2, no_iteration, Laps())  # compiles
+        done = self.run(op, self.trials, no_iteration, laps)
+        most = min(self.most_iterations, int(most_s * self.trials / sum(laps.time_s.values())))
+        if done.iterations == self.trials < most:
+            done = self.run(op, most, no_iteration, laps)
+        return self.told(done)
 
     @abstractmethod
     def told(self, done: Any) -> Iterations:

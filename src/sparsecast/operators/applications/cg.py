@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import eigh_tridiagonal
 from scipy.sparse import csr_array
 
 from sparsecast.errors import InputError
@@ -29,6 +28,7 @@ from sparsecast.operators.applications.application import (
     no_laps,
 )
 from sparsecast.operators.applications.defaults import TOLERANCE
+from sparsecast.operators.applications.spectrum import expected_iterations
 from sparsecast.operators.block_operator import Operator
 from sparsecast.system.texts import counted
 
@@ -40,6 +40,13 @@ ROUNDINGS = 100
 
 #: Iterations with SciPy's product that forecast the number of all.
 TRIALS = 40
+
+#: The interval of their number is the number over the iterations that were done, to this power, on both
+#: sides. `benchmarks/run.py iterations` shows what comes of it.
+_DOUBT = 0.65
+
+#: The least such factor: what another right-hand side may make of the number.
+_ANOTHER_SIDE = 2
 
 
 def loops(is_preconditioned: bool) -> tuple[VectorLoop, ...]:
@@ -104,31 +111,26 @@ class ConjugateGradients(Application):
         self.most_iterations = most_iterations(A.shape[0])
 
     def told(self, done: Solution) -> Iterations:
-        """Return the iterations; an InputError where the first ones broke down.
-
-        Their coefficients are those of Lanczos' method, whose values estimate the condition number kappa. The
-        error shrinks as 2 ((sqrt(kappa) - 1) / (sqrt(kappa) + 1))^k (Saad 2003, equation 6.128).
-        """
+        """Return the iterations; an InputError where the first ones broke down."""
         rows, tried = int(self.matrix.shape[0]), done.iterations
         if done.stop == "converged":
             why = f"A random right-hand side takes {counted(tried, 'iteration')}."
-            return Iterations(tried, max(1, tried // 2), 2 * tried, why, tried)
+            low, high = max(1, tried // _ANOTHER_SIDE), _ANOTHER_SIDE * tried
+            return Iterations(tried, low, high, why, tried)
         if done.stop != "most iterations":
             raise InputError(
                 f"conjugate gradients: {done.stop}: expected a positive definite matrix; name another"
             )
-        least, greatest, error = lanczos_values(done.coefficients)
-        expected = max(tried + 1, _needed(greatest / least, self.tolerance))
-        why = f"{tried} Lanczos steps were done: the condition number is at least {greatest / least:.3g}"
-        if least > error:
-            high = max(expected, _needed(greatest / (least - error), self.tolerance))
-            at_most = f"{greatest / (least - error):.3g}"
-            why += f", and about {at_most} at most, unless the steps missed its least value."
-        else:
-            high = self.most_iterations  # more than rows: rounding makes directions come back
-            why += ", and nothing bounds it from above but the iterations at which a run ends."
+        expected = expected_iterations(done.coefficients, done.residuals, rows, self.tolerance)
         most = max(self.most_iterations, tried + 1)
-        return Iterations(min(expected, max(rows, tried + 1)), tried + 1, min(high, most), why, tried)
+        expected = min(expected, most)
+        factor = max((expected / tried) ** _DOUBT, _ANOTHER_SIDE)
+        low, high = max(tried + 1, int(expected / factor)), min(math.ceil(expected * factor), most)
+        why = (
+            f"{tried} iterations were done, which tell a spectrum by Lanczos' method: its least eigenvalues "
+            f"are a guess."
+        )
+        return Iterations(expected, low, high, why, tried)
 
     def run(self, op: Operator, most: int, on_iteration: OnIteration, laps: Laps) -> Solution:
         b = _right_hand_side(op)
@@ -286,17 +288,3 @@ def _inverse_diagonal(A: csr_array[Any], preconditioner: str) -> Floats:
             f"the preconditioner out"
         )
     return np.asarray(1 / diagonal)
-
-
-def _needed(condition: float, tolerance: float) -> int:
-    return math.ceil(math.sqrt(condition) / 2 * math.log(2 / tolerance))
-
-
-def lanczos_values(coefficients: tuple[tuple[float, float], ...]) -> tuple[float, float, float]:
-    """Return the least and the greatest value of Lanczos' matrix, and the error of the least."""
-    alpha, beta = np.array(coefficients).T
-    diagonal = 1 / alpha
-    diagonal[1:] += beta[:-1] / alpha[:-1]
-    beside = np.sqrt(beta) / alpha
-    values, vectors = eigh_tridiagonal(diagonal, beside[:-1])
-    return float(values[0]), float(values[-1]), float(abs(beside[-1] * vectors[-1, 0]))
