@@ -138,6 +138,14 @@ def test_intervals_of_iterations_and_of_products_are_independent(iterations, loo
     known = Iterations(*iterations, "told")
     cost = ApplicationCost("cg", "p", known, None, (LoopCost(PRODUCT, *loops),), None, (), 0.0)
     assert (cost.low_s, cost.high_s) == pytest.approx(expected)
+
+
+def test_a_conversion_that_may_take_longer_widens_the_interval():
+    known = Iterations(10, 10, 10, "told")
+    cost = ApplicationCost(
+        "cg", "p", known, None, (LoopCost(PRODUCT, 1.0, 1.0, 1.0),), None, (), 10.0, (5.0, 30.0)
+    )
+    assert (cost.low_s, cost.high_s) == pytest.approx((15.0, 40.0))
     unknown = replace(cost, loops=(LoopCost(PRODUCT, 1.0, None, 2.0),))
     assert unknown.low_s is None and unknown.high_s >= unknown.time_s
 

@@ -39,7 +39,13 @@ from sparsecast.operators.applications.application import (
 )
 from sparsecast.operators.applications.defaults import DAMPING, EPSILON, TOLERANCE
 from sparsecast.operators.block_operator import Operator
-from sparsecast.planning.application_cost import RunConditions, costs_of, usual_conversion, usual_over_full
+from sparsecast.planning.application_cost import (
+    RunConditions,
+    Usual,
+    costs_of,
+    usual_conversion,
+    usual_over_full,
+)
 from sparsecast.records import VALUE_BYTES
 from sparsecast.results.application import ApplicationCost, ApplicationRun
 from sparsecast.results.plan import Plan
@@ -295,7 +301,7 @@ def application_cost(
     conditions = RunConditions(vector_bytes, vectors_bytes, working_bytes, usual_over_full(records), loops_s)
     loops = costs_of(application.loops, plan, profile, conditions)
     is_forecast = plan.convert_s > 0 and plan.trials is None
-    slower = usual_conversion(TrainingSet.of(profile, records), plan) if is_forecast else 1.0
+    slower = usual_conversion(TrainingSet.of(profile, records), plan) if is_forecast else Usual()
     notes = (expected.why, *plan.notes, *(forecast.note for forecast in forecasts))
     powers_w = [f.energy_j / plan.time_s for f in forecasts if f.energy_j is not None] or [
         forecast.energy_j / forecast.time_s
@@ -304,8 +310,9 @@ def application_cost(
     ]
     # The loops over vectors wait for memory as the product does: the same power.
     power_w = powers_w[0] if powers_w else None
-    convert_s, name = slower * plan.convert_s, prediction.profile
-    return ApplicationCost(application.name, name, expected, plan, loops, power_w, notes, convert_s)
+    low_s, convert_s, high_s = (f * plan.convert_s for f in (slower.low, slower.expected, slower.high))
+    told = prediction.profile, expected, plan, loops, power_w, notes, convert_s
+    return ApplicationCost(application.name, *told, (low_s, high_s))
 
 
 def _timed(application: Application, threads: int | None) -> tuple[Iterations, dict[str, float]]:
@@ -330,9 +337,9 @@ def run_application(
 ) -> ApplicationRun:
     """Build a plan, run the application, and time its loops.
 
-    Two iterations before that compile and warm up. A short run is repeated, RUNS times within REPEATED_S
-    seconds, and the shortest one counts: what disturbs a run makes it longer. Energy is read where something
-    counts it and the runs are long enough for it; it is that of a run in the mean.
+    A conversion and two iterations before that do what a process does once. A short run is repeated, RUNS
+    times within REPEATED_S seconds, and the shortest one counts: what disturbs a run makes it longer. Energy is
+    read where something counts it and the runs are long enough for it; it is that of a run in the mean.
 
     Parameters
     ----------
@@ -348,6 +355,7 @@ def run_application(
     """
     problem, application = question.problem, question.application
     load(problem, plan)
+    compile(problem, plan)  # starts threads and loads what converts
     start = perf_counter()
     op = compile(problem, plan)
     convert_s = plan.convert_s if plan.trials else perf_counter() - start  # trials have built and timed it

@@ -6,14 +6,17 @@ Barreda et al. (2020), equations 3 and 4: T = T_once + k (T_SpMV + sum of T_loop
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
+
+import numpy as np
 
 from sparsecast.errors import ProfileError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.machines.profile import Profile
 from sparsecast.models.conversion import ConversionCost, what_is_built
+from sparsecast.models.intervals import INTERVAL_SHARE
 from sparsecast.models.training import TrainingSet
 from sparsecast.operators.applications.application import PRODUCT, VectorLoop
 from sparsecast.records import Bandwidth, Record
@@ -21,20 +24,37 @@ from sparsecast.results.application import LoopCost
 from sparsecast.results.plan import Plan
 
 
-def usual_over_full(records: Iterable[Record]) -> float:
+@dataclass(frozen=True, slots=True)
+class Usual:
+    """How many times as long as forecast something takes, with the ends that most Records are between."""
+
+    expected: float = 1.0
+    low: float = 1.0
+    high: float = 1.0
+
+    @classmethod
+    def of(cls, ratios: Sequence[float], expected: Callable[[Sequence[float]], float]) -> Usual:
+        """Return what ratios of Records tell, at least 1; 1 where there are none."""
+        if not ratios:
+            return cls()
+        usual, rest = max(1.0, expected(ratios)), (1 - INTERVAL_SHARE) / 2
+        low, high = np.quantile(ratios, (rest, 1 - rest))
+        return cls(usual, min(usual, float(low)), max(usual, float(high)))
+
+
+def usual_over_full(records: Iterable[Record]) -> Usual:
     """Return how much longer products take than Records say, which have them at full speed of the cores.
 
     A time is a low quantile of samples, so that measurements can be compared. In a run their mean counts. The
-    median over the Records is returned; 1 where none has samples.
+    median over the Records is expected.
     """
-    ratios = [fmean(each.samples_s) / each.time_s for each in records if each.samples_s]
-    return max(1.0, median(ratios)) if ratios else 1.0
+    return Usual.of([fmean(each.samples_s) / each.time_s for each in records if each.samples_s], median)
 
 
-def usual_conversion(training: TrainingSet, plan: Plan) -> float:
+def usual_conversion(training: TrainingSet, plan: Plan) -> Usual:
     """Return how much longer conversions take in the mean than forecast, which is fitted to the quick ones.
 
-    Of the Records of the formats of a plan; 1 where there are none.
+    Of the Records of the formats of a plan.
     """
     fit, formats = ConversionCost.fitted(training), {what_is_built(block.candidate) for block in plan.blocks}
     ratios = [
@@ -42,7 +62,7 @@ def usual_conversion(training: TrainingSet, plan: Plan) -> float:
         for each in training.records
         if each.convert_s and what_is_built(each.candidate) in formats
     ]
-    return max(1.0, fmean(ratios)) if ratios else 1.0
+    return Usual.of(ratios, fmean)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +73,7 @@ class RunConditions:
     ----------
     vector_bytes, vectors_bytes, bytes : int
         Of one vector, of all, and of all with the matrix: what an iteration goes through.
-    usual_over_full : float
+    usual_over_full : Usual
         What a product takes, over its forecast time.
     loops_s : mapping of str to float
         Measured seconds of loops over vectors; empty if unknown.
@@ -62,7 +82,7 @@ class RunConditions:
     vector_bytes: int
     vectors_bytes: int
     bytes: int
-    usual_over_full: float
+    usual_over_full: Usual
     loops_s: Mapping[str, float]
 
 
@@ -92,8 +112,11 @@ def costs_of(
     speeds = _Speeds.of(profile)
     slower, call_s = conditions.usual_over_full, speeds.call_s
     fast, slow = speeds.at(conditions.vectors_bytes), speeds.at(conditions.bytes)
-    low_s, high_s = (None if end is None else slower * end + call_s for end in (plan.low_s, plan.high_s))
-    found = [LoopCost(PRODUCT, slower * plan.time_s + call_s, low_s, high_s)]
+    low_s, high_s = (
+        None if end_s is None else factor * end_s + call_s
+        for factor, end_s in ((slower.low, plan.low_s), (slower.high, plan.high_s))
+    )
+    found = [LoopCost(PRODUCT, slower.expected * plan.time_s + call_s, low_s, high_s)]
     for loop in loops:
         moved = loop.moved * conditions.vector_bytes
         time_s = conditions.loops_s.get(loop.name, call_s + moved / math.sqrt(fast * slow))

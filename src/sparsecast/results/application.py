@@ -48,6 +48,8 @@ class ApplicationCost:
     notes : tuple of str
     convert_s : float
         Of a conversion as it usually takes; the plan has that of a quick one.
+    convert_ends_s : (float, float), or None
+        Ends of its interval; None where it is sure.
     """
 
     application: str
@@ -58,6 +60,7 @@ class ApplicationCost:
     power_w: float | None
     notes: tuple[str, ...]
     convert_s: float
+    convert_ends_s: tuple[float, float] | None = None
 
     @property
     def energy_j(self) -> float | None:
@@ -99,14 +102,18 @@ class ApplicationCost:
         return {name: value / sum(seconds.values()) for name, value in seconds.items()}
 
     def _end(self, end: str, side: int) -> float | None:
-        """Return an end: two independent factors, whose logarithms add like the sides of a right angle."""
+        """Return an end: independent factors, whose logarithms add like the sides of a right angle."""
         ends = {loop.name: getattr(loop, f"{end}_s") for loop in self.loops}
         if None in ends.values():
             return None
         expected = {loop.name: loop.time_s for loop in self.loops}
-        of_loops = math.log(self.total_s(ends, self.iterations.expected) / self.time_s)
-        of_iterations = math.log(self.total_s(expected, getattr(self.iterations, end)) / self.time_s)
-        return self.time_s * math.exp(side * math.hypot(of_loops, of_iterations))
+        convert_s = (self.convert_ends_s or (self.convert_s, self.convert_s))[side > 0]
+        ends_s = (
+            self.total_s(ends, self.iterations.expected),
+            self.total_s(expected, getattr(self.iterations, end)),
+            self.time_s + convert_s - self.convert_s,
+        )
+        return self.time_s * math.exp(side * math.hypot(*(math.log(s / self.time_s) for s in ends_s)))
 
 
 class LoopError(NamedTuple):
