@@ -338,8 +338,8 @@ def run_application(
     """Build a plan, run the application, and time its loops.
 
     A conversion and two iterations before that do what a process does once. A short run is repeated, RUNS
-    times within REPEATED_S seconds, and the shortest one counts: what disturbs a run makes it longer. Energy is
-    read where something counts it and the runs are long enough for it; it is that of a run in the mean.
+    times within REPEATED_S seconds, and the shortest one counts: what disturbs a run makes it longer. Energy
+    is read where something counts it and the runs are long enough for it; it is that of a run in the mean.
 
     Parameters
     ----------
