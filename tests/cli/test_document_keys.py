@@ -32,7 +32,7 @@ def test_documents_have_exactly_the_listed_keys(run, exact, foreign, name):
     exact(outcome, name)
 
 
-@pytest.mark.parametrize("name", ["predict", "machines show", "partition", "cluster", "doctor"])
+@pytest.mark.parametrize("name", ["predict", "partition", "cluster", "doctor"])
 def test_csv_files_have_the_table_beside_the_text(run, foreign, tmp_path, name):
     path, page = tmp_path / "table.csv", tmp_path / "page.md"
     arguments = (part.format(foreign=foreign) for part in COMMANDS[name])

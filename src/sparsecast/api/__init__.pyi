@@ -14,7 +14,7 @@ from .calibrating import machines as machines
 from .calibrating import machines_at_hand as machines_at_hand
 from .calibrating import own_profile as own_profile
 from .calibrating import profile as profile
-from .calibrating import profile_contents as profile_contents
+from .calibrating import profile_at_hand as profile_at_hand
 from .calibrating import user_path as user_path
 from .campaigns import measure_all as measure_all
 from .campaigns import pending as pending

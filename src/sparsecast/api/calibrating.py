@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +19,12 @@ from sparsecast.devices import DEVICES
 from sparsecast.devices.naming import Threads, number_of
 from sparsecast.devices.naming import machine_of as machine_of
 from sparsecast.devices.target import Target
-from sparsecast.errors import ProfileError
+from sparsecast.errors import InputError, ProfileError
 from sparsecast.formats.libraries import chosen_libraries as chosen_libraries
 from sparsecast.machines.machine import Machine, detect
 from sparsecast.machines.profile import Profile, find_profile, known_profiles, missing_profiles
 from sparsecast.machines.profile import user_path as user_path
-from sparsecast.results.machines import Machines, ProfileContents
+from sparsecast.results.machines import Machines, kernel_speeds
 
 #: Seconds of the calibration that a question starts by itself if the machine is not calibrated. Compiling, 20
 #: to 35 seconds once, is not among them: a slow machine would be left without forecasts for some formats.
@@ -69,7 +69,16 @@ def machines() -> tuple[Machine, dict[str, Profile | ProfileError]]:
 
 def machines_at_hand() -> Machines:
     """Return this machine and what each profile at hand holds, where it is from, and what disturbed it."""
-    here, profiles = machines()
+    return _described(*machines())
+
+
+def profile_at_hand(name: str) -> dict[str, Any]:
+    """Return as `here` what `machines_at_hand` does of one profile alone, and the `gflops` of its kernels."""
+    one = profile(name)
+    return {"here": _described(one.machine, {one.name: one}), "gflops": kernel_speeds(one.records)}
+
+
+def _described(here: Machine, profiles: Mapping[str, Profile | InputError]) -> Machines:
     usable = {name: profile for name, profile in profiles.items() if isinstance(profile, Profile)}
     return Machines(
         here,
@@ -84,13 +93,6 @@ def machines_at_hand() -> Machines:
             for name, profile in usable.items()
         },
     )
-
-
-def profile_contents(name: str) -> ProfileContents:
-    """Return what a profile holds, by its name or path, for people to read."""
-    shown = profile(name)
-    sentences = [f"{what}: {why.sentence()}" for what, why in disturbances(shown).items()]
-    return ProfileContents(shown, origin(shown), sentences)
 
 
 def calibrate(

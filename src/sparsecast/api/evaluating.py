@@ -33,7 +33,7 @@ from sparsecast.models.model import Model
 from sparsecast.models.store import fitted
 from sparsecast.models.training import TrainingSet
 from sparsecast.records import Candidate, Estimate, Record
-from sparsecast.results.evaluation import Evaluation, MatrixDone
+from sparsecast.results.evaluation import Evaluation
 
 #: One matrix in so many is measured once more at the end, and not more than so many matrices.
 _AGAIN_EVERY, _AGAIN_MOST = 4, 12
@@ -66,7 +66,7 @@ def evaluate(
     resume: bool = False,
     shard: str | Shard | None = None,
     on_progress: Progress = no_progress,
-    on_matrix: Callable[[MatrixDone], None] = lambda done: None,
+    on_matrix: Callable[[str, Evaluation], None] | None = None,
 ) -> Evaluation:
     """Forecast a collection of matrices with all models, and measure them on this machine.
 
@@ -97,7 +97,7 @@ def evaluate(
     on_progress : callable
         Called after each matrix with the seconds done, the seconds expected in all, and its name.
     on_matrix : callable
-        Called after each matrix with what was measured of it, and how good the forecasts are so far.
+        Called after each matrix with its name and the evaluation so far.
 
     Raises
     ------
@@ -138,7 +138,7 @@ class _Run:
     profile: Profile | None
     keeper: Keeper
     on_progress: Progress
-    on_matrix: Callable[[MatrixDone], None]
+    on_matrix: Callable[[str, Evaluation], None] | None
     scoring: Scoring = field(default_factory=Scoring)
     is_interrupted: bool = False
     problems: dict[str, Problem] = field(default_factory=dict)
@@ -161,7 +161,8 @@ class _Run:
         steps, start_s = len(names) + again, perf_counter()
         for done, name in enumerate(names, 1):
             self._take_turn(self._evaluate, name)
-            self.on_matrix(self.scoring.done(name))
+            if self.on_matrix:
+                self.on_matrix(name, self.scoring.evaluation(self.here.name))
             self._show(start_s, done, steps, name)
         measured = list(self.scoring.measured)
         again = min(again, len(measured))

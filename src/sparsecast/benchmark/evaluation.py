@@ -14,14 +14,7 @@ from sparsecast.benchmark import scores
 from sparsecast.models.forecaster import QUANTITIES
 from sparsecast.records import Candidate, Estimate, Record
 from sparsecast.results.columns import storage_of
-from sparsecast.results.evaluation import (
-    ErrorScore,
-    Evaluation,
-    EvaluationRow,
-    MatrixDone,
-    ModelScore,
-    Repeats,
-)
+from sparsecast.results.evaluation import ErrorScore, Evaluation, EvaluationRow, ModelScore, Repeats
 
 #: Matrices that a score names as those with the largest errors.
 _WORST = 3
@@ -87,22 +80,6 @@ class Scoring:
             self._repeats(),
             self.taken_over,
         )
-
-    def done(self, matrix: str) -> MatrixDone:
-        """Return what is known of a matrix that was measured or refused, and of the best model so far."""
-        if not self.measured.get(matrix):
-            return MatrixDone(matrix, None, self.refused.get(matrix, "nothing was measured"))
-        fastest = min(self.measured[matrix], key=lambda record: record.time_s)
-        errors: dict[str, list[float]] = {}
-        for row in self.rows:
-            if row.quantity == "time":
-                errors.setdefault(row.model, []).append(abs(row.error))
-        if not errors:
-            return MatrixDone(matrix, fastest)
-        total = sum(map(len, self.measured.values()))
-        best = min(errors, key=lambda model: _median(errors[model], total - len(errors[model])))
-        own = tuple(row.error for row in self.rows if (row.matrix, row.model) == (matrix, best))
-        return MatrixDone(matrix, fastest, "", best, own, float(np.median(errors[best])))
 
     def _later(self, matrix: str, first: Record) -> Record | None:
         """Return what was measured once more, after a Record; what is older is of an earlier evaluation."""
@@ -198,13 +175,8 @@ def _choice(forecast: Sequence[EvaluationRow], known: Sequence[Record], quantity
 
 
 def _rank(score: ModelScore, rows: Sequence[EvaluationRow]) -> tuple[bool, float, float]:
-    errors = [abs(row.error) for row in rows]
-    return score.quantity != "time", _median(errors, score.unforecast), score.median_error
-
-
-def _median(errors: list[float], unforecast: int) -> float:
-    """Return the median of the errors of all that was measured, where no forecast is the worst one."""
-    return float(np.quantile(errors + [np.inf] * unforecast, 0.5, method="higher"))
+    errors = [abs(row.error) for row in rows] + [np.inf] * score.unforecast
+    return score.quantity != "time", float(np.quantile(errors, 0.5, method="higher")), score.median_error
 
 
 def worst_of(rows: Iterable[EvaluationRow], count: int) -> tuple[tuple[str, float], ...]:

@@ -18,10 +18,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import compress
 from time import perf_counter
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from sparsecast.measuring.core_speed import CoreSpeed  # it imports Numba, which a forecast does without
@@ -120,16 +119,6 @@ def low(samples_s: Sequence[float]) -> float:
     return float(np.quantile(samples_s, LOW_SHARE))
 
 
-class Sampled(Protocol):
-    """A Timing, or a Record: what has samples in the order taken, and their low quantile."""
-
-    @property
-    def samples_s(self) -> tuple[float, ...]: ...
-
-    @property
-    def time_s(self) -> float: ...
-
-
 @dataclass(frozen=True, slots=True)
 class Speedup:
     """How many times as fast one callable is as another one that was sampled in turn with it.
@@ -148,22 +137,18 @@ class Speedup:
     deviation: float | None
 
     @classmethod
-    def of(cls, one: Sampled, other: Sampled) -> Speedup:
-        """Compare two callables of one `measure`."""
+    def of(cls, one: Any, other: Any) -> Speedup:
+        """Compare two Timings of one `measure`, or the Records of such."""
         factor = other.time_s / one.time_s
         turns = min(len(one.samples_s), len(other.samples_s)) // SAMPLES_A_TURN
         if turns < _LEAST_SAMPLES:
             return cls(factor, None)
         drawn = np.random.default_rng(0).integers(turns, size=(_RESAMPLINGS, turns))
-
-        def lows(samples_s: Sequence[float]) -> NDArray[np.float64]:
-            of_turns = np.reshape(samples_s[: turns * SAMPLES_A_TURN], (turns, SAMPLES_A_TURN))
-            found: NDArray[np.float64] = np.quantile(
-                of_turns[drawn].reshape(_RESAMPLINGS, -1), LOW_SHARE, axis=1
-            )
-            return found
-
-        return cls(factor, float(np.std(lows(other.samples_s) / lows(one.samples_s))))
+        lows = []
+        for timing in (one, other):
+            of_turns = np.reshape(timing.samples_s[: turns * SAMPLES_A_TURN], (turns, SAMPLES_A_TURN))
+            lows.append(np.quantile(of_turns[drawn].reshape(_RESAMPLINGS, -1), LOW_SHARE, axis=1))
+        return cls(factor, float(np.std(lows[1] / lows[0])))
 
     def __str__(self) -> str:
         deviation = "" if self.deviation is None else f" ± {self.deviation:.2f}"

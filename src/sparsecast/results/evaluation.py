@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from operator import itemgetter
-from statistics import median
 from typing import Any
 
 from sparsecast.matrices.problem import group_of
 from sparsecast.models.forecaster import QUANTITIES
 from sparsecast.records import Estimate, Record
-from sparsecast.results.columns import CANDIDATE, shown_storage, stored_as, within
+from sparsecast.results.columns import CANDIDATE, shown_storage, storage_of, within
 from sparsecast.system.tabular import Column, Columns, Table, Tabular, keys
 from sparsecast.system.texts import counted, percent, percent_number, signed_percent, time
 
@@ -212,6 +212,17 @@ class Evaluation(Tabular):
         named = ", ".join(f"{name} {signed_percent(error)}" for name, error in self.models[best].worst)
         return f"Worst matrices of {best}, by the median error of their formats: {named}."
 
+    def sentence_of(self, matrix: str) -> str:
+        """Return the fastest format of a matrix and the least median errors, or why it is left out."""
+        fastest = next((row.record for row in self.rows if row.matrix == matrix), None)
+        if fastest is None:
+            return f"{matrix}: {self.refused.get(matrix, 'no forecast')}"
+        scores = (
+            f"{_of_model(name, score)} {percent(score.median_error)}" for name, score in self.models.items()
+        )
+        found = f"{shown_storage(storage_of(fastest.candidate))} {time(fastest.time_s)}"
+        return f"{matrix}: {found}; median errors so far: {', '.join(islice(scores, 3))}"
+
     def repeats_sentence(self) -> str:
         """Return by what measurements differ that were repeated."""
         repeats = self.repeats
@@ -223,38 +234,6 @@ class Evaluation(Tabular):
             f"Measured again after {repeats.after_s:,.0f} s (median), {formats} of {matrices} differed by "
             f"{percent(repeats.median)} at the median and {percent(repeats.p90)} at the 90th percentile."
         )
-
-
-@dataclass(frozen=True, slots=True)
-class MatrixDone:
-    """What an evaluation that goes on has of its last matrix, and of its forecasts so far.
-
-    Attributes
-    ----------
-    fastest : Record or None
-        None where the matrix was left out, and `refused` says why.
-    model : str or None
-        The one with the least `median_error` of all its forecasts so far; None without forecasts.
-    errors : tuple of float
-        Its signed errors for this matrix.
-    """
-
-    matrix: str
-    fastest: Record | None
-    refused: str = ""
-    model: str | None = None
-    errors: tuple[float, ...] = ()
-    median_error: float | None = None
-
-    def sentence(self) -> str:
-        """Return a line for people who watch."""
-        if self.fastest is None:
-            return f"{self.matrix}: left out: {self.refused}"
-        fastest = f"{self.matrix}: {stored_as(self.fastest.candidate)} {time(self.fastest.time_s)}"
-        if self.model is None:
-            return f"{fastest}, no forecast"
-        here = signed_percent(median(self.errors) if self.errors else None)
-        return f"{fastest}, {self.model} {here}; its median error so far {percent(self.median_error)}"
 
 
 def _measured(record: Record, quantity: str) -> float | None:

@@ -11,9 +11,9 @@ from sparsecast.devices.naming import threads_text
 from sparsecast.machines.machine import Machine
 from sparsecast.machines.profile import Profile
 from sparsecast.records import Bandwidth, Record
-from sparsecast.results.columns import shown_storage, storage_of
+from sparsecast.results.columns import storage_of, within
 from sparsecast.system.tabular import Column, Columns, Table, keys
-from sparsecast.system.texts import counted, percent, size
+from sparsecast.system.texts import counted, size
 
 
 @dataclass(frozen=True)
@@ -94,65 +94,24 @@ class Machines:
             Column("profile", "profile", lambda row: row[0]),
             Column("holds", "holds", lambda row: row[1]),
         )
-        return Table(f"This machine: {here.name}", columns, rows, (machine_sentence(here),))
+        caches = ", ".join(f"L{cache.level} {cache.bytes >> 10:,} KiB" for cache in here.caches)
+        described = (
+            f"{here.processor}, {counted(here.cores, 'core')}, {counted(here.threads, 'thread')}, "
+            f"{caches or 'caches unknown'}, "
+            f"{here.memory_bytes / 2**30:.0f} GiB of memory, {' '.join(here.simd) or 'no vector sets known'}"
+        )
+        return Table(f"This machine: {here.name}", columns, rows, (described,))
 
 
-@dataclass(frozen=True)
-class ProfileContents:
-    """A Profile as people read it; `origin` and `disturbances` as of Machines."""
-
-    profile: Profile
-    origin: str
-    disturbances: list[str]
-
-    @property
-    def kernels(self) -> list[dict[str, Any]]:
-        """What was measured of each kernel, for a type of values and a number of threads and vectors."""
-        groups: dict[tuple[Any, ...], list[Record]] = {}
-        for record in self.profile.records:
-            candidate = record.candidate
-            setting = candidate.device, candidate.dtype, candidate.threads, candidate.vectors
-            groups.setdefault((*setting, storage_of(candidate), candidate.kernel), []).append(record)
-        names = "device", "dtype", "threads", "vectors", "format", "kernel"
-        return [dict(zip(names, key, strict=True)) | _summary(groups[key]) for key in sorted(groups)]
-
-    def tables(self) -> list[Table]:
-        """Return the kernels, the bandwidths, and the micro-benchmarks of ranks where there are some."""
-        profile = self.profile
-        below = (machine_sentence(profile.machine), *filter(None, [self.origin]), *self.disturbances)
-        title = f"Measured on {profile.name}" if profile.records else f"{profile.name}, without records"
-        tables = [Table(title, KERNELS, self.kernels, below)]
-        for title, columns, rows in (
-            ("Bandwidths", STREAMS, profile.bandwidths),
-            ("Micro-benchmarks of ranks", MICROBENCHMARKS, profile.microbenchmarks),
-        ):
-            tables += [Table(title, columns, rows)] if rows else []
-        return tables
-
-
-def _summary(records: list[Record]) -> dict[str, Any]:
-    """Return how many Records of a kernel there are, and their speeds."""
-    speeds = sorted(record.gflops for record in records)
-    noise = [record.noise for record in records if record.noise is not None]
-    return {
-        "records": len(records),
-        "median_gflops": median(speeds),
-        "best_gflops": speeds[-1],
-        "noise": median(noise) if noise else None,
-        "newest": max(record.measured_at for record in records) or None,
-    }
-
-
-def machine_sentence(machine: Machine) -> str:
-    """Return processor, cores, caches, memory and vector sets of a machine, or what is known of its GPU."""
-    if machine.gpu is not None:
-        return f"{machine.gpu.name}, {size(machine.product_memory_bytes)} of memory"
-    caches = ", ".join(f"L{cache.level} {cache.bytes >> 10:,} KiB" for cache in machine.caches)
-    return (
-        f"{machine.processor}, {counted(machine.cores, 'core')}, {counted(machine.threads, 'thread')}, "
-        f"{caches or 'caches unknown'}, {machine.memory_bytes / 2**30:.0f} GiB of memory, "
-        f"{' '.join(machine.simd) or 'no vector sets known'}"
-    )
+def kernel_speeds(records: Iterable[Record]) -> dict[str, dict[str, float]]:
+    """Return the median GFLOP/s of each kernel, by device, type of values and threads."""
+    speeds: dict[str, dict[str, list[float]]] = {}
+    for record in records:
+        one = record.candidate
+        target = " ".join(filter(None, (one.device, one.dtype, threads_text(one.device, one.threads))))
+        kernel = f"{storage_of(one)}, {one.kernel}" + (f", {one.vectors} vectors" if one.vectors > 1 else "")
+        speeds.setdefault(target, {}).setdefault(kernel, []).append(record.gflops)
+    return {target: {kernel: median(own) for kernel, own in of.items()} for target, of in speeds.items()}
 
 
 def bandwidth_sentence(bandwidths: Iterable[Bandwidth]) -> str:
@@ -201,43 +160,24 @@ _KEPT: Columns = (
 )
 
 
-#: Of the kernels of ProfileContents.
-KERNELS: Columns = (
-    *(Column(key, key) for key in ("device", "dtype", "threads", "vectors")),
-    Column("format", "format", text=shown_storage),
-    *(Column(key, key) for key in ("kernel", "records")),
-    Column("median_gflops", "median GFLOP/s"),
-    Column("best_gflops", "best GFLOP/s"),
-    Column("noise", "noise", text=percent, about="median"),
-    Column("newest", "newest", text=lambda moment: str(moment)[:10]),
-)
-
-#: Of a Bandwidth.
-STREAMS: Columns = (
-    *(Column(key, key) for key in ("kind", "device", "threads", "bytes")),
-    Column("bandwidth_bytes_per_s", "a second", text=size),
-    *keys("time_s", "noise", "measured_at"),
-)
-
-#: Of a MicroBenchmark.
-MICROBENCHMARKS: Columns = (
-    *(Column(key, key) for key in ("kind", "ranks", "nodes", "bytes", "neighbours")),
-    Column("time_s", "time"),
-    *keys("noise", "is_oversubscribed", "measured_at"),
+_MACHINES: Columns = (
+    Column("machine", value=lambda here: machine_document(here.machine), about="as of machines new"),
+    Column("profiles", value="contents", about="{name: what it holds}"),
+    Column("origins", about="{name: source and licence}"),
+    Column(
+        "bandwidths",
+        value=lambda here: {name: _streams(measured) for name, measured in here.bandwidths.items()},
+        about="{name: streams}",
+    ),
+    Column("disturbances", about="{name: sentences}"),
 )
 
 #: The documents of commands, by how they are called.
 DOCUMENTS: dict[str, Columns] = {
-    "machines": (
-        Column("machine", value=lambda here: machine_document(here.machine), about="as of machines new"),
-        Column("profiles", value="contents", about="{name: what it holds}"),
-        Column("origins", about="{name: source and licence}"),
-        Column(
-            "bandwidths",
-            value=lambda here: {name: _streams(measured) for name, measured in here.bandwidths.items()},
-            about="{name: streams}",
-        ),
-        Column("disturbances", about="{name: sentences}"),
+    "machines": _MACHINES,
+    "machines show": (
+        *within("here", _MACHINES),
+        Column("gflops", about="{device, type, threads: {format, kernel: median of its records}}"),
     ),
     "machines import": (
         *_KEPT,
@@ -245,15 +185,6 @@ DOCUMENTS: dict[str, Columns] = {
         Column("left_out", about="{reason: results}"),
     ),
     "machines new": _KEPT,
-    "machines show": (
-        Column(
-            "machine", value=lambda shown: machine_document(shown.profile.machine), about="as of machines"
-        ),
-        *keys("origin", "disturbances"),
-        Column("kernels", columns=KERNELS),
-        Column("bandwidths", value="profile.bandwidths", columns=STREAMS),
-        Column("microbenchmarks", value="profile.microbenchmarks", columns=MICROBENCHMARKS),
-    ),
     "doctor": (Column("findings", columns=tuple(column for column in FINDING if column.key)),),
     "calibrate": (
         *_KEPT,

@@ -72,19 +72,14 @@ class Measurements:
         others = [record for record in ordered[1:] if _conditions(record) == _conditions(ordered[0])]
         if not others:
             return None
-        other = min(others, key=lambda record: _rank(record.candidate))
+        references = (each for name in ("SciPy", "CSR") for each in others if _called(each.candidate) == name)
+        other = next(references, others[0])
         return Comparison(ordered[0], other, Speedup.of(ordered[0], other))
 
 
 def _conditions(record: Record) -> tuple[object, ...]:
     """Return what two Records have in common whose samples were taken in turn."""
     return record.candidate.threads, record.conditions and record.conditions.frequency_hz
-
-
-def _rank(candidate: Candidate) -> int:
-    """Return the place of a Candidate among those to compare with: SciPy, plain CSR, then the others."""
-    order, name = ("SciPy", "CSR"), _called(candidate)
-    return order.index(name) if name in order else len(order)
 
 
 def _called(candidate: Candidate) -> str:

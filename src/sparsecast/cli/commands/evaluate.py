@@ -93,7 +93,9 @@ def evaluate(
         setting = of_product | {"dtype": dtype, "device": device, "keeps": keep}
         screen = options.screen()
         if watch:
-            setting["on_matrix"] = lambda done: screen.print(done.sentence(), soft_wrap=True, markup=False)
+            setting["on_matrix"] = lambda name, so_far: screen.print(
+                so_far.sentence_of(name), soft_wrap=True, markup=False
+            )
         with timed_bar(screen, "measuring") as on_progress:
             result = api.evaluate(
                 matrices,

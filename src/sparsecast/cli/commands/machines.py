@@ -45,23 +45,18 @@ def _overview(
 
 def _show(
     name: Annotated[
-        str,
-        typer.Argument(
-            metavar="NAME|PATH",
-            autocompletion=completing.profiles,
-            help="Of a profile, as machines lists it.",
-        ),
+        str, typer.Argument(metavar="NAME|PATH", autocompletion=completing.profiles, help="Of a profile.")
     ],
-    yaml: Annotated[bool, typer.Option("--yaml", help="Print it as a YAML file.")] = False,
+    as_json: Annotated[bool, typer.Option("--json/--yaml", help="The document in JSON, or in YAML.")] = False,
 ) -> Output:
-    """Show what a profile holds: the machine, the speeds of kernels and memory, and what disturbed them."""
+    """Show what a profile holds: the machine, the speeds of memory and kernels, and what disturbed them."""
     from sparsecast import api
     from sparsecast.results.machines import DOCUMENTS
     from sparsecast.system.tabular import document
     from sparsecast.system.yaml_text import yaml_text
 
-    shown, columns = api.profile_contents(name), DOCUMENTS["machines show"]
-    return Output(columns, shown, [yaml_text(document(columns, shown))] if yaml else shown.tables())
+    shown, columns = api.profile_at_hand(name), DOCUMENTS["machines show"]
+    return Output(columns, shown, [yaml_text(document(columns, shown))])
 
 
 def _import(
@@ -119,6 +114,6 @@ def _new(
 
 
 group.callback()(printed(_overview, figure=True, csv=True))
-group.command("show")(printed(_show, figure=False, csv=True))
+group.command("show")(printed(_show, figure=False, csv=False))
 group.command("import")(printed(_import, figure=False, csv=False))
 group.command("new")(printed(_new, figure=False, csv=False))
