@@ -13,6 +13,7 @@ from sparsecast.devices.target import Target, whole_matrix
 from sparsecast.errors import ProfileError
 from sparsecast.features.analysis import structure
 from sparsecast.features.row_blocks import RowBlocks, StripStatistics
+from sparsecast.formats.symmetric_csr import SymmetricCSR
 from sparsecast.machines.machine import Cache, Machine, detect
 from sparsecast.matrices.synthesis import block_matrix, diagonal_matrix, varied_matrix
 from sparsecast.models import MODELS
@@ -269,3 +270,21 @@ def test_a_format_measured_on_large_matrices_alone_starts_as_fast_as_any():
     assert costs["csr"]["start"] == pytest.approx(1e-6)
     assert costs["sell"]["start"] == pytest.approx(1.1e-6)  # the shortest product of all, not 110 us
     assert costs["sell"]["rows"] == pytest.approx(1e-9, rel=0.1)
+
+
+def test_one_triangle_shares_a_cache_between_x_and_y(way, monkeypatch):
+    rows = 3_000
+    half = varied_matrix(rows, 4, "uniform", 1.0, seed=3)
+    blocks = RowBlocks.of(structure(csr_array(half + half.T), threads=1))
+    vector_bytes, candidate = 8 * rows, way("symmetric_csr")
+
+    def lines_beyond(cache_bytes):
+        machine = dataclasses.replace(MACHINE, caches=(Cache(2, cache_bytes, 1),))
+        return float(ProductWork(machine).of(candidate, blocks)["lines of x beyond L2"][0])
+
+    sizes = [int(vectors * vector_bytes) for vectors in (1.2, 1.6, 2.0, 2.4, 100)]
+    of_both = [lines_beyond(size) for size in sizes]
+    monkeypatch.setattr(SymmetricCSR, "adds_at_columns", False)
+    of_x = [lines_beyond(size) for size in sizes]
+    assert of_both != of_x and all(both >= x for both, x in zip(of_both, of_x, strict=True))
+    assert of_both[-1] == of_x[-1] == 0

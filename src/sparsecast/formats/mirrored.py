@@ -34,6 +34,7 @@ class MirroredFormat(StorageFormat):
         How values mirror those below the diagonal: one of the `kind` of the features of symmetry.
     """
 
+    adds_at_columns: ClassVar[bool] = True
     counts_row_ends: ClassVar[bool] = False
     predicted_from_rows: ClassVar[bool] = False
     pads_with_own_columns: ClassVar[bool] = False

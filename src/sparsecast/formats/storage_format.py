@@ -64,6 +64,8 @@ class StorageFormat(ABC):
     divides_rows: ClassVar[bool] = False
     #: Whether a thread computes rows in slices, each as long as its longest row.
     has_slices: ClassVar[bool] = False
+    #: Whether a product reads x and adds to y at the columns of the entries, too.
+    adds_at_columns: ClassVar[bool] = False
     #: Whether the ends of rows cost time on a processor. Without this cost, forecasts rank padded formats
     #: better.
     counts_row_ends: ClassVar[bool] = True

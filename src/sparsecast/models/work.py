@@ -223,7 +223,10 @@ class ProductWork:
         changes = wait * blocks.nnz * min(1.0, panel * locality.line_changes / max(matrix.nnz, 1))
         gathers = {"lines of x": changes}
         between = 2.0 ** (np.arange(len(locality.reuse_histogram)) + 0.5)
-        x_bytes = panel * np.minimum(between * CACHE_LINE_BYTES, matrix.cols * candidate.value_bytes)
+        # Of both triangles' changes, one triangle has half, each with a line of x and one of y.
+        vectors: Any = 2 if FORMATS.get(candidate.format).adds_at_columns else 1
+        vector_bytes = vectors * matrix.cols * candidate.value_bytes
+        x_bytes = panel * np.minimum(between * CACHE_LINE_BYTES, vector_bytes)
         matrix_bytes = between[None, :] * (working_set / max(locality.line_changes, 1))[:, None]
         distance = np.minimum(x_bytes + matrix_bytes, working_set[:, None])
         distance[:, -1] = working_set  # first reads: the last time was in the product before
