@@ -23,7 +23,15 @@ from sparsecast.machines.profile import Profile
 from sparsecast.matrices.gallery import gallery
 from sparsecast.matrices.problem import Problem
 from sparsecast.matrices.values import computed_dtype
-from sparsecast.operators.scipy_products import KEPT_S, Kind, Multiply, OneMatrix, ProductCounter, counted_by
+from sparsecast.operators.scipy_products import (
+    KEPT_S,
+    Counted,
+    Kind,
+    Multiply,
+    OneMatrix,
+    ProductCounter,
+    counted_by,
+)
 from sparsecast.operators.unchanged import COMPRESSED, Unchanged, reads_noted
 from sparsecast.results.plan import Plan
 from sparsecast.results.watching import Seen, SeenProducts
@@ -52,8 +60,7 @@ class Watch:
     def _rows(self) -> list[SeenProducts]:
         run_s = self._run_s or perf_counter() - self._start
         counted = self._counter.counted()
-        rows = [SeenProducts(each, run_s, unplanned=_unplanned(each.kind, each.time_s)) for each in counted]
-        return [row if row.counted.matrix is not None else replace(row, unplanned="gone") for row in rows]
+        return [SeenProducts(each, run_s, unplanned=_unplanned(each, each.matrix)) for each in counted]
 
     @property
     def heaviest(self) -> Any:
@@ -173,7 +180,7 @@ class _Plans(_Planner):
     def product(self, one: OneMatrix, plain: Multiply, matrix: Any, x: NDArray[Any]) -> Multiply | None:
         """Return what does the products of a matrix, if a plan for as many as were done pays; else None."""
         start, kind = perf_counter(), one.kind
-        if _unplanned(kind, one.time_s) or not isinstance(matrix, COMPRESSED):
+        if _unplanned(one, matrix) or not isinstance(matrix, COMPRESSED):
             return None
         try:
             return self._planned_product(one, plain, matrix, x)
@@ -204,10 +211,11 @@ class _Plans(_Planner):
         return lambda other, vectors: product(vectors) if unchanged.holds(other) else None
 
 
-def _unplanned(kind: Kind, time_s: float) -> str:
+def _unplanned(counted: Counted, matrix: Any) -> str:
     """Return why there can be no plan for products; empty where there can be one."""
-    if time_s < KEPT_S:
+    kind = counted.kind
+    if counted.time_s < KEPT_S:
         return "too little time"
     if np.result_type(kind.dtype, kind.vector_dtype) != computed_dtype(np.dtype(kind.dtype)):
         return f"{kind.dtype} values with {kind.vector_dtype} vectors"
-    return ""
+    return "the matrix is gone" if matrix is None else ""
