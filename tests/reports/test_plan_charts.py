@@ -13,7 +13,7 @@ from sparsecast.reports.charts.plans import break_even, plan, totals
 from sparsecast.results.placement import Placement, Placements
 from sparsecast.results.plan import Plan, PlanCheck, PlannedBlock
 
-CHECK = PlanCheck(3e-6, 5e-6, 9e-6, None, 2e-5, 0.0, Speedup(3.0, None), Speedup(5 / 3, None))
+CHECK = PlanCheck(3e-6, 5e-6, 9e-6, None, 2e-5, 0.0, Speedup(3.0, None))
 
 
 @pytest.fixture

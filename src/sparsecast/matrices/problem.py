@@ -281,14 +281,11 @@ def group_of(specification: str) -> str:
 
 def _refuse_misspelt(text: str) -> None:
     """Raise an InputError for a text that is no file, and nearly the name of a matrix that is none."""
-    if Path(text).exists():
-        return
-    remedy = f"did you mean '{GALLERY_PREFIX}{text}'?" if text.partition("?")[0] in gallery_names() else ""
-    prefix, colon, _ = text.partition(":")
-    if colon:
-        known = GALLERY_PREFIX, suitesparse.PREFIX, COUNTS_PREFIX
-        remedy = remedy_for(prefix + colon, known, "", likeness=0.75)
-    if remedy:
+    known = GALLERY_PREFIX, suitesparse.PREFIX, COUNTS_PREFIX
+    remedy = remedy_for(text.partition(":")[0] + ":", known, "", likeness=0.75) if ":" in text else ""
+    if text.partition("?")[0] in gallery_names():
+        remedy = f"did you mean '{GALLERY_PREFIX}{text}'?"
+    if remedy and not Path(text).exists():
         raise damaged(Path(text), "there is no such file", remedy)
 
 

@@ -231,7 +231,7 @@ class PlanCheck:
         Seconds to build the operator.
     error : float
         As in a Record.
-    over_scipy, over_baseline : Speedup
+    over_scipy : Speedup
         Of the plan's operator.
     """
 
@@ -242,7 +242,6 @@ class PlanCheck:
     convert_s: float
     error: float
     over_scipy: Speedup
-    over_baseline: Speedup
 
     @property
     def gain(self) -> float:
@@ -263,11 +262,9 @@ class PlanCheck:
         return Table("Measured in turn", _WAY_CHECKED, rows, (below,))
 
     def sentence(self, plan: Plan) -> str:
-        """Return the speed of the plan beside that of SciPy and of plain CSR."""
+        """Return the speed of the plan beside that of SciPy."""
         storages = {stored_as(block.candidate) for block in plan.blocks}
-        name = "The plan" if len(storages) > 1 else storages.pop()
-        over_csr = "" if name == "CSR" else f" and {self.over_baseline} as plain CSR"
-        return f"{name} is {self.over_scipy} as SciPy{over_csr}."
+        return f"{'The plan' if len(storages) > 1 else storages.pop()} is {self.over_scipy} as SciPy."
 
 
 _WAY_CHECKED: Columns = (
