@@ -1,23 +1,30 @@
-"""Experiments on campaigns: what differs between runs of the same code."""
+"""Experiments on campaigns: what is lost where processes are killed; what differs between equal runs."""
 
 from __future__ import annotations
 
 import dataclasses
 import itertools
 import os
+import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
+from time import sleep
 from typing import Annotated
 
 import numpy as np
 import typer
 from scipy import stats
 
-from experiment import Matrices, Rows, experiment
+from experiment import Matrices, Rows, experiment, timed
+from sparsecast.benchmark.journal import read_journal
 from sparsecast.benchmark.record_differences import FALSE_SHARE, by_product, differences
 from sparsecast.benchmark.record_files import MergedRecord, MergedRecords
+from sparsecast.machines.machine import detect
 from sparsecast.machines.storage import HOME_VARIABLE
 
 _MATRICES = (
@@ -33,6 +40,109 @@ _MATRICES = (
 _CHANGED, _FACTORS = 0.2, (1.05, 1.1, 1.2)
 
 _COMMAND = "from sparsecast.cli.main import main; main()"
+
+
+#: Measures a shard in CSR and COO, with the least effort, and goes on where it was stopped.
+_SHARD = """
+import sys
+from dataclasses import replace
+from sparsecast.api import campaigns, executing
+from sparsecast.measuring.timing import Effort
+
+executing.DEFAULT_EFFORT, choose = Effort(3, 1e-6, 1e-4, 0.0), campaigns.choice
+
+def choice(problem, **setting):
+    found = choose(problem, **setting)
+    return replace(found, candidates=[each for each in found.candidates if each.format in ("csr", "coo")])
+
+campaigns.choice = choice
+names = [f"gallery:banded?n={{n}}" for n in range(50, 50 + {matrices})]
+done = campaigns.measure_all(names, shard={shard!r}, resume=True, threads=1)
+print(len(done.rows), done.taken_over)
+"""
+
+
+@experiment("Campaigns")
+def killed_shards(
+    matrices: Annotated[int, typer.Option(min=8)] = 3000,
+    shards: Annotated[int, typer.Option(min=1)] = 8,
+    at_once: Annotated[int, typer.Option(min=1, help="Processes that run at the same time.")] = 2,
+) -> Rows:
+    """Measure small matrices in shards, kill each process once at some moment, and let it go on."""
+    with tempfile.TemporaryDirectory() as home:
+        parts = [f"{number}/{shards}" for number in range(1, shards + 1)]
+        with ThreadPoolExecutor(at_once) as pool, patched_home(home):
+            machine = detect()
+            before = list(pool.map(lambda part: _killed(matrices, part, home, machine.name), parts))
+            _, killed_s = timed(lambda: list(pool.map(lambda part: _run(matrices, part, home), parts)))
+            line, whole_s = timed(lambda: _run(matrices, None, home))
+            yield from _reading(Path(home) / "measurements" / machine.name)
+            (found, merge_s) = timed(lambda: MergedRecords.of([Path(home) / "measurements"]))
+        products = {(m.record.matrix, m.record.candidate) for m in found.records}
+        yield (
+            f"{len(before)} processes were killed, with {sum(before):,} records written before. Merged: "
+            f"{len(found.records):,} records of {len({matrix for matrix, _ in products}):,} matrices, "
+            f"{len(products):,} different products, {len(found.notes)} journals cut in a line; read in "
+            f"{merge_s:.2f} s. The rest took {killed_s:.0f} s. One process over all took {line[1]:,} of "
+            f"{matrices:,} matrices over, and gave {line[0]:,} records, in {whole_s:.0f} s."
+        )
+
+
+@contextmanager
+def patched_home(home: str) -> Iterator[None]:
+    """Let `home` be the data folder of this process and of those that it starts."""
+    before = os.environ.get(HOME_VARIABLE)
+    os.environ[HOME_VARIABLE] = home
+    try:
+        yield
+    finally:
+        os.environ.pop(HOME_VARIABLE)
+        if before is not None:
+            os.environ[HOME_VARIABLE] = before
+
+
+def _started(matrices: int, shard: str | None) -> subprocess.Popen[str]:
+    code = _SHARD.format(matrices=matrices, shard=shard)
+    return subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+
+
+def _killed(matrices: int, shard: str, home: str, machine: str) -> int:
+    """Kill a process somewhere in its shard; return the records that it had written."""
+    number, count = map(int, shard.split("/"))
+    wanted = 2 * matrices // count * number // (count + 1)  # another share of each shard
+    known = set(Path(home).glob(f"measurements/{machine}/*"))
+    with _started(matrices, shard) as process:
+        while process.poll() is None:
+            own = f"-{process.pid}-"
+            paths = [path for path in Path(home).glob(f"measurements/{machine}/*") if own in path.name]
+            written = sum(path.read_bytes().count(b'"record"') for path in paths if path not in known)
+            if written >= wanted:
+                process.send_signal(signal.SIGKILL)
+                break
+            sleep(0.02)
+    return sum(path.read_bytes().count(b'"record"') for path in paths)
+
+
+def _run(matrices: int, shard: str | None, home: str) -> list[int]:
+    with _started(matrices, shard) as process:
+        assert process.stdout is not None
+        return [int(number) for number in process.stdout.read().split()]
+
+
+def _reading(folder: Path) -> Rows:
+    """Read a quarter, half and all of the journals, to see that the time grows as they do."""
+    paths = sorted(folder.glob("*.jsonl"))
+    for share in (4, 2, 1):
+        chosen = paths[: len(paths) // share]
+        found, taken_s = timed(lambda chosen=chosen: [read_journal(path) for path in chosen])
+        records = sum(len(each.records) for each in found)
+        yield {
+            "journals": len(chosen),
+            "records": records,
+            "bytes": sum(path.stat().st_size for path in chosen),
+            "reading_s": taken_s,
+            "a record_s": taken_s / records,
+        }
 
 
 @experiment("Campaigns")

@@ -15,6 +15,7 @@ from rich.text import Text
 from sparsecast.cli import completing
 from sparsecast.errors import InputError
 from sparsecast.records import DTYPES
+from sparsecast.system.addresses import is_address
 
 if TYPE_CHECKING:
     from sparsecast.api import Meter, PowerFile
@@ -274,6 +275,12 @@ def refuse_unwritable(path: Path) -> None:
     """Raise if a file cannot be written, before minutes are spent on what goes into it."""
     if path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
         raise unwritable(path)
+
+
+def refuse_unwritable_place(place: str) -> None:
+    """Do as `refuse_unwritable`, unless it is an address, which nothing is known of before."""
+    if not is_address(place):
+        refuse_unwritable(Path(place))
 
 
 def refuse_figure(path: Path | None) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from sparsecast.errors import InputError
+from sparsecast.machines.storage import write_atomically
 from sparsecast.results.evaluation import EVALUATION_ROW, EvaluationRow
+from sparsecast.system.addresses import Place
 from sparsecast.system.tabular import document
 
 #: Columns of texts and of whole numbers; the others are numbers that may be missing.
@@ -16,14 +17,17 @@ _TEXTS = ("matrix", "group", "format", "kernel", "device", "dtype", "parameters"
 _COUNTS = ("nnz", "threads", "vectors")
 
 
-def refuse_other_kind(path: Path) -> None:
+def refuse_other_kind(path: Place) -> None:
     """Refuse the name of a file that does not end in .parquet."""
-    if path.suffix != ".parquet":
+    if not str(path).endswith(".parquet"):
         raise InputError(f"rows {path}: expected a name that ends in .parquet; name it so")
 
 
-def write_rows(rows: Sequence[EvaluationRow], path: Path) -> None:
-    """Write the rows of an evaluation, with the keys of its JSON rows as columns."""
+def write_rows(rows: Sequence[EvaluationRow], path: Place) -> None:
+    """Write the rows of an evaluation, with the keys of its JSON rows as columns.
+
+    A StorageError says that they cannot be written.
+    """
     import pyarrow
     import pyarrow.parquet
 
@@ -32,10 +36,4 @@ def write_rows(rows: Sequence[EvaluationRow], path: Path) -> None:
     lines = [document(EVALUATION_ROW, row) for row in rows]
     lines = [{**line, "parameters": json.dumps(line["parameters"])} for line in lines]
     table = pyarrow.Table.from_pylist(lines, schema=pyarrow.schema(list(kinds.items())))
-    try:
-        pyarrow.parquet.write_table(table, path)
-    except OSError as error:
-        raise InputError(
-            f"rows {path} cannot be written ({error.strerror or error}): expected a file in a writable "
-            f"folder; name another"
-        ) from error
+    write_atomically(path, lambda temporary: pyarrow.parquet.write_table(table, temporary))

@@ -36,8 +36,8 @@ def evaluate(
         bool, typer.Option("--watch", help="Print a line for each matrix as soon as it is measured.")
     ] = False,
     rows: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE.parquet", help="Write a row for each forecast there as well."),
+        str | None,
+        typer.Option(metavar="FILE.parquet", help="Write a row for each forecast there, also at s3://."),
     ] = None,
     keep: options.KeepOption = True,
     profile: options.ProfileOption = None,
@@ -77,7 +77,7 @@ def evaluate(
         given = "matrices and --replay" if replay else "neither matrices nor --replay"
         raise InputError(f"{given}: expected one of them; name matrices to measure, or --replay")
     if rows is not None:
-        options.refuse_unwritable(rows)
+        options.refuse_unwritable_place(rows)
         row_files.refuse_other_kind(rows)
     if replay and (resume or dry_run or shard is not None):
         raise InputError(

@@ -35,8 +35,7 @@ def merge(
 
     if not output.endswith(".parquet"):
         raise InputError(f"--output {output}: expected a name that ends in .parquet; name it so")
-    if not is_address(output):
-        options.refuse_taken(Path(output), force)
-        options.refuse_unwritable(Path(output))
+    options.refuse_unwritable_place(output)
+    options.refuse_taken(Path(output), force or is_address(output))
     merged = api.merge(folders or [], output)
     return Output(DOCUMENTS["merge"], merged, [merged.table()], merged.notes)
