@@ -90,7 +90,7 @@ def test_memory_of_a_conversion_is_forecast_within_a_tenth(name):
     alike = gallery("poisson2d", n=150)
     alike.data[:] = 2.0
     irregular = gallery("circuit", n=20_000)
-    for A in (gallery("poisson2d", n=150), alike, irregular, gallery("poisson3d", n=24)):
+    for A in (gallery("poisson2d", n=150), alike, irregular):
         blocks = RowBlocks.of(structure(A, threads=1))
         for parameters in ({}, *storage.narrow_storages("float64")):
             try:

@@ -141,7 +141,7 @@ def test_bits_follow_from_the_kernel_and_where_it_says_so_the_number_of_many_thr
             products = [bound(build, kernel, ready, threads) for _ in range(2)]
             if None in products:
                 break
-            own = {product_of(product, A.shape[0], x).tobytes() for product in products for _ in range(10)}
+            own = {product_of(product, A.shape[0], x).tobytes() for product in products for _ in range(3)}
             assert len(own) == 1, f"{'-'.join(kernel)} on '{what}' with {threads} threads"
             bits |= own
         if len(bits) > 1:
