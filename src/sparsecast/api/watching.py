@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import timeit
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
@@ -38,6 +39,9 @@ from sparsecast.results.watching import Seen, SeenProducts
 
 #: Seconds of the products of a matrix after which a plan is made while a program runs: about what that takes.
 APPLIED_FROM_S = 0.1
+
+#: Products with SciPy that tell what one takes alone.
+_TIMED = 7
 
 
 class Watch:
@@ -158,7 +162,10 @@ class _Planner:
         except InputError as error:
             return replace(row, unplanned=str(error))
         unbuilt_s = made.convert_s if made.trials is None else 0.0
-        return replace(row, plan=made, planning_s=perf_counter() - start + unbuilt_s)
+        planning_s, matrix = perf_counter() - start + unbuilt_s, counted.matrix
+        x = np.ones((matrix.shape[1], counted.kind.vectors), dtype=counted.kind.vector_dtype)
+        scipy_s = min(timeit.repeat(lambda: matrix @ x, number=1, repeat=_TIMED))
+        return replace(row, plan=made, planning_s=planning_s, scipy_s=scipy_s)
 
 
 class _Plans(_Planner):

@@ -35,8 +35,8 @@ _METHODS = "_matmul_vector", "_matmul_multivector"
 #: of the free memory; so many are.
 KEPT_S, _KEPT_SHARE, _MOST_KEPT = 0.05, 0.1, 16
 
-#: Products of a matrix that are done before there is a plan: about what this takes in them.
-ASKED_FROM = 50
+#: Products of a matrix that are done before there is a plan, and the share of the time that more plans take.
+ASKED_FROM, _ASKED_SHARE = 50, 0.1
 
 #: Values that are compared to see whether a matrix has changed.
 _SAMPLED = 64
@@ -100,6 +100,7 @@ class OneMatrix(Counted):
     array: Any = None
     owner: Any = None
     ask_at_s: float = math.inf
+    asked_s: float = 0.0
     look_at: int = 1
     sample: bytes = b""
     replacement: Multiply | None = None
@@ -122,8 +123,8 @@ class ProductCounter:
     """Counts products in any thread.
 
     `ask` is called when those of a matrix have taken `ask_at_s` and are ASKED_FROM, and again after four
-    times as long: with the OneMatrix, the method of SciPy, the matrix and x. It returns what multiplies from
-    then on, or None.
+    times as long or more: with the OneMatrix, the method of SciPy, the matrix and x. It returns what
+    multiplies from then on, or None.
     """
 
     def __init__(self, ask: Callable[..., Multiply | None] | None = None, ask_at_s: float = math.inf) -> None:
@@ -198,10 +199,12 @@ class ProductCounter:
             asks = one.time_s >= one.ask_at_s and one.products >= ASKED_FROM and not self._is_asking
             self._is_asking |= asks
         if asks and self._ask is not None:  # without the lock, as other threads may have a part in the answer
+            start = perf_counter()
             try:
                 one.replacement = self._ask(one, plain, matrix, x)
             finally:
-                one.ask_at_s, self._is_asking = 4 * one.time_s, False
+                one.asked_s += perf_counter() - start
+                one.ask_at_s, self._is_asking = max(4 * one.time_s, one.asked_s / _ASKED_SHARE), False
 
     def _keep(self, one: OneMatrix, matrix: Any) -> None:
         if one.products == 1 or one.time_s < KEPT_S or one.matrix is not None:

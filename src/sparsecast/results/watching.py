@@ -24,6 +24,9 @@ class SeenProducts:
         Whether plans did products while the program ran.
     planning_s : float or None
         Seconds to look for the plan and to build it; None where nothing was looked for.
+    scipy_s : float or None
+        Seconds of a product with SciPy alone. In a program others may be between, so that caches are cold:
+        a plan saves the difference to what SciPy takes alone, as what it takes alone itself is forecast.
     unplanned : str
         Why there is no plan.
     """
@@ -33,6 +36,7 @@ class SeenProducts:
     is_applied: bool = False
     plan: Plan | None = None
     planning_s: float | None = None
+    scipy_s: float | None = None
     unplanned: str = ""
 
     @property
@@ -57,7 +61,9 @@ class SeenProducts:
         product_s: float | None = getattr(self.plan, end, None)
         if product_s is None or self.planning_s is None or self.is_applied:
             return None
-        return max(0.0, self.counted.time_s - self.counted.products * product_s - self.planning_s)
+        mean_s = self.counted.time_s / self.counted.products
+        less_s = (mean_s if self.scipy_s is None else min(mean_s, self.scipy_s)) - product_s
+        return max(0.0, self.counted.products * less_s - self.planning_s)
 
     @property
     def storage(self) -> str | None:
@@ -86,6 +92,7 @@ SEEN: Columns = (
     Column("replaced_s", value="counted.replaced_s"),
     Column("plan", "plan", "storage", about="null where there is none, which `unplanned` explains"),
     Column("plan_s", value="plan.time_s", about="of one product"),
+    Column("scipy_s", about="of one product with SciPy alone, where there is a plan"),
     Column("planning_s", about="to look for the plan and to build it"),
     Column("saving_s", "saves", about="of all products, the plan itself paid"),
     Column("saving_low_s", value=lambda row: row.saving("high_s")),
