@@ -52,10 +52,11 @@ def next_steps(matrices: Matrices = None, threads: Threads = 2, most: int = 9, w
 def _done(problem: Problem, step: Any) -> dict[str, Any]:
     """Return a step with what was measured of it and of what it replaces."""
     candidates = step.now.candidate, step.forecast.candidate
-    now_s, then_s = (
-        sc.measure(problem, [candidate], keeps=False)[0].time_s / candidate.vectors
-        for candidate in candidates
-    )
+    several = {candidate.vectors for candidate in candidates}
+    turns = [[each for each in candidates if each.vectors == number] for number in several]
+    records = [record for turn in turns for record in sc.measure(problem, turn, keeps=False)]
+    measured_s = {record.candidate: record.time_s / record.candidate.vectors for record in records}
+    now_s, then_s = (measured_s[candidate] for candidate in candidates)
     forecast = {"kind": step.kind, "now_s": step.now_s, "then_s": step.time_s, "forecast gain": step.gain}
     measured = {"measured now_s": now_s, "measured then_s": then_s, "measured gain": now_s / then_s}
     held = step.low_s is not None and step.low_s <= then_s <= step.high_s
