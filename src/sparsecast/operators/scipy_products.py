@@ -116,7 +116,7 @@ class OneMatrix(Counted):
             self.is_transposed = self.owner() is not matrix
         is_slower = self.replaced * (self.time_s - self.replaced_s) < in_scipy * self.replaced_s
         if is_slower and self.replaced >= ASKED_FROM:
-            self.replacement = None  # what was forecast to be faster is not
+            self.replacement, self.ask_at_s = None, math.inf  # what was forecast to be faster is not
 
 
 class ProductCounter:
