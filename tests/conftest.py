@@ -33,6 +33,7 @@ from sparsecast.machines.gpu import GPU
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.gallery import gallery, gallery_names, gallery_parameters
 from sparsecast.matrices.problem import Problem
+from sparsecast.measuring.timing import DEFAULT_EFFORT
 from sparsecast.models import MODELS, published_trees, store
 from sparsecast.models import power as power_model
 from sparsecast.models import sparsecast as sparsecast_model
@@ -161,6 +162,21 @@ def short_search() -> Iterator[None]:
         patch.setattr(regression, "GRID_C", (1.0, 8.0))
         patch.setattr(regression, "GRID_GAMMA", (0.02, 0.1))
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def short_measurements() -> Iterator[None]:
+    """Let what measures by default take 4 short samples of a product, instead of 80.
+
+    The object is changed, as functions have it as the default of an argument. What all samples do is tested
+    with efforts of those tests, and by processes of the command line.
+    """
+    usual = dataclasses.asdict(DEFAULT_EFFORT)
+    for values in ({"samples": 4, "sample_s": 1e-4, "most_s": 0.01, "wait_s": 0.01}, usual):
+        for name, value in values.items():
+            object.__setattr__(DEFAULT_EFFORT, name, value)  # it is frozen
+        if values is not usual:
+            yield
 
 
 @pytest.fixture(scope="session", autouse=True)

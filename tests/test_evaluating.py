@@ -16,14 +16,12 @@ from sparsecast.machines.machine import detect
 from sparsecast.machines.profile import Profile
 from sparsecast.machines.storage import home
 from sparsecast.matrices.problem import group_of
-from sparsecast.measuring.timing import Effort
 from sparsecast.models.linear import LinearModel
 
 
 @pytest.fixture
-def own(recorded, monkeypatch):
-    """Let this machine be calibrated, with the recorded times as its own, and let it measure little."""
-    monkeypatch.setattr("sparsecast.api.executing.DEFAULT_EFFORT", Effort(4, 1e-4, 0.01))
+def own(recorded):
+    """Let this machine be calibrated, with the recorded times as its own."""
     profile = Profile(detect(), recorded.records, recorded.matrices)
     profile.save()
     return profile

@@ -8,14 +8,7 @@ import json
 import pandas
 import pytest
 
-from sparsecast.measuring.timing import Effort
-
 MATRICES = ("gallery:banded?n=60", "gallery:banded?n=70", "gallery:poisson2d?n=9")
-
-
-@pytest.fixture(autouse=True)
-def short(monkeypatch, data_folder):
-    monkeypatch.setattr("sparsecast.api.executing.DEFAULT_EFFORT", Effort(4, 1e-4, 0.01))
 
 
 def test_shards_are_measured_merged_and_then_known(run, exact, tmp_path):
