@@ -143,7 +143,7 @@ def test_each_process_writes_a_journal_of_its_own_and_readers_merge_them(recorde
     assert set(found.matrices) == set(NAMES)
     lines = [json.loads(line) for path in paths for line in path.read_text().splitlines()]
     assert len([line for line in lines if "matrix" in line]) == 2, "a matrix once for each process"
-    assert {read_journal(path).writer.machine for path in paths} == {recorded.machine}
+    assert {read_journal(path).machine for path in paths} == {recorded.machine}
 
 
 def test_a_journal_is_read_again_only_where_it_has_changed(recorded, data_folder, monkeypatch):

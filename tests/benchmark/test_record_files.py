@@ -41,7 +41,7 @@ def kept(recorded, data_folder, monkeypatch):
 def test_pandas_and_duckdb_read_what_was_merged(recorded, kept, tmp_path):
     path = tmp_path / "records.parquet"
     merged = merge([kept], path)
-    assert (merged.records, merged.files, merged.repeated, list(merged.notes)) == (9, 3, 0, [])
+    assert (len(merged.records), merged.files, merged.repeated, list(merged.notes)) == (9, 3, 0, [])
     assert {row["host"] for row in merged.rows} == {"node0", "node1", "node2"}
     frame = pandas.read_parquet(path)
     assert list(frame.columns[:4]) == ["schema", "machine", "host", "matrix_name"]
@@ -104,7 +104,7 @@ def test_nothing_to_merge(tmp_path):
 
 def test_addresses_of_file_systems(recorded, kept, tmp_path):
     address = f"file://{tmp_path}/records.parquet"
-    assert merge([f"file://{kept}"], address).records == 9
+    assert len(merge([f"file://{kept}"], address).records) == 9
     assert len(MergedRecords.of([address]).records) == 9
     profile = f"file://{tmp_path}/profile.parquet"
     recorded.save(profile)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pyarrow.parquet
 import pytest
 
+from sparsecast.cli.options import refuse_no_parquet
 from sparsecast.errors import InputError
-from sparsecast.reports.row_files import refuse_other_kind, write_rows
+from sparsecast.reports.row_files import write_rows
 from sparsecast.results.evaluation import EVALUATION_ROW
 from sparsecast.system.tabular import document
 
@@ -29,4 +30,4 @@ def test_rows_that_cannot_be_written_are_said(evaluation, tmp_path):
     with pytest.raises(InputError):
         write_rows(evaluation.rows, tmp_path / "absent" / "rows.parquet")
     with pytest.raises(InputError):
-        refuse_other_kind(tmp_path / "rows.csv")
+        refuse_no_parquet("--rows", str(tmp_path / "rows.csv"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,7 +11,7 @@ from typing import Any
 from sparsecast.api.executing import measure_here
 from sparsecast.api.forecasting import choice
 from sparsecast.api.matrices import named_problems
-from sparsecast.benchmark.journal import USER_SUITE, keep, kept, refuse_to_lose
+from sparsecast.benchmark.journal import USER_SUITE, kept, refuse_to_lose
 from sparsecast.benchmark.run import Progress, no_progress
 from sparsecast.devices import DEVICES
 from sparsecast.devices.naming import machine_of
@@ -20,7 +19,7 @@ from sparsecast.errors import FormatError, InputError, MatrixSizeError, StorageE
 from sparsecast.machines.machine import PROCESSOR, Machine
 from sparsecast.matrices.problem import Problem
 from sparsecast.matrices.shards import Shard
-from sparsecast.measuring.energy import Meter, is_modelled
+from sparsecast.measuring.energy import Meter
 from sparsecast.records import Candidate, Record
 from sparsecast.results.measurement import MeasuredCollection, Pending
 from sparsecast.system.version import VERSION
@@ -28,49 +27,40 @@ from sparsecast.system.version import VERSION
 
 @dataclass
 class Keeper:
-    """Measures matrices on this machine, keeps each at once, and takes over what was kept before.
-
-    `taken` are the Records that it takes over, by what they are of.
-    """
+    """Measures matrices on this machine and keeps each at once; what is in `taken` is not measured again."""
 
     here: Machine
     keeps: bool = True
     meter: Meter | None = None
     taken: dict[tuple[str, str, Candidate], Record] = field(default_factory=dict)
 
-    @classmethod
-    def resuming(cls, here: Machine, keeps: bool = True, meter: Meter | None = None) -> Keeper:
-        """Return one that takes over what this version and its kernels measured; of several the last."""
-        is_current = DEVICES.get(here.device).is_current
-        taken = {
+    def take_over(self) -> None:
+        """Take over what this version and its kernels measured; of several Records the last."""
+        is_current = DEVICES.get(self.here.device).is_current
+        self.taken = {
             (record.matrix, record.suite, record.candidate): record
-            for record in kept(here).records
+            for record in kept(self.here).records
             if record.version == VERSION and record.regime == "warm" and is_current(record)
         }
-        return cls(here, keeps, meter, taken)
 
     def measured(
         self, problem: Problem, candidates: Sequence[Candidate], suite: str = USER_SUITE
     ) -> tuple[list[Record], bool]:
         """Return a Record of each Candidate, fastest first, and whether one of them is new."""
-        keys = [(problem.specification, suite, candidate) for candidate in candidates]
-        taken = [self.taken[key] for key in keys if key in self.taken]
-        missing = [key[-1] for key in keys if key not in self.taken]
+        before = {each: self.taken.get((problem.specification, suite, each)) for each in candidates}
+        taken = [record for record in before.values() if record]
+        missing = [candidate for candidate, record in before.items() if record is None]
         records: list[Record] = []
+        if missing and self.keeps:
+            refuse_to_lose(self.here)
         try:
             if missing:
-                if self.keeps:
-                    refuse_to_lose(self.here)
                 energies = suite == USER_SUITE  # what is measured again tells how far times differ
-                records = measure_here(
-                    problem, missing, self.here, keeps=False, reads_energy=energies, meter=self.meter
-                )
+                how: dict[str, Any] = {"keeps": self.keeps, "reads_energy": energies, "meter": self.meter}
+                records = measure_here(problem, missing, self.here, suite=suite, **how)
         except (FormatError, MatrixSizeError):
             if not taken:
                 raise  # else what is missing are those that do not fit, as before
-        records = [dataclasses.replace(record, suite=suite) for record in records]
-        if self.keeps and records and not is_modelled(self.meter):
-            keep(self.here, problem, records)
         return sorted(taken + records, key=lambda record: record.time_s), bool(records)
 
 
@@ -105,10 +95,11 @@ def measure_all(
     StorageError
         If nothing can be kept.
     """
-    problems, refused = named_problems(matrices, None if shard is None else Shard.of(shard))
-    here = machine_of(setting.get("device") or PROCESSOR)
-    keeper = Keeper.resuming(here, keeps, meter) if resume else Keeper(here, keeps, meter)
-    done, start_s = MeasuredCollection(here.name, refused=refused), perf_counter()
+    problems, refused = named_problems(matrices, shard)
+    keeper = Keeper(machine_of(setting.get("device") or PROCESSOR), keeps, meter)
+    if resume:
+        keeper.take_over()
+    done, start_s = MeasuredCollection(keeper.here.name, refused=refused), perf_counter()
     try:
         for number, (name, problem) in enumerate(problems.items(), 1):
             try:
@@ -129,8 +120,9 @@ def measure_all(
 
 def pending(matrices: Sequence[Any], shard: str | Shard | None = None, device: str = PROCESSOR) -> Pending:
     """Return the matrices of a collection, or of a shard of it, and how many Records each has already."""
-    own = None if shard is None else Shard.of(shard)
-    problems, refused = named_problems(matrices, own)
-    counts = Counter(key[0] for key in Keeper.resuming(machine_of(device)).taken)
+    problems, refused = named_problems(matrices, shard)
+    keeper = Keeper(machine_of(device))
+    keeper.take_over()
+    counts = Counter(matrix for matrix, _, _ in keeper.taken)
     rows = [{"matrix": name, "kept": counts[problem.specification]} for name, problem in problems.items()]
-    return Pending(None if own is None else str(own), rows, refused)
+    return Pending(str(Shard.of(shard)) if shard else None, rows, refused)

@@ -115,10 +115,9 @@ def evaluate(
         require_own(profile.name, machine)
     product = Asked(threads, dtype, device, vectors, library=library)
     asked = _Question(product, transpose, chosen_models(models, vectors))
-    part = None if shard is None else Shard.of(shard)
     run = _Run(asked, machine, profile, Keeper(machine, keeps), on_progress, on_matrix)
     try:
-        run.begin(matrices, part, resume)
+        run.begin(matrices, shard, resume)
         run.measure_all()
     except KeyboardInterrupt:
         run.is_interrupted = True
@@ -146,13 +145,13 @@ class _Run:
     trainings: dict[Target, TrainingSet] = field(default_factory=dict)
     sessions: dict[tuple[Target, int | None], list[Session]] = field(default_factory=dict)
 
-    def begin(self, matrices: Sequence[Any], shard: Shard | None, resume: bool) -> None:
+    def begin(self, matrices: Sequence[Any], shard: str | Shard | None, resume: bool) -> None:
         """Look at what is to be measured, and at what of it was measured before."""
         self.problems, refused = named_problems(matrices, shard)
         self.scoring.refused |= refused
         self.groups = {problem.group for problem in self.problems.values()}
         if resume:
-            self.keeper = Keeper.resuming(self.here, self.keeper.keeps)
+            self.keeper.take_over()
 
     def measure_all(self) -> None:
         """Forecast and measure each matrix, then some once more, spread over the collection."""

@@ -368,6 +368,7 @@ def measure_here(
     machine: Machine,
     *,
     keeps: bool,
+    suite: str = USER_SUITE,
     reads_energy: bool = True,
     meter: Meter | None = None,
     on_sample: Callable[[], None] = lambda: None,
@@ -395,7 +396,7 @@ def measure_here(
     monitor = ConditionMonitor(computing.references(machine, threads))
     records = measure_candidates(
         problem,
-        USER_SUITE,
+        suite,
         candidates,
         DEFAULT_EFFORT,
         Instruments(computing, meter, monitor, None if meter is None else idle_power_w(meter)),

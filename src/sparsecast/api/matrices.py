@@ -45,19 +45,19 @@ def read_question(text: str) -> tuple[str, Problem | Structure]:
 
 
 def named_problems(
-    matrices: Sequence[Any], shard: Shard | None = None
+    matrices: Sequence[Any], shard: str | Shard | None = None
 ) -> tuple[dict[str, Problem], dict[str, str]]:
     """Return the problems of a collection, each once and by a name of its own, and why others are none.
 
     Folders stand for their files. With a `shard`, they are those of that part.
     """
     found: dict[str, Problem] = {}
-    refused = {}
+    refused, part = {}, Shard.of(shard)
     for number, item in enumerate(collected(matrices), 1):
         is_name = isinstance(item, str | Path)
         try:
             problem = Problem.named(item) if is_name else Problem.of(item, f"matrix {number}")
-            if shard is None or shard.has(problem):
+            if part.has(problem):
                 found.setdefault(problem.specification, problem)
         except InputError as error:
             refused[str(item) if is_name else f"matrix {number}"] = str(error)

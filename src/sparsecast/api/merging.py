@@ -8,12 +8,13 @@ from sparsecast.benchmark.journal import measurements_folder
 from sparsecast.benchmark.record_differences import differences
 from sparsecast.benchmark.record_files import MergedRecords
 from sparsecast.results.differences import Differences
-from sparsecast.results.merged import Merged
 from sparsecast.system.addresses import Place
 
 
-def merge(places: Sequence[Place], output: Place) -> Merged:
+def merge(places: Sequence[Place], output: Place) -> MergedRecords:
     """Write the Records of many files into one Parquet file, a row each, for any program that reads Parquet.
+
+    Its columns are those of a Record, and ``schema``, ``machine``, ``host`` and ``matrix_name``.
 
     Parameters
     ----------
@@ -21,11 +22,6 @@ def merge(places: Sequence[Place], output: Place) -> Merged:
         Profiles, journals, merged files, or folders of them; without any, what is kept here.
     output : path or address
         Such as ``"records.parquet"`` or ``"s3://BUCKET/records.parquet"``.
-
-    Returns
-    -------
-    Merged
-        Columns of the file are those of a Record, and ``schema``, ``machine``, ``host`` and ``matrix_name``.
 
     Raises
     ------
@@ -39,14 +35,7 @@ def merge(places: Sequence[Place], output: Place) -> Merged:
     """
     merged = MergedRecords.of(places or [measurements_folder()])
     merged.write(output)
-    matrices: dict[tuple[str, str | None], list[str]] = {}
-    for item in merged.records:
-        matrices.setdefault((item.machine, item.host), []).append(item.record.matrix)
-    rows = [
-        {"machine": machine, "host": host, "matrices": len(set(of_host)), "records": len(of_host)}
-        for (machine, host), of_host in matrices.items()
-    ]
-    return Merged(output, rows, len(merged.records), merged.files, merged.repeated, merged.notes)
+    return merged
 
 
 def compare_results(a: Place, b: Place) -> tuple[Differences, list[str]]:

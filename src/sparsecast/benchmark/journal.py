@@ -34,30 +34,20 @@ from sparsecast.records import SCHEMA_VERSION, DistributedRecord, MicroBenchmark
 USER_SUITE, AGAIN_SUITE, TRIED_SUITE = "user", "user again", "tried"
 
 
-@dataclass(frozen=True, slots=True)
-class Writer:
-    """The first line of a journal of measurements: the machine, and its name in the network."""
-
-    machine: Machine
-    host: str
-
-    @classmethod
-    def from_dict(cls, stored: Mapping[str, Any]) -> Writer:
-        return cls(Machine.from_dict(stored["machine"]), str(stored["host"]))
-
-
 @dataclass
 class Measurements:
     """What a journal holds; by specification the matrices that its Records name.
 
-    `writer` is None where the journal does not name it. `is_cut` says whether the last line is not whole.
+    `machine`, and its name in the network, are of the first line, None where a journal does not name them.
+    `is_cut` says whether the last line is not whole.
     """
 
     records: list[Record] = field(default_factory=list)
     matrices: dict[str, MatrixEntry] = field(default_factory=dict)
     distributed: list[DistributedRecord] = field(default_factory=list)
     microbenchmarks: list[MicroBenchmark] = field(default_factory=list)
-    writer: Writer | None = None
+    machine: Machine | None = None
+    host: str | None = None
     is_cut: bool = False
 
     def add(self, problem: Problem, records: Iterable[Record]) -> None:
@@ -121,21 +111,21 @@ def read_journal(path: Path) -> Measurements:
     if not path.exists():
         return Measurements()
     try:
-        *whole, rest = path.read_bytes().split(b"\n")
+        return parsed_journal(path.read_bytes(), str(path))
     except OSError as error:
         raise ProfileError(
             f"{path} cannot be read ({error.strerror}): expected a journal; make it readable, or move it away"
         ) from error
-    return parsed_journal(whole, str(path), is_cut=bool(rest))
 
 
-def parsed_journal(lines: Iterable[bytes], path: str, is_cut: bool) -> Measurements:
-    """Return what the whole lines of a journal hold, which errors name `path`; as `read_journal`."""
-    found = Measurements(is_cut=is_cut)
+def parsed_journal(content: bytes, path: str) -> Measurements:
+    """Return what a journal holds, which errors name `path`; as `read_journal`."""
+    *lines, rest = content.split(b"\n")
+    found = Measurements(is_cut=bool(rest))
     for number, line in enumerate(lines, 1):
         match _parsed(line, path, number):
-            case Writer() as writer:
-                found.writer = writer
+            case Machine() as machine, host:
+                found.machine, found.host = machine, host
             case MatrixEntry() as entry:
                 found.matrices[entry.specification] = entry
             case Record() as record:
@@ -150,7 +140,7 @@ def parsed_journal(lines: Iterable[bytes], path: str, is_cut: bool) -> Measureme
 
 #: How a line of each kind is read.
 _READ: dict[str, Callable[[Any], Any]] = {
-    "writer": Writer.from_dict,
+    "writer": lambda stored: (Machine.from_dict(stored["machine"]), stored["host"]),
     "matrix": lambda stored: MatrixEntry(**stored),
     "record": Record.from_row,
     "distributed": DistributedRecord.from_dict,
@@ -252,9 +242,9 @@ def kept(machine: Machine) -> Measurements:
         if path not in _read or _read[path][0] != stamp:
             _read[path] = stamp, read_journal(path)
         own = _read[path][1]
-        if own.writer is not None and own.writer.machine.name != machine.name:
+        if own.machine is not None and own.machine.name != machine.name:
             raise ProfileError(
-                f"{path} was written on another machine ({own.writer.machine.name}): expected "
+                f"{path} was written on another machine ({own.machine.name}): expected "
                 f"{machine.name}; move it into the folder of its machine"
             )
         found.matrices |= own.matrices

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -33,18 +32,9 @@ _OF_MEDIAN = 1 / 0.6745
 
 _Key = tuple[Any, ...]
 
-
-@dataclass(frozen=True, slots=True)
-class _Side:
-    """The Records of a product in one set: mean of the logarithms of their times, and its variance."""
-
-    records: list[MergedRecord]
-    log_time: float
-    variance: float
-
-    @property
-    def samples(self) -> int:
-        return sum(len(merged.record.samples_s) for merged in self.records)
+#: The Records of a product in A or in B, and those of all products by what they are of.
+_Side = list[MergedRecord]
+_Products = dict[_Key, _Side]
 
 
 def differences(A: MergedRecords, B: MergedRecords) -> Differences:
@@ -65,46 +55,39 @@ def differences(A: MergedRecords, B: MergedRecords) -> Differences:
 
     is_across = _is_across(A, B)
     in_A, in_B = (by_product(merged.records, is_across) for merged in (A, B))
-    paired, alone_A, alone_B = _paired(in_A, in_B)
+    paired, alone = _paired(in_A, in_B)
     if not paired:
         raise InputError("no product in both: expected some of the same matrix and format; compare others")
     deviation, repeats = _deviation([*in_A.values(), *in_B.values()])
+    log_times = np.array([[np.mean(_logs(side)) for side in pair] for pair in paired])
+    logs = np.diff(log_times)[:, 0]
     if not repeats and not is_across:
         # Two runs of the same differ by more than the halves of one do: what most products differ by counts.
-        apart = np.abs([np.log(_time_s(second) / _time_s(first)) for first, second in paired])
-        deviation = max(deviation, float(np.median(apart)) * _OF_MEDIAN / np.sqrt(2))
-    sides = [(_side(first, deviation), _side(second, deviation)) for first, second in paired]
-    logs = np.array([b.log_time - a.log_time for a, b in sides])
-    errors = np.sqrt([a.variance + b.variance for a, b in sides])
+        deviation = max(deviation, float(np.median(np.abs(logs))) * _OF_MEDIAN / np.sqrt(2))
+    errors = np.sqrt([sum(_variance(side, deviation) for side in pair) for pair in paired])
     errors = np.maximum(errors, np.finfo(float).tiny)  # no noise is known of published times
     p_values = stats.false_discovery_control(2 * stats.t.sf(np.abs(logs) / errors, _FREEDOM))
     reach = stats.t.isf((1 - _HELD) / 2, _FREEDOM) * errors
+    numbers = np.column_stack([np.exp(log_times), np.exp(logs - reach), np.exp(logs + reach), p_values])
     rows = [
         Difference(
-            matrix=b.records[0].matrix_name,
-            specification=b.records[0].record.matrix,
-            machine=b.records[0].machine,
-            candidate=b.records[0].record.candidate,
-            kernel_before=a.records[0].record.candidate.kernel,
-            time_a_s=float(np.exp(a.log_time)),
-            time_b_s=float(np.exp(b.log_time)),
-            low=float(np.exp(log - wide)),
-            high=float(np.exp(log + wide)),
-            p_value=float(p_value),
-            differs=bool(p_value < FALSE_SHARE),
-            samples_a=a.samples,
-            samples_b=b.samples,
+            b[0].matrix_name,
+            b[0].record.matrix,
+            b[0].machine,
+            b[0].record.candidate,
+            a[0].record.candidate.kernel,
+            *(time_a_s, time_b_s, low, high, p_value),
+            differs=p_value < FALSE_SHARE,
+            samples_a=sum(len(merged.record.samples_s) for merged in a),
+            samples_b=sum(len(merged.record.samples_s) for merged in b),
         )
-        for (a, b), log, wide, p_value in zip(sides, logs, reach, p_values, strict=True)
+        for (a, b), (time_a_s, time_b_s, low, high, p_value) in zip(paired, numbers.tolist(), strict=True)
     ]
-    matrices = [_content(b.records[0].record.matrix) for _, b in sides]
-    formats = [row.candidate.format for row in rows]
-    places = {name: np.flatnonzero([each == name for each in formats]) for name in sorted(set(formats))}
-    by_format = {name: _mean([matrices[i] for i in own], logs[own]) for name, own in places.items()}
+    matrices = np.array([_content(row.specification) for row in rows])
+    formats = np.array([row.candidate.format for row in rows])
+    means = {name: _mean(matrices[formats == name], logs[formats == name]) for name in sorted(set(formats))}
     rows.sort(key=lambda row: (not row.differs, -abs(np.log(row.ratio))))
-    return Differences(
-        rows, _mean(matrices, logs), by_format, float(deviation), repeats, alone_A, alone_B, is_across
-    )
+    return Differences(rows, _mean(matrices, logs), means, float(deviation), repeats, *alone, is_across)
 
 
 def _is_across(A: MergedRecords, B: MergedRecords) -> bool:
@@ -125,9 +108,9 @@ def _content(specification: str) -> str:
     return re.sub(r"file:.*\?sha256=", "file:?sha256=", specification)
 
 
-def by_product(records: Iterable[MergedRecord], is_across: bool) -> dict[_Key, list[MergedRecord]]:
+def by_product(records: Iterable[MergedRecord], is_across: bool) -> _Products:
     """Return the Records by what they are of: the matrix, the regime, the Candidate, its kernel last."""
-    found: dict[_Key, list[MergedRecord]] = {}
+    found: _Products = {}
     for merged in records:
         record, candidate = merged.record, merged.record.candidate
         if record.suite == TRIED_SUITE:
@@ -139,31 +122,26 @@ def by_product(records: Iterable[MergedRecord], is_across: bool) -> dict[_Key, l
     return found
 
 
-def _paired(
-    in_A: Mapping[_Key, list[MergedRecord]], in_B: Mapping[_Key, list[MergedRecord]]
-) -> tuple[list[tuple[list[MergedRecord], list[MergedRecord]]], int, int]:
+def _paired(in_A: _Products, in_B: _Products) -> tuple[list[tuple[_Side, _Side]], tuple[int, int]]:
     """Return the Records of each product in both, and the numbers of products in one of them alone.
 
     Where each has one kernel that the other lacks, of two versions or machines, these are compared.
     """
     pairs = [(in_A[key], in_B[key]) for key in in_A if key in in_B]
-    alone_A, alone_B = (
-        [key for key in own if key not in other] for own, other in ((in_A, in_B), (in_B, in_A))
-    )
-    of_A, of_B = (_by_rest(keys) for keys in (alone_A, alone_B))
-    changed = [rest for rest, keys in of_A.items() if len(keys) == 1 and len(of_B.get(rest, ())) == 1]
-    pairs += [(in_A[of_A[rest][0]], in_B[of_B[rest][0]]) for rest in changed]
-    return pairs, len(alone_A) - len(changed), len(alone_B) - len(changed)
+    alone: list[dict[_Key, list[_Side]]] = [{}, {}]  # by all but the kernel
+    for by_rest, of, other in zip(alone, (in_A, in_B), (in_B, in_A), strict=True):
+        for key in (key for key in of if key not in other):
+            by_rest.setdefault(key[:-1], []).append(of[key])
+    in_turn = [(sides, alone[1].get(rest, [])) for rest, sides in alone[0].items()]
+    changed = [(of_A[0], of_B[0]) for of_A, of_B in in_turn if len(of_A) == len(of_B) == 1]
+    return pairs + changed, (len(in_A) - len(pairs + changed), len(in_B) - len(pairs + changed))
 
 
-def _by_rest(keys: Iterable[_Key]) -> dict[_Key, list[_Key]]:
-    found: dict[_Key, list[_Key]] = {}
-    for key in keys:
-        found.setdefault(key[:-1], []).append(key)
-    return found
+def _logs(side: _Side) -> NDArray[Any]:
+    return np.log([merged.record.time_s for merged in side])
 
 
-def _deviation(products: Iterable[Sequence[MergedRecord]]) -> tuple[float, int]:
+def _deviation(products: Iterable[_Side]) -> tuple[float, int]:
     """Return the standard deviation of the logarithm of a measured time, and the repeats that tell it.
 
     Without repeats it is that of the halves of Records.
@@ -171,8 +149,7 @@ def _deviation(products: Iterable[Sequence[MergedRecord]]) -> tuple[float, int]:
     apart: list[float] = []
     noises = []
     for of_product in products:
-        logs = np.log([merged.record.time_s for merged in of_product])
-        count = len(logs)
+        logs, count = _logs(of_product), len(of_product)
         noises += [merged.record.noise for merged in of_product if merged.record.noise is not None]
         if count > 1:
             apart += list(np.abs(logs - logs.mean()) * np.sqrt(count / (count - 1)))
@@ -181,14 +158,10 @@ def _deviation(products: Iterable[Sequence[MergedRecord]]) -> tuple[float, int]:
     return (float(np.median(noises)) * _OF_MEDIAN / np.sqrt(2) if noises else 0.0), 0
 
 
-def _time_s(records: Sequence[MergedRecord]) -> float:
-    return float(np.exp(np.mean(np.log([merged.record.time_s for merged in records]))))
-
-
-def _side(records: list[MergedRecord], deviation: float) -> _Side:
-    """Return the time of a product: that of each Record has the greater of two variances."""
-    variances = [max(deviation, _deviation_of_samples(merged.record)) ** 2 for merged in records]
-    return _Side(records, float(np.log(_time_s(records))), sum(variances) / len(records) ** 2)
+def _variance(side: _Side, deviation: float) -> float:
+    """Return that of the mean logarithm of the times: each Record has the greater of two deviations."""
+    variances = [max(deviation, _deviation_of_samples(merged.record)) ** 2 for merged in side]
+    return sum(variances) / len(side) ** 2
 
 
 def _deviation_of_samples(record: Record) -> float:
@@ -204,13 +177,12 @@ def _deviation_of_samples(record: Record) -> float:
     return float(high - low) / 2 / record.time_s
 
 
-def _mean(matrices: Sequence[str], logs: Sequence[float] | NDArray[Any]) -> GeometricMean:
+def _mean(matrices: NDArray[Any], logs: NDArray[Any]) -> GeometricMean:
     """Return the geometric mean of ratios, with an interval from matrices drawn with replacement."""
     names, of = np.unique(matrices, return_inverse=True)
     sums, counts = (np.bincount(of, weights=values) for values in (logs, np.ones(len(of))))
     drawn = np.random.default_rng(0).integers(len(names), size=(_DRAWINGS, len(names)))
     means = sums[drawn].sum(axis=1) / counts[drawn].sum(axis=1)
-    low, high = np.exp(np.quantile(means, ((1 - _HELD) / 2, (1 + _HELD) / 2)))
-    is_known = len(names) > 1
-    ratio = float(np.exp(np.mean(logs)))
-    return GeometricMean(ratio, float(low) if is_known else None, float(high) if is_known else None, len(of))
+    ends = np.exp(np.quantile(means, ((1 - _HELD) / 2, (1 + _HELD) / 2))).tolist()
+    low, high = ends if len(names) > 1 else (None, None)
+    return GeometricMean(float(np.exp(np.mean(logs))), low, high, len(of))

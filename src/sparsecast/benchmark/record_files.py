@@ -16,14 +16,15 @@ from sparsecast.machines.machine import Machine
 from sparsecast.machines.profile import Profile, read_table
 from sparsecast.machines.storage import write_atomically
 from sparsecast.records import SCHEMA_VERSION, Record
+from sparsecast.results.merged import MERGED
 from sparsecast.system import addresses
 from sparsecast.system.addresses import Place, shown
+from sparsecast.system.tabular import Table, Tabular
 from sparsecast.system.texts import counted
 
 if TYPE_CHECKING:
     import pyarrow
 
-_SUFFIXES = (".parquet", ".jsonl")
 _MERGED_KEY = b"sparsecast_merged"
 
 #: Columns of a merged file that are no numbers with a point.
@@ -39,17 +40,7 @@ _COUNTS = (
 
 @dataclass(frozen=True, slots=True)
 class MergedRecord:
-    """A Record with its origin.
-
-    Attributes
-    ----------
-    machine : str
-        Name of the machine.
-    host : str or None
-        Name of the node in its network; None if unknown.
-    matrix_name : str
-        For people.
-    """
+    """A Record with the name of its machine, that of its node, None if unknown, and that of its matrix."""
 
     record: Record
     machine: str
@@ -58,25 +49,15 @@ class MergedRecord:
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """What two copies of one measurement share, and no two measurements."""
-        record = self.record
-        return self.machine, self.host, record.identity, record.measured_at, record.samples_s
-
-    @property
-    def place(self) -> tuple[Any, ...]:
-        """The place in a merged file, which does not depend on the files that it is made of."""
-        record = self.record
-        parts = vars_of(record)
-        return self.machine, record.matrix, record.measured_at, self.host or "", record.suite, parts
-
-
-def vars_of(record: Record) -> str:
-    """Return the Candidate of a Record as a text that orders it."""
-    return json.dumps(record.candidate.to_dict(), sort_keys=True)
+        """What two copies of one measurement share, and no two measurements; it orders a merged file."""
+        record, host = self.record, self.host or ""
+        candidate = json.dumps(record.candidate.to_dict(), sort_keys=True)
+        rest = record.regime, str(record.kernel_version), record.samples_s
+        return self.machine, record.matrix, record.measured_at, host, record.suite, candidate, *rest
 
 
 @dataclass
-class MergedRecords:
+class MergedRecords(Tabular):
     """Records of several files.
 
     Attributes
@@ -87,6 +68,8 @@ class MergedRecords:
         Files that were read, and Records in them that others have, too.
     notes : list of str
         What of the files does not count, and why.
+    path : Path or str, optional
+        The file that was written, or its address.
     """
 
     records: list[MergedRecord] = field(default_factory=list)
@@ -94,6 +77,7 @@ class MergedRecords:
     files: int = 0
     repeated: int = 0
     notes: list[str] = field(default_factory=list)
+    path: Place = ""
 
     @classmethod
     def of(cls, places: Iterable[Place]) -> MergedRecords:
@@ -111,7 +95,7 @@ class MergedRecords:
         places = list(places)
         for place in places:
             try:
-                files = addresses.files_in(place, _SUFFIXES)
+                files = addresses.files_in(place, (".parquet", ".jsonl"))
             except FileNotFoundError as error:
                 raise InputError(
                     f"{shown(place)} does not exist: expected a folder, a profile, a journal or a "
@@ -124,10 +108,28 @@ class MergedRecords:
                 f"no records in {', '.join(map(shown, places))}: expected profiles, journals or merged "
                 f"files; name others"
             )
-        first = {merged.key: merged for merged in found.records}
-        found.repeated = len(found.records) - len(first)
-        found.records = sorted(first.values(), key=lambda merged: merged.place)
+        by_key = {merged.key: merged for merged in found.records}
+        found.repeated = len(found.records) - len(by_key)
+        found.records = [by_key[key] for key in sorted(by_key)]
         return found
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """For each machine and host the number of matrices and of Records."""
+        matrices: dict[tuple[str, str | None], list[str]] = {}
+        for merged in self.records:
+            matrices.setdefault((merged.machine, merged.host), []).append(merged.record.matrix)
+        return [
+            {"machine": machine, "host": host, "matrices": len(set(names)), "records": len(names)}
+            for (machine, host), names in matrices.items()
+        ]
+
+    def table(self) -> Table:
+        """Return a row for each machine and host."""
+        records, files = counted(len(self.records), "record"), counted(self.files, "file")
+        below = f"{counted(self.repeated, 'record')} that several files have stand in it once"
+        title = f"{records} of {files} in {shown(self.path)}"
+        return Table(title, MERGED, self.rows, (below,) if self.repeated else ())
 
     def _add(self, file: Place, is_named: bool) -> None:
         self.files += 1
@@ -135,23 +137,19 @@ class MergedRecords:
             self._add_journal(file)
             return
         table = read_table(file)
-        metadata = table.schema.metadata or {}
-        if _MERGED_KEY in metadata:
-            self._add_merged(file, table, metadata[_MERGED_KEY])
+        if _MERGED_KEY in (table.schema.metadata or {}):
+            self._add_merged(file, table)
         elif Profile.is_stored(table) or is_named:
             profile = Profile.of_table(table, file)
             names = {key: entry.name for key, entry in profile.matrices.items()}
             self._add_machine(profile.machine, file)
-            self.records += [
-                MergedRecord(record, profile.name, None, names[record.matrix]) for record in profile.records
-            ]
+            self.records += [MergedRecord(r, profile.name, None, names[r.matrix]) for r in profile.records]
         else:
             self.files -= 1
             self.notes.append(f"{shown(file)} holds no records, and is left out")
 
     def _add_journal(self, file: Place) -> None:
-        *lines, rest = addresses.read(file).split(b"\n")
-        held = parsed_journal(lines, shown(file), is_cut=bool(rest))
+        held = parsed_journal(addresses.read(file), shown(file))
         if held.is_cut:
             self.notes.append(
                 f"{shown(file)} ends in the middle of a line: what stands before it counts "
@@ -159,33 +157,28 @@ class MergedRecords:
             )
         if held.distributed:
             self.notes.append(f"{shown(file)}: {len(held.distributed):,} products of many ranks are left out")
-        machine, host = Path(str(file)).stem, None
-        if held.writer is not None:
-            machine, host = held.writer.machine.name, held.writer.host
-            self._add_machine(held.writer.machine, file)
-        self.records += [
-            MergedRecord(record, machine, host, held.matrices[record.matrix].name) for record in held.records
-        ]
+        name, names = Path(str(file)).stem, held.matrices
+        if held.machine is not None:
+            name = held.machine.name
+            self._add_machine(held.machine, file)
+        self.records += [MergedRecord(r, name, held.host, names[r.matrix].name) for r in held.records]
 
-    def _add_merged(self, file: Place, table: pyarrow.Table, stored: bytes) -> None:
+    def _add_merged(self, file: Place, table: pyarrow.Table) -> None:
         try:
-            described = json.loads(stored)
+            described = json.loads(table.schema.metadata[_MERGED_KEY])
+            machines = [Machine.from_dict(machine) for machine in described["machines"]]
             if described["schema"] != SCHEMA_VERSION:
-                raise ProfileError(
-                    f"{shown(file)} has schema {described['schema']}: expected {SCHEMA_VERSION}; merge again"
-                )
-            for machine in described["machines"]:
-                self._add_machine(Machine.from_dict(machine), file)
+                raise ValueError(f"schema {SCHEMA_VERSION}: it has {described['schema']}")
             self.records += [
                 MergedRecord(Record.from_row(row), row["machine"], row["host"], row["matrix_name"])
                 for row in table.to_pylist()
             ]
         except (KeyError, TypeError, ValueError, msgspec.ValidationError) as error:
-            if isinstance(error, ProfileError):
-                raise
             raise ProfileError(
                 f"{shown(file)} lacks {error}: expected what merge wrote; merge again"
             ) from error
+        for machine in machines:
+            self._add_machine(machine, file)
 
     def _add_machine(self, machine: Machine, file: Place) -> None:
         known = self.machines.setdefault(machine.name, machine)
@@ -214,11 +207,12 @@ class MergedRecords:
         kinds |= dict.fromkeys(_TEXTS, pyarrow.string()) | dict.fromkeys(_COUNTS, pyarrow.int64())
         kinds |= {"samples_s": pyarrow.list_(pyarrow.float64()), "waited_for_cores": pyarrow.bool_()}
         machines = [machine.to_dict() for machine in self.machines.values()]
-        described = json.dumps({"schema": SCHEMA_VERSION, "machines": machines}).encode()
+        described = json.dumps({"schema": SCHEMA_VERSION, "machines": machines})
         schema = pyarrow.schema(list(kinds.items()), metadata={_MERGED_KEY: described})
         table = pyarrow.Table.from_pylist(rows, schema=schema)
         options: dict[str, Any] = {"compression": "zstd", "write_page_checksum": True}
         write_atomically(place, lambda path: pyarrow.parquet.write_table(table, path, **options))
+        self.path = place
 
 
 def _described(machine: Machine) -> dict[str, Any]:

@@ -277,8 +277,10 @@ def refuse_unwritable(path: Path) -> None:
         raise unwritable(path)
 
 
-def refuse_unwritable_place(place: str) -> None:
-    """Do as `refuse_unwritable`, unless it is an address, which nothing is known of before."""
+def refuse_no_parquet(option: str, place: str) -> None:
+    """Raise if a place is no name of a Parquet file, or, unless it is an address, cannot be written."""
+    if not place.endswith(".parquet"):
+        raise InputError(f"{option} {place}: expected a name that ends in .parquet; name it so")
     if not is_address(place):
         refuse_unwritable(Path(place))
 

@@ -7,7 +7,6 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
 
 from filelock import FileLock, Timeout
 
@@ -18,9 +17,6 @@ from sparsecast.system.files import replacement
 
 #: Environment variable with another folder than the platform's.
 HOME_VARIABLE = "SPARSECAST_HOME"
-
-#: Bytes that are read at a time from the end of a journal.
-_BLOCK_BYTES = 1 << 16
 
 
 def home() -> Path:
@@ -85,7 +81,10 @@ def journal(path: Path) -> Iterator[Callable[[str], None]]:
     with storage_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         stream = path.open("ab+")
-        stream.truncate(_whole_lines_bytes(stream))
+        stream.seek(max(0, stream.tell() - 1))
+        if stream.read() not in (b"", b"\n"):
+            stream.seek(0)
+            stream.truncate(stream.read().rfind(b"\n") + 1)
 
     def append(line: str) -> None:
         with storage_errors(path):
@@ -94,19 +93,6 @@ def journal(path: Path) -> Iterator[Callable[[str], None]]:
 
     with stream:
         yield append
-
-
-def _whole_lines_bytes(stream: BinaryIO) -> int:
-    """Return the bytes of all lines that are whole; of a long file, only the end is read."""
-    end = stream.seek(0, os.SEEK_END)
-    while end > 0:
-        start = max(0, end - _BLOCK_BYTES)
-        stream.seek(start)
-        found = stream.read(end - start).rfind(b"\n")
-        if found >= 0:
-            return start + found + 1
-        end = start
-    return 0
 
 
 @contextmanager

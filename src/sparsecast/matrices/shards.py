@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sparsecast.errors import InputError
@@ -14,7 +13,7 @@ from sparsecast.matrices.problem import Problem
 #: Asks for the shard of a task of a Slurm array.
 SLURM = "slurm"
 
-_TASK = "SLURM_ARRAY_TASK_"
+_TASK = tuple(f"SLURM_ARRAY_TASK_{end}" for end in ("ID", "MIN", "MAX", "COUNT"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,21 +27,17 @@ class Shard:
         return f"{self.number}/{self.count}"
 
     @classmethod
-    def of(cls, text: str | Shard) -> Shard:
-        """Return the shard of ``"I/N"``, or, of ``"slurm"``, that of this task of a Slurm array.
+    def of(cls, text: str | Shard | None) -> Shard:
+        """Return the shard of ``"I/N"``, that of this task of a Slurm array, or, of None, the whole.
 
-        Raises
-        ------
-        InputError
-            If it is no shard, or this is no task of an array of numbers without gaps.
+        An InputError says that it is no shard, or this no task of an array of numbers without gaps.
         """
-        if isinstance(text, Shard):
-            return text
+        if text is None or isinstance(text, Shard):
+            return text or cls(1, 1)
         if text == SLURM:
-            return cls._of_task(os.environ)
-        parts = re.fullmatch(r"(\d+)/(\d+)", text)
-        shard = cls(*map(int, parts.groups())) if parts else None
-        if shard is None or not 1 <= shard.number <= shard.count:
+            return cls._of_task()
+        shard = cls(*map(int, text.split("/"))) if re.fullmatch(r"\d+/\d+", text) else cls(0, 0)
+        if not 1 <= shard.number <= shard.count:
             raise InputError(
                 f"shard '{text}': expected I/N with I from 1 to N, such as 3/8, or {SLURM} in a task of an "
                 f"array; correct it"
@@ -50,21 +45,16 @@ class Shard:
         return shard
 
     @classmethod
-    def _of_task(cls, environment: Mapping[str, str]) -> Shard:
+    def _of_task(cls) -> Shard:
         try:
-            number, first, last, count = (
-                int(environment[f"{_TASK}{end}"]) for end in ("ID", "MIN", "MAX", "COUNT")
-            )
+            number, first, last, count = (int(os.environ[name]) for name in _TASK)
+            if last - first + 1 != count:
+                raise ValueError(f"{count} tasks from {first} to {last}")
         except (KeyError, ValueError) as error:
             raise InputError(
-                f"shard {SLURM} without {_TASK}ID, _MIN, _MAX and _COUNT: expected a task of a Slurm array; "
-                f"give the shard as I/N"
+                f"shard {SLURM} ({error}): expected a task of a Slurm array of numbers without gaps, as of "
+                f"--array=1-8, which has {', '.join(_TASK)}; give the shard as I/N"
             ) from error
-        if last - first + 1 != count:
-            raise InputError(
-                f"shard {SLURM} of {count} tasks from {first} to {last}: expected numbers without gaps, as "
-                f"of --array=1-{count}; give the shard as I/N"
-            )
         return cls(number - first + 1, count)
 
     def has(self, problem: Problem) -> bool:

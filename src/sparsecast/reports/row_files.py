@@ -6,7 +6,6 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from sparsecast.errors import InputError
 from sparsecast.machines.storage import write_atomically
 from sparsecast.results.evaluation import EVALUATION_ROW, EvaluationRow
 from sparsecast.system.addresses import Place
@@ -15,12 +14,6 @@ from sparsecast.system.tabular import document
 #: Columns of texts and of whole numbers; the others are numbers that may be missing.
 _TEXTS = ("matrix", "group", "format", "kernel", "device", "dtype", "parameters", "model", "measured_at")
 _COUNTS = ("nnz", "threads", "vectors")
-
-
-def refuse_other_kind(path: Place) -> None:
-    """Refuse the name of a file that does not end in .parquet."""
-    if not str(path).endswith(".parquet"):
-        raise InputError(f"rows {path}: expected a name that ends in .parquet; name it so")
 
 
 def write_rows(rows: Sequence[EvaluationRow], path: Place) -> None:

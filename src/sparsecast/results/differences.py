@@ -18,18 +18,14 @@ class Difference:
     Attributes
     ----------
     specification, machine, candidate
-        Of B.
-    kernel_before : str
-        Kernel in A.
+        Of B; `kernel_before` is the kernel in A.
     time_a_s, time_b_s : float
-        Geometric means of the times of the Records.
-    low, high : float
-        Interval of the ratio for 95 of 100 cases.
+        Geometric means of the times of the Records; `low` and `high` are the interval of their ratio for 95
+        of 100 cases.
     p_value : float
         Probability of such a difference by chance, corrected for the number of products.
     differs : bool
         Whether the times differ beyond the noise.
-    samples_a, samples_b : int
     """
 
     matrix: str
@@ -56,10 +52,6 @@ class Difference:
         """The kernel in A where B has another one."""
         return None if self.kernel_before == self.candidate.kernel else self.kernel_before
 
-    def is_slower(self, above: float) -> bool:
-        """Tell whether it takes longer in B by more than this share, whatever of its interval is true."""
-        return self.differs and self.low > 1 + above
-
 
 @dataclass(frozen=True, slots=True)
 class GeometricMean:
@@ -71,9 +63,8 @@ class GeometricMean:
     products: int
 
     def __str__(self) -> str:
-        if self.low is None or self.high is None:
-            return f"{self.ratio:.3f}"
-        return f"{self.ratio:.3f} ({self.low:.3f} to {self.high:.3f})"
+        ends = "" if self.low is None else f" ({self.low:.3f} to {self.high:.3f})"
+        return f"{self.ratio:.3f}{ends}"
 
 
 @dataclass(frozen=True)
@@ -84,8 +75,6 @@ class Differences(Tabular):
     ----------
     rows : sequence of Difference
         Those that differ come first, each part by the size of the change.
-    mean : GeometricMean
-    formats : mapping of str to GeometricMean
     deviation : float
         Standard deviation of a measured time, relative, by `repeats` measurements of something that was
         measured several times; with 0 of them, by what most products differ by, or, on two machines, by the
@@ -107,12 +96,9 @@ class Differences(Tabular):
 
     def table(self) -> Table:
         """Return a row for each product."""
-        columns = (Column("machine", "machine"), *DIFFERENCE) if self._has_machines else DIFFERENCE
+        has_machines = len({row.machine for row in self.rows}) > 1
+        columns = (Column("machine", "machine" * has_machines), *DIFFERENCE)
         return Table("Time in B over time in A", columns, self.rows, most=30)
-
-    @property
-    def _has_machines(self) -> bool:
-        return len({row.machine for row in self.rows}) > 1
 
     def means(self) -> Table:
         """Return the geometric mean of each format."""
@@ -127,11 +113,10 @@ class Differences(Tabular):
             f"Of {counted(len(self.rows), 'product')} in both, {len(differing):,} differ beyond the noise: "
             f"{slower:,} slower in B, {len(differing) - slower:,} faster."
         ]
-        known = f"by {counted(self.repeats, 'measurement')} of what was measured several times"
-        if not self.repeats:
-            known = "within single measurements, as nothing was measured several times"
-            if not self.across:
-                known = "by what most products differ, as nothing was measured several times"
+        known = "within single measurements" if self.across else "by what most products differ"
+        known += ", as nothing was measured several times"
+        if self.repeats:
+            known = f"by {counted(self.repeats, 'measurement')} of what was measured several times"
         found.append(f"Noise: {percent(self.deviation)} (standard deviation of a time), {known}.")
         if self.only_a or self.only_b:
             found.append(f"Only in A: {counted(self.only_a, 'product')}; only in B: {self.only_b:,}.")
@@ -139,22 +124,16 @@ class Differences(Tabular):
 
     def failure(self, above: float) -> str:
         """Return what is surely slower in B than in A by more than a share; empty if nothing is."""
-        slower = [row for row in self.rows if row.is_slower(above)]
-        if slower:
+        if slower := [row for row in self.rows if row.differs and row.low > 1 + above]:
             worst = max(slower, key=lambda row: row.ratio)
             return (
                 f"{counted(len(slower), 'product')} slower by more than {percent(above)}, beyond the noise; "
                 f"{worst.matrix} in {worst.candidate.format} by {percent(worst.ratio - 1)}"
             )
         if self.mean.low is not None and self.mean.low > 1 + above:
-            return (
-                f"all products together slower by {percent(self.mean.ratio - 1)}: more than {percent(above)}"
-            )
+            slower_by = percent(self.mean.ratio - 1)
+            return f"all products together slower by {slower_by}: more than {percent(above)}"
         return ""
-
-
-def _ratio(ratio: float) -> str:
-    return f"{ratio:.3f}"
 
 
 #: Of a Difference.
@@ -166,8 +145,8 @@ DIFFERENCE: Columns = (
     Column("kernel_before", about="the kernel in A"),
     Column("time_a_s", "A"),
     Column("time_b_s", "B"),
-    Column("ratio", "B / A", text=_ratio),
-    Column("", "interval", lambda row: (row.low, row.high), lambda ends: f"{ends[0]:.3f} - {ends[1]:.3f}"),
+    Column("ratio", "B / A", text="{:.3f}".format),
+    Column("", "interval", lambda row: f"{row.low:.3f} - {row.high:.3f}"),
     *keys("low", "high"),
     Column("p_value", about="corrected for the number of products"),
     Column("differs", "differs", text=lambda differs: "yes" if differs else "no"),

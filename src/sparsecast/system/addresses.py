@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sparsecast.errors import InputError, StorageError
+from sparsecast.errors import InputError, SparsecastError, StorageError
 
 #: A path of this machine, or an address, which `pathlib` would spoil.
 Place = str | Path
@@ -25,31 +25,21 @@ def shown(place: Place) -> str:
 
 
 @contextmanager
-def place_errors(place: Place, expected: str) -> Iterator[None]:
-    """Turn what a file system says of a place into an InputError of one line; a missing file stays one."""
+def _errors(place: Place, expected: str, kind: type[SparsecastError] = InputError) -> Iterator[None]:
+    """Turn what a file system says of a place into an error of one line; a missing file to read stays one."""
     try:
         yield
-    except FileNotFoundError:
-        raise
     except (OSError, ValueError, NotImplementedError) as error:  # a ValueError: no known file system
+        if isinstance(error, FileNotFoundError) and kind is InputError:
+            raise
         why = getattr(error, "strerror", None) or " ".join(str(error).split())
         remedy = "correct the address, or the credentials for it" if is_address(place) else "name another"
-        raise InputError(
-            f"{shown(place)} cannot be reached ({why}): expected {expected}; {remedy}"
-        ) from error
+        raise kind(f"{shown(place)} cannot be reached ({why}): expected {expected}; {remedy}") from error
 
 
 def read(place: Place) -> bytes:
-    """Return what a file holds.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is none.
-    InputError
-        If it cannot be reached.
-    """
-    with place_errors(place, "a file that can be read"):
+    """Return what a file holds; a FileNotFoundError without it, an InputError if it cannot be reached."""
+    with _errors(place, "a file that can be read"):
         if not is_address(place):
             return Path(place).read_bytes()
         system, path = _system(place)
@@ -58,38 +48,19 @@ def read(place: Place) -> bytes:
 
 
 def write(place: Place, content: bytes) -> None:
-    """Write a file at an address.
-
-    Raises
-    ------
-    StorageError
-        If it cannot be reached.
-    """
-    try:
-        with place_errors(place, "a place that can be written"):
-            system, path = _system(place)
-            with system.open_output_stream(path) as stream:
-                stream.write(content)
-    except (FileNotFoundError, InputError) as error:
-        why = (
-            str(error)
-            if isinstance(error, InputError)
-            else f"{shown(place)}: there is no such bucket or folder"
-        )
-        raise StorageError(why) from error
+    """Write a file at an address; a StorageError says that it cannot be reached."""
+    with _errors(place, "a place that can be written", StorageError):
+        system, path = _system(place)
+        with system.open_output_stream(path) as stream:
+            stream.write(content)
 
 
 def files_in(place: Place, suffixes: Sequence[str]) -> list[Place]:
     """Return the place itself, if it is a file, or the files below it that end so, by name.
 
-    Raises
-    ------
-    FileNotFoundError
-        If there is nothing.
-    InputError
-        If it cannot be reached.
+    A FileNotFoundError says that there is nothing, an InputError that it cannot be reached.
     """
-    with place_errors(place, "a file or a folder that can be read"):
+    with _errors(place, "a file or a folder that can be read"):
         if not is_address(place):
             folder = Path(place)
             if not folder.is_dir():
@@ -104,15 +75,10 @@ def files_in(place: Place, suffixes: Sequence[str]) -> list[Place]:
             raise FileNotFoundError(shown(place))
         if kind == fs.FileType.File:
             return [place]
+        base, *query = re.split(r"(?=\?)", str(place), maxsplit=1)
         below = system.get_file_info(fs.FileSelector(path, recursive=True))
-        query = str(place).partition("?")[1:]
-        base = str(place).partition("?")[0].rstrip("/")
-        names = sorted(info.path for info in below if info.type == fs.FileType.File)
-        return [
-            "".join((base, name.removeprefix(path.rstrip("/")), *query))
-            for name in names
-            if name.endswith(tuple(suffixes))
-        ]
+        names = sorted(info.path for info in below if info.path.endswith(tuple(suffixes)) and info.is_file)
+        return ["".join((base.rstrip("/"), name.removeprefix(path.rstrip("/")), *query)) for name in names]
 
 
 def _system(place: Place) -> tuple[Any, str]:

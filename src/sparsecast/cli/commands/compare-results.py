@@ -15,10 +15,11 @@ from sparsecast.errors import InputError
 
 def _share(text: str | None) -> float | None:
     """Return a percentage as a share."""
-    number = None if text is None else re.fullmatch(r"(\d+(?:\.\d+)?)\s*%", text.strip())
-    if text is not None and number is None:
-        raise InputError(f"--fail-above {text}: expected a percentage, such as 5%; correct it")
-    return float(number[1]) / 100 if number else None
+    if text is None:
+        return None
+    if number := re.fullmatch(r"(\d+(?:\.\d+)?)\s*%", text.strip()):
+        return float(number[1]) / 100
+    raise InputError(f"--fail-above {text}: expected a percentage, such as 5%; correct it")
 
 
 @command("compare-results", Panel.MEASUREMENTS, csv=True)

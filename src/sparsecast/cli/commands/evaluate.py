@@ -77,8 +77,7 @@ def evaluate(
         given = "matrices and --replay" if replay else "neither matrices nor --replay"
         raise InputError(f"{given}: expected one of them; name matrices to measure, or --replay")
     if rows is not None:
-        options.refuse_unwritable_place(rows)
-        row_files.refuse_other_kind(rows)
+        options.refuse_no_parquet("--rows", rows)
     if replay and (resume or dry_run or shard is not None):
         raise InputError(
             "--resume, --shard or --dry-run with --replay: expected matrices to measure; name some"

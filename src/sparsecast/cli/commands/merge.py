@@ -10,7 +10,6 @@ import typer
 from sparsecast.cli import options
 from sparsecast.cli.commands import Panel, command
 from sparsecast.cli.output import Output
-from sparsecast.errors import InputError
 from sparsecast.system.addresses import is_address
 
 
@@ -33,9 +32,7 @@ def merge(
     from sparsecast import api
     from sparsecast.results.merged import DOCUMENTS
 
-    if not output.endswith(".parquet"):
-        raise InputError(f"--output {output}: expected a name that ends in .parquet; name it so")
-    options.refuse_unwritable_place(output)
+    options.refuse_no_parquet("--output", output)
     options.refuse_taken(Path(output), force or is_address(output))
     merged = api.merge(folders or [], output)
     return Output(DOCUMENTS["merge"], merged, [merged.table()], merged.notes)

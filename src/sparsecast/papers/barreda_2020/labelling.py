@@ -250,7 +250,7 @@ def _problems(matrices: Sequence[Any], shard: str | Shard | None) -> list[Proble
         profile = find_profile(here=machine_of(PROCESSOR))
         names = sorted({record.matrix for record in profile.select(format="csr")})
         named = [problem for problem in map(Problem.rebuilt, names) if problem is not None]
-    return named if shard is None else [problem for problem in named if Shard.of(shard).has(problem)]
+    return list(filter(Shard.of(shard).has, named))
 
 
 def pending_labels(
@@ -264,7 +264,7 @@ def pending_labels(
             rows.append({"matrix": problem.name, "kept": int(kept.exists())})
         except InputError as error:
             refused[problem.name] = str(error)
-    return Pending(None if shard is None else str(Shard.of(shard)), rows, refused)
+    return Pending(str(Shard.of(shard)) if shard else None, rows, refused)
 
 
 def label_blocks(
