@@ -28,6 +28,8 @@ from sparsecast.machines.machine import Machine
 from sparsecast.machines.profile import MatrixEntry, Profile
 from sparsecast.matrices.problem import Problem
 from sparsecast.records import SCHEMA_VERSION, DistributedRecord, MicroBenchmark, Record
+from sparsecast.system import addresses
+from sparsecast.system.addresses import Place
 
 #: Suites of kept Records: what users measured; what an evaluation measured of it once more, minutes later,
 #: which tells the noise; and trials of plans, of few samples. No model learns from the last two.
@@ -99,31 +101,22 @@ def _write(
         append("record", record.to_row())
 
 
-def read_journal(path: Path) -> Measurements:
+def read_journal(place: Place) -> Measurements:
     """Return what a journal holds, up to a last line that was cut short; nothing if it does not exist.
 
     Raises
     ------
     ProfileError
-        If another line is damaged, of another schema, or nobody can have measured it: with a NaN or a
-        negative time.
+        If it cannot be read, or another line is damaged, of another schema, or nobody can have measured it:
+        with a NaN or a negative time.
     """
-    if not path.exists():
-        return Measurements()
     try:
-        return parsed_journal(path.read_bytes(), str(path))
-    except OSError as error:
-        raise ProfileError(
-            f"{path} cannot be read ({error.strerror}): expected a journal; make it readable, or move it away"
-        ) from error
-
-
-def parsed_journal(content: bytes, path: str) -> Measurements:
-    """Return what a journal holds, which errors name `path`; as `read_journal`."""
-    *lines, rest = content.split(b"\n")
+        *lines, rest = addresses.read(place, ProfileError).split(b"\n")
+    except FileNotFoundError:
+        return Measurements()
     found = Measurements(is_cut=bool(rest))
     for number, line in enumerate(lines, 1):
-        match _parsed(line, path, number):
+        match _parsed(line, addresses.shown(place), number):
             case Machine() as machine, host:
                 found.machine, found.host = machine, host
             case MatrixEntry() as entry:

@@ -85,7 +85,9 @@ def differences(A: MergedRecords, B: MergedRecords) -> Differences:
     ]
     matrices = np.array([_content(row.specification) for row in rows])
     formats = np.array([row.candidate.format for row in rows])
-    means = {name: _mean(matrices[formats == name], logs[formats == name]) for name in sorted(set(formats))}
+    means = {
+        name: _mean(matrices[formats == name], logs[formats == name]) for name in np.unique(formats).tolist()
+    }
     rows.sort(key=lambda row: (not row.differs, -abs(np.log(row.ratio))))
     return Differences(rows, _mean(matrices, logs), means, float(deviation), repeats, *alone, is_across)
 

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from sparsecast.benchmark.journal import parsed_journal
+from sparsecast.benchmark.journal import read_journal
 from sparsecast.errors import InputError, ProfileError
 from sparsecast.machines.machine import Machine
 from sparsecast.machines.profile import Profile, read_table
 from sparsecast.machines.storage import write_atomically
 from sparsecast.records import SCHEMA_VERSION, Record
-from sparsecast.results.merged import MERGED
+from sparsecast.results.measurement import MERGED
 from sparsecast.system import addresses
 from sparsecast.system.addresses import Place, shown
 from sparsecast.system.tabular import Table, Tabular
@@ -149,7 +149,7 @@ class MergedRecords(Tabular):
             self.notes.append(f"{shown(file)} holds no records, and is left out")
 
     def _add_journal(self, file: Place) -> None:
-        held = parsed_journal(addresses.read(file), shown(file))
+        held = read_journal(file)
         if held.is_cut:
             self.notes.append(
                 f"{shown(file)} ends in the middle of a line: what stands before it counts "

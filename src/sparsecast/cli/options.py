@@ -312,10 +312,14 @@ def names(text: str | None) -> list[str] | None:
     return None if text is None else [name.strip() for name in text.split(",")]
 
 
+def refuse_given(given: Mapping[str, object], why: str) -> None:
+    """Refuse the first of some options that is not None."""
+    for name, value in given.items():
+        if value is not None:
+            raise InputError(f"{f'{name} {value}'.rstrip()} {why}")
+
+
 def refuse_beside_ranks(given: Mapping[str, object], device: str = "cpu") -> None:
     """Refuse options of one process, those that are not None: a rank has one thread of a processor."""
-    named = [f"{name} {value}".rstrip() for name, value in given.items() if value is not None]
-    if device != "cpu":
-        named.append(f"--device {device}")
-    if named:
-        raise InputError(f"{named[0]} with ranks: expected none, as ranks do not use it; leave it out")
+    of_one = {**given, "--device": None if device == "cpu" else device}
+    refuse_given(of_one, "with ranks: expected none, as ranks do not use it; leave it out")

@@ -21,6 +21,7 @@ from sparsecast.results.columns import (
     stored_as,
     within,
 )
+from sparsecast.system.addresses import shown
 from sparsecast.system.tabular import Column, Columns, Table, Tabular, keys, lines_of
 from sparsecast.system.texts import counted, energy, interval, percent, signed_percent, time
 
@@ -193,6 +194,9 @@ PENDING: Columns = (
     Column("kept", "kept", about="its Records, or labels, that are there already"),
 )
 
+#: Of the Records of a host in a merged file.
+MERGED: Columns = tuple(Column(name, name) for name in ("machine", "host", "matrices", "records"))
+
 #: The documents of commands, by how they are called.
 DOCUMENTS: dict[str, Columns] = {
     "measure": (
@@ -212,5 +216,11 @@ DOCUMENTS: dict[str, Columns] = {
         Column("shard", about="null without one"),
         Column("matrices", value="rows", columns=PENDING),
         Column("refused", about="{matrix: reason}"),
+    ),
+    "merge": (
+        Column("path", value=lambda merged: shown(merged.path)),
+        Column("hosts", value="rows", columns=MERGED, about="host is null where a file does not name it"),
+        Column("records", value=lambda merged: len(merged.records)),
+        *keys("files", "repeated", "notes"),
     ),
 }

@@ -30,16 +30,16 @@ def _errors(place: Place, expected: str, kind: type[SparsecastError] = InputErro
     try:
         yield
     except (OSError, ValueError, NotImplementedError) as error:  # a ValueError: no known file system
-        if isinstance(error, FileNotFoundError) and kind is InputError:
+        if isinstance(error, FileNotFoundError) and kind is not StorageError:
             raise
         why = getattr(error, "strerror", None) or " ".join(str(error).split())
         remedy = "correct the address, or the credentials for it" if is_address(place) else "name another"
         raise kind(f"{shown(place)} cannot be reached ({why}): expected {expected}; {remedy}") from error
 
 
-def read(place: Place) -> bytes:
-    """Return what a file holds; a FileNotFoundError without it, an InputError if it cannot be reached."""
-    with _errors(place, "a file that can be read"):
+def read(place: Place, kind: type[InputError] = InputError) -> bytes:
+    """Return what a file holds; a FileNotFoundError without it, else an error of a kind."""
+    with _errors(place, "a file that can be read", kind):
         if not is_address(place):
             return Path(place).read_bytes()
         system, path = _system(place)

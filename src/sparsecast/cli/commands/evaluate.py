@@ -51,19 +51,13 @@ def evaluate(
 ) -> Output:
     """Forecast and measure a collection of matrices on this machine, and score the models."""
     if ranks:
-        unused = {
-            "--threads": threads,
-            "--dtype": dtype,
-            "--models": models,
-            "--rows": rows,
-            "--library": library,
-        }
-        unused |= {"--vectors": None if vectors == 1 else vectors, "--transpose": "" if transpose else None}
+        unused: dict[str, Any] = {"--threads": threads, "--dtype": dtype, "--models": models}
+        unused |= {"--rows": rows, "--library": library, "--transpose": "" if transpose else None}
+        unused |= {"--vectors": None if vectors == 1 else vectors, "--figure": figure}
         if not replay:
-            raise InputError(
-                "--ranks without --replay: expected both; measure by mpirun -n N sparsecast measure"
-            )
-        options.refuse_beside_ranks({**unused, "--figure": figure})
+            remedy = "measure by mpirun -n N sparsecast measure"
+            raise InputError(f"--ranks without --replay: expected both; {remedy}")
+        options.refuse_beside_ranks(unused)
         return _of_ranks(profile)
     from sparsecast import api
     from sparsecast.reports import row_files
@@ -79,32 +73,23 @@ def evaluate(
     if rows is not None:
         options.refuse_no_parquet("--rows", rows)
     if replay and (resume or dry_run or shard is not None):
-        raise InputError(
-            "--resume, --shard or --dry-run with --replay: expected matrices to measure; name some"
-        )
+        raise InputError("--resume, --shard or --dry-run with --replay: expected matrices; name some")
     if dry_run:
         return pending_output(api.pending(matrices or [], shard, device))
     names = None if models is None or models == "all" else models.split(",")
     of_product: dict[str, Any] = {"threads": threads, "vectors": vectors, "transpose": transpose}
-    of_product |= {"library": library}
+    of_product["library"] = library
     if matrices:
         chosen = api.profile(profile) if profile else None
-        setting = of_product | {"dtype": dtype, "device": device, "keeps": keep}
+        setting = of_product | {"dtype": dtype, "device": device, "keeps": keep, "models": names}
+        setting |= {"resume": resume, "shard": shard}
         screen = options.screen()
         if watch:
             setting["on_matrix"] = lambda name, so_far: screen.print(
                 so_far.sentence_of(name), soft_wrap=True, markup=False
             )
         with timed_bar(screen, "measuring") as on_progress:
-            result = api.evaluate(
-                matrices,
-                chosen,
-                **setting,
-                models=names,
-                resume=resume,
-                shard=shard,
-                on_progress=on_progress,
-            )
+            result = api.evaluate(matrices, chosen, **setting, on_progress=on_progress)
     else:
         chosen = api.profile(profile, device=device)
         scored = of_product | {"dtype": dtype or "float64", "models": names}
@@ -112,9 +97,8 @@ def evaluate(
             result = api.replay(chosen, **scored, on_fold=advance)
     is_empty_shard = shard is not None and not result.refused
     if not result.rows and not result.interrupted and not is_empty_shard:
-        raise InputError(
-            next(iter(result.refused.values()), "no matrix was measured: expected some; name others")
-        )
+        none = "no matrix was measured: expected some; name others"
+        raise InputError(next(iter(result.refused.values()), none))
     if rows is not None:
         row_files.write_rows(result.rows, rows)
     tell_taken_over(result.taken_over)

@@ -73,26 +73,17 @@ def measure(
     is_collection = len(matrices) > 1 or Path(matrices[0]).is_dir() or resume or dry_run or shard is not None
     if algorithm is not None or api.started_ranks() > 1:
         if is_collection:
-            raise InputError(
-                f"{' '.join(matrices)} with ranks: expected one matrix, measured in one run; name one"
-            )
+            asked = " ".join(matrices)
+            raise InputError(f"{asked} with ranks: expected one matrix, measured in one run; name one")
         given: dict[str, Any] = {"--threads": threads, "--profile": profile, "--meter-command": meter_command}
         given |= {"--frequencies": frequencies, "--meter": meter, "--values": values, "--library": library}
         given |= {"--vectors": None if vectors == 1 else vectors, "--transpose": transpose or None}
         options.refuse_beside_ranks(given, device)
-        products: dict[str, Any] = {
-            "formats": options.names(formats),
-            "remote_format": remote_format,
-            "partition": partition,
-        }
-        products |= {"algorithms": options.names(algorithm), "dtype": dtype}
+        products: dict[str, Any] = {"formats": options.names(formats), "remote_format": remote_format}
+        products |= {"partition": partition, "algorithms": options.names(algorithm), "dtype": dtype}
         return _on_ranks(matrices[0], products, keep)
     alone = {"--format": formats, "--remote-format": remote_format, "--partition": partition}
-    for name, value in alone.items():
-        if value is not None:
-            raise InputError(
-                f"{name} {value} of one process: expected --algorithm beside it, or mpirun; name one"
-            )
+    options.refuse_given(alone, "of one process: expected --algorithm beside it, or mpirun; name one")
     if dry_run:
         return pending_output(api.pending(matrices, shard, device))
     how = _How(options.chosen_meter(meter, meter_command), options.frequencies_ghz(frequencies, device), keep)
@@ -103,11 +94,7 @@ def measure(
         setting["library"] = library or beside
         return _alone(matrices[0], profile, setting, transpose, how)
     of_one: dict[str, Any] = {"--profile": profile, "--frequencies": frequencies, "--figure": figure}
-    for name, value in of_one.items():
-        if value is not None:
-            raise InputError(
-                f"{name} {value} of a collection: expected one matrix; name one, or leave it out"
-            )
+    options.refuse_given(of_one, "of a collection: expected one matrix; name one, or leave it out")
     return _collection(matrices, setting | {"transpose": transpose, "resume": resume, "shard": shard}, how)
 
 

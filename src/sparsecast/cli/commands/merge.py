@@ -30,7 +30,7 @@ def merge(
 ) -> Output:
     """Merge the records of many processes and machines into one Parquet file."""
     from sparsecast import api
-    from sparsecast.results.merged import DOCUMENTS
+    from sparsecast.results.measurement import DOCUMENTS
 
     options.refuse_no_parquet("--output", output)
     options.refuse_taken(Path(output), force or is_address(output))
