@@ -67,8 +67,13 @@ def test_what_has_changed_is_found_first_with_its_size_and_the_rest_is_not(recor
         factor = changed.pop((row.matrix, row.candidate.threads))
         assert row.low < factor < row.high and row.samples_a == row.samples_b == 40 * runs
     assert changed == {}
-    assert found.failure(0.05).startswith("6 products slower") and found.failure(0.4) == ""
-    assert differences(after, before).failure(0.05).startswith("4 products slower")
+    assert (
+        found.slower(0.05) == [row for row in differing if row.ratio > 1.1] and len(found.slower(0.05)) == 6
+    )
+    assert found.failure(0.05) != "" and found.slower(0.4) == [] and found.failure(0.4) == ""
+    assert len(differences(after, before).slower(0.05)) == 4
+    [table] = found.differing()
+    assert table.rows == differing and "threads" in table.headings and len(found.table().rows) == PRODUCTS
 
 
 def test_many_small_changes_fail_together(recorded):
@@ -78,7 +83,7 @@ def test_many_small_changes_fail_together(recorded):
         merged(*(measured(recorded, 10 + run, slower) for run in range(2))),
     )
     assert 1.01 < found.mean.low < found.mean.ratio < 1.03
-    assert found.failure(0.01).startswith("all products") and found.failure(0.02) == ""
+    assert found.slower(0.01) == [] and found.failure(0.01) != "" and found.failure(0.02) == ""
 
 
 def test_machines_are_compared_with_themselves_or_one_with_one(recorded):
@@ -118,25 +123,44 @@ def test_a_file_is_the_same_matrix_in_whatever_folder(recorded):
     assert len(differences(*sides).rows) == PRODUCTS
 
 
-def test_published_times_without_samples_are_compared(recorded):
-    sides = [
-        merged(
-            dataclasses.replace(one, record=dataclasses.replace(one.record, samples_s=(), noise=None))
-            for one in measured(recorded, seed)
-        )
-        for seed in (0, 1)
+def published(records):
+    return [
+        dataclasses.replace(one, record=dataclasses.replace(one.record, samples_s=(), noise=None))
+        for one in records
     ]
-    found = differences(*sides)
-    assert len(found.rows) == PRODUCTS and all(row.samples_a == 0 for row in found.rows)
+
+
+def test_of_published_times_most_tell_the_noise_on_one_machine_and_nothing_does_on_two(recorded):
+    factors = np.where(np.arange(PRODUCTS) < 6, 1.2, 1.0)
+    found = differences(
+        merged(published(measured(recorded, 0))), merged(published(measured(recorded, 1, factors)))
+    )
+    assert found.deviation == pytest.approx(NOISE, rel=0.3) and 6 <= len(found.differing()[0].rows) <= 8
+    other = measured(recorded, 1, factors, machine="n")
+    found = differences(merged(published(measured(recorded, 0))), merged(published(other)))
+    assert len(found.rows) == PRODUCTS and found.deviation is None and found.mean.low is not None
+    assert {(row.low, row.high, row.p_value, row.differs) for row in found.rows} == {(None,) * 4}
+    assert found.slower(0) == [] and found.failure(0.05) == "" and found.differing() == []
+    assert {row.samples_a for row in found.rows} == {0} and len(found.table().cells()) == PRODUCTS
+
+
+def test_samples_of_one_side_do_not_tell_the_noise_of_the_other(recorded):
+    silent = [
+        dataclasses.replace(one, record=dataclasses.replace(one.record, noise=None))
+        for seed, machine in enumerate("ab")
+        for one in measured(recorded, seed, machine=machine)
+    ]
+    a, b = silent[:PRODUCTS], silent[PRODUCTS:]
+    found = differences(merged(a), merged(published(b[:50]), b[50:]))
+    assert found.deviation is None
+    assert all((row.differs is None) == (row.samples_b == 0) for row in found.rows)
+    assert sum(row.samples_b == 0 for row in found.rows) == 50
 
 
 def test_the_same_compared_with_itself_does_not_differ(recorded):
     one = merged(measured(recorded, 0))
     found = differences(one, one)
     assert not any(row.differs for row in found.rows) and found.mean.ratio == 1
-    silent = merged(
-        dataclasses.replace(each, record=dataclasses.replace(each.record, samples_s=(), noise=None))
-        for each in one.records
-    )
+    silent = merged(published(one.records))
     found = differences(silent, silent)
     assert not any(row.differs for row in found.rows) and found.mean.ratio == 1

@@ -85,6 +85,52 @@ def test_a_journal_that_is_cut_counts_up_to_there_and_is_said(kept, tmp_path):
         MergedRecords.of([kept])
 
 
+def test_records_without_their_matrix_are_counted_and_said(kept, tmp_path):
+    path = min(kept.rglob("*.jsonl"))
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(line for line in lines if '"matrix": {' not in line))
+    held = journals.read_journal(path)
+    assert held.records == [] and held.left_out == 3
+    found = MergedRecords.of([kept])
+    assert len(found.records) == 6 and len(found.notes) == 1 and str(path) in found.notes[0]
+    with pytest.raises(InputError) as refusal:
+        MergedRecords.of([path])
+    assert found.notes[0] in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    "credentials", ["AKIAKEY:S3CRET", "AKIAKEY:S3C/RET", "AKIAKEY:S3C RET", "AKIAKEY:/S3C@RET", "S3CRET"]
+)
+@pytest.mark.parametrize("scheme", ["s3", "s4", "gs"])
+def test_no_message_has_a_secret(kept, scheme, credentials, monkeypatch):
+    def unknown(place):
+        raise ValueError(f"Cannot parse URI:\n'{place}' at {place}")
+
+    monkeypatch.setattr(addresses, "_system", unknown)
+    address = f"{scheme}://{credentials}@bucket/a@b.parquet"
+    for act in (
+        lambda: MergedRecords.of([address]),
+        lambda: merge([kept], address),
+        lambda: Profile.load(address),
+        lambda: addresses.exists(address),
+        lambda: journals.read_journal(address),
+    ):
+        with pytest.raises((InputError, StorageError)) as refusal:
+            act()
+        assert not any(part in str(refusal.value) for part in ("AKIA", "S3C", "RET")), refusal.value
+
+
+def test_a_damaged_file_is_not_taken_for_a_profile(kept):
+    for name in ("bad.parquet", "rows.parquet"):
+        path = kept / name
+        pandas.DataFrame({"a": [1]}).to_parquet(path)
+        if name == "bad.parquet":
+            path.write_bytes(path.read_bytes()[:-9])
+        with pytest.raises(ProfileError) as refusal:
+            MergedRecords.of([path])
+        assert str(path) in str(refusal.value) and "a profile" not in str(refusal.value)
+
+
 def test_two_machines_of_one_name_are_refused(recorded, tmp_path):
     for number, cores in enumerate((8, 16)):
         machine = dataclasses.replace(recorded.machine, published_as="mine", cores=cores)

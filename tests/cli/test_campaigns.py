@@ -24,6 +24,11 @@ def test_shards_are_measured_merged_and_then_known(run, exact, tmp_path):
     assert merged["records"] == len(pandas.read_parquet(output)) > 9 and merged["notes"] == []
     refused = run("merge", "-o", output)
     assert refused.status == 2 and refused.out == ""
+    content, address = output.read_bytes(), f"file://{output}"
+    refused = run("merge", "-o", address)
+    assert (refused.status, refused.out, refused.err.count("\n")) == (2, "", 1)
+    assert output.read_bytes() == content
+    assert run("merge", output, "-o", address, "--force").status == 0
     assert run("merge", output, "-o", output, "--force").status == 0
     asked = ("measure", *MATRICES, "--threads", "1")
     pending = exact(run(*asked, "--dry-run", "--json"), "measure --dry-run")
@@ -81,6 +86,9 @@ def test_results_are_compared_and_a_slower_one_ends_with_status_1(
     assert len(pandas.read_csv(tmp_path / "table.csv")) == len(document["products"])
     assert json.loads(run(*asked, "--fail-above", "5%", "--json").out) == document
     assert run(*asked, "--fail-above", "60 %").status == 0
+    alike = run("compare-results", recorded_path, recorded_path, "--csv", tmp_path / "alike.csv")
+    assert alike.status == 0 and "interval" in failed.out and "interval" not in alike.out
+    assert len(pandas.read_csv(tmp_path / "alike.csv")) == len(document["products"])
     assert run("compare-results", path, recorded_path, "--fail-above", "5%").status == 0
 
 

@@ -41,7 +41,7 @@ class Measurements:
     """What a journal holds; by specification the matrices that its Records name.
 
     `machine`, and its name in the network, are of the first line, None where a journal does not name them.
-    `is_cut` says whether the last line is not whole.
+    `is_cut` says whether the last line is not whole, `left_out` how many Records lack their matrix.
     """
 
     records: list[Record] = field(default_factory=list)
@@ -51,6 +51,7 @@ class Measurements:
     machine: Machine | None = None
     host: str | None = None
     is_cut: bool = False
+    left_out: int = 0
 
     def add(self, problem: Problem, records: Iterable[Record]) -> None:
         self.matrices[problem.specification] = _entry(problem)
@@ -107,8 +108,8 @@ def read_journal(place: Place) -> Measurements:
     Raises
     ------
     ProfileError
-        If it cannot be read, or another line is damaged, of another schema, or nobody can have measured it:
-        with a NaN or a negative time.
+        If it cannot be read, or another line is damaged, of another schema, or impossible: with a NaN
+        or a negative time.
     """
     try:
         *lines, rest = addresses.read(place, ProfileError).split(b"\n")
@@ -127,7 +128,8 @@ def read_journal(place: Place) -> Measurements:
                 found.distributed.append(record)
             case MicroBenchmark() as point:
                 found.microbenchmarks.append(point)
-    found.records = [record for record in found.records if record.matrix in found.matrices]
+    named = [record for record in found.records if record.matrix in found.matrices]
+    found.records, found.left_out = named, len(found.records) - len(named)
     return found
 
 
@@ -142,7 +144,7 @@ _READ: dict[str, Callable[[Any], Any]] = {
 
 
 def _parsed(line: bytes, path: str, number: int) -> Any:
-    """Return what a line holds, a Record for one; refuse what nobody can have measured."""
+    """Return what a line holds, a Record for one; refuse what cannot have been measured."""
     try:
         try:
             stored = msgspec.json.decode(line)

@@ -44,7 +44,8 @@ def differences(A: MergedRecords, B: MergedRecords) -> Differences:
     that were repeated in A or B; without any, by what most products of A and B differ by, or, on two
     machines, by the earlier and later samples of each Record. All samples of its own tell when it is noisier.
     The share of wrong ones among those that differ is limited for all products together (Benjamini and
-    Hochberg 1995). Trials of plans do not count.
+    Hochberg 1995). Where nothing tells the noise of a product, as of published times on two machines, it is
+    None whether it differs. Trials of plans do not count.
 
     Raises
     ------
@@ -65,10 +66,12 @@ def differences(A: MergedRecords, B: MergedRecords) -> Differences:
         # Two runs of the same differ by more than the halves of one do: what most products differ by counts.
         deviation = max(deviation, float(np.median(np.abs(logs))) * _OF_MEDIAN / np.sqrt(2))
     errors = np.sqrt([sum(_variance(side, deviation) for side in pair) for pair in paired])
-    errors = np.maximum(errors, np.finfo(float).tiny)  # no noise is known of published times
-    p_values = stats.false_discovery_control(2 * stats.t.sf(np.abs(logs) / errors, _FREEDOM))
+    p_values = 2 * stats.t.sf(np.abs(logs) / errors, _FREEDOM)
+    is_known = ~np.isnan(p_values)
+    p_values[is_known] = stats.false_discovery_control(p_values[is_known])
     reach = stats.t.isf((1 - _HELD) / 2, _FREEDOM) * errors
     numbers = np.column_stack([np.exp(log_times), np.exp(logs - reach), np.exp(logs + reach), p_values])
+    values = np.where(np.isnan(numbers), None, numbers).tolist()
     rows = [
         Difference(
             b[0].matrix_name,
@@ -77,11 +80,11 @@ def differences(A: MergedRecords, B: MergedRecords) -> Differences:
             b[0].record.candidate,
             a[0].record.candidate.kernel,
             *(time_a_s, time_b_s, low, high, p_value),
-            differs=p_value < FALSE_SHARE,
+            differs=None if p_value is None else p_value < FALSE_SHARE,
             samples_a=sum(len(merged.record.samples_s) for merged in a),
             samples_b=sum(len(merged.record.samples_s) for merged in b),
         )
-        for (a, b), (time_a_s, time_b_s, low, high, p_value) in zip(paired, numbers.tolist(), strict=True)
+        for (a, b), (time_a_s, time_b_s, low, high, p_value) in zip(paired, values, strict=True)
     ]
     matrices = np.array([_content(row.specification) for row in rows])
     formats = np.array([row.candidate.format for row in rows])
@@ -89,7 +92,7 @@ def differences(A: MergedRecords, B: MergedRecords) -> Differences:
         name: _mean(matrices[formats == name], logs[formats == name]) for name in np.unique(formats).tolist()
     }
     rows.sort(key=lambda row: (not row.differs, -abs(np.log(row.ratio))))
-    return Differences(rows, _mean(matrices, logs), means, float(deviation), repeats, *alone, is_across)
+    return Differences(rows, _mean(matrices, logs), means, deviation or None, repeats, *alone, is_across)
 
 
 def _is_across(A: MergedRecords, B: MergedRecords) -> bool:
@@ -146,7 +149,7 @@ def _logs(side: _Side) -> NDArray[Any]:
 def _deviation(products: Iterable[_Side]) -> tuple[float, int]:
     """Return the standard deviation of the logarithm of a measured time, and the repeats that tell it.
 
-    Without repeats it is that of the halves of Records.
+    Without repeats it is that of the halves of Records; 0 if they have none.
     """
     apart: list[float] = []
     noises = []
@@ -161,9 +164,12 @@ def _deviation(products: Iterable[_Side]) -> tuple[float, int]:
 
 
 def _variance(side: _Side, deviation: float) -> float:
-    """Return that of the mean logarithm of the times: each Record has the greater of two deviations."""
+    """Return that of the mean logarithm of the times: each Record has the greater of two deviations.
+
+    NaN if a Record has neither.
+    """
     variances = [max(deviation, _deviation_of_samples(merged.record)) ** 2 for merged in side]
-    return sum(variances) / len(side) ** 2
+    return sum(variances) / len(side) ** 2 if all(variances) else np.nan
 
 
 def _deviation_of_samples(record: Record) -> float:

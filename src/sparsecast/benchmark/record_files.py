@@ -104,8 +104,9 @@ class MergedRecords(Tabular):
             for file in files:
                 found._add(file, is_named=str(file) == str(place))
         if not found.records:
+            why = f" ({'; '.join(found.notes)})" if found.notes else ""
             raise InputError(
-                f"no records in {', '.join(map(shown, places))}: expected profiles, journals or merged "
+                f"no records in {', '.join(map(shown, places))}{why}: expected profiles, journals or merged "
                 f"files; name others"
             )
         by_key = {merged.key: merged for merged in found.records}
@@ -136,14 +137,17 @@ class MergedRecords(Tabular):
         if not str(file).partition("?")[0].endswith(".parquet"):
             self._add_journal(file)
             return
-        table = read_table(file)
+        expected = "a Parquet file that calibrate or merge wrote; name another, or move it away"
+        table = read_table(file, "a file of records", expected)
         if _MERGED_KEY in (table.schema.metadata or {}):
             self._add_merged(file, table)
-        elif Profile.is_stored(table) or is_named:
+        elif Profile.is_stored(table):
             profile = Profile.of_table(table, file)
             names = {key: entry.name for key, entry in profile.matrices.items()}
             self._add_machine(profile.machine, file)
             self.records += [MergedRecord(r, profile.name, None, names[r.matrix]) for r in profile.records]
+        elif is_named:
+            raise ProfileError(f"{shown(file)} is Parquet without records: expected {expected}")
         else:
             self.files -= 1
             self.notes.append(f"{shown(file)} holds no records, and is left out")
@@ -155,6 +159,9 @@ class MergedRecords(Tabular):
                 f"{shown(file)} ends in the middle of a line: what stands before it counts "
                 f"({counted(len(held.records), 'record')})"
             )
+        if held.left_out:
+            without = counted(held.left_out, "record")
+            self.notes.append(f"{shown(file)}: {without} without the line of the matrix: left out")
         if held.distributed:
             self.notes.append(f"{shown(file)}: {len(held.distributed):,} products of many ranks are left out")
         name, names = Path(str(file)).stem, held.matrices

@@ -15,7 +15,7 @@ from rich.text import Text
 from sparsecast.cli import completing
 from sparsecast.errors import InputError
 from sparsecast.records import DTYPES
-from sparsecast.system.addresses import is_address
+from sparsecast.system.addresses import Place, exists, is_address, shown
 
 if TYPE_CHECKING:
     from sparsecast.api import Meter, PowerFile
@@ -299,11 +299,11 @@ def unwritable(path: Path, why: str = "") -> InputError:
     return InputError(f"{path} cannot be written{why}: expected a file in a writable folder; name another")
 
 
-def refuse_taken(path: Path, force: bool) -> None:
-    """Raise if something is there that nobody asked to replace."""
-    if path.exists() and not force:
+def refuse_taken(path: Place, force: bool) -> None:
+    """Raise if something is there that is not to be replaced."""
+    if not force and exists(path):
         raise InputError(
-            f"{path} is there already: expected a new name; name another, or replace it by --force"
+            f"{shown(path)} is there already: expected a new name; name another, or replace it by --force"
         )
 
 

@@ -47,6 +47,8 @@ class Output:
         Exit status.
     is_beside : bool
         Whether people read it on standard error, as standard output is another program's.
+    all_rows : Table, optional
+        What `--csv` writes where people read a part of it.
     """
 
     columns: Columns
@@ -57,6 +59,7 @@ class Output:
     stopped: str = ""
     status: int = 0
     is_beside: bool = False
+    all_rows: Table | None = None
 
     def show(
         self,
@@ -74,7 +77,8 @@ class Output:
             self.draw(figure)
         shown = list(self.shown)
         if csv is not None:
-            write_text(csv, next(item for item in shown if isinstance(item, Table)).to_csv())
+            table = self.all_rows or next(item for item in shown if isinstance(item, Table))
+            write_text(csv, table.to_csv())
         if markdown is not None:
             write_text(markdown, "\n\n".join(map(_in_markdown, shown)) + "\n")
         if as_json:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from sparsecast.errors import InputError, ProfileError, UnknownNameError, remedy_for
+from sparsecast.errors import ProfileError, UnknownNameError, remedy_for
 from sparsecast.features.structure import Structure
 from sparsecast.machines import machine as machines
 from sparsecast.machines.machine import Machine
@@ -331,23 +331,28 @@ def _own_profile(here: Machine) -> Profile:
     return Profile.load_own(path, here)
 
 
-def read_table(path: Place) -> pyarrow.Table:
+#: Of a profile, with the remedy.
+_EXPECTED = (
+    "a Parquet file that calibrate wrote; name another, or, if it is this machine's own, remove it and "
+    "calibrate again"
+)
+
+
+def read_table(path: Place, what: str = "a profile", expected: str = _EXPECTED) -> pyarrow.Table:
     """Return the table of a Parquet file of ours; a ProfileError if it is missing or damaged."""
     import pyarrow
     import pyarrow.parquet
 
     try:
-        # Not pyarrow's read_table, which imports pandas for a single file.
-        stream = io.BytesIO(addresses.read(path))
-        return pyarrow.parquet.ParquetFile(stream, page_checksum_verification=True).read()
+        stream = io.BytesIO(addresses.read(path, ProfileError))
     except FileNotFoundError as error:
         raise ProfileError(
             f"{addresses.shown(path)} does not exist: expected a profile; run sparsecast calibrate"
         ) from error
-    except (OSError, ValueError, pyarrow.ArrowException) as error:  # an InputError: it cannot be reached
-        why = str(error.__cause__ or error) if isinstance(error, InputError) else "damaged or truncated"
-        why = getattr(error.__cause__, "strerror", None) or " ".join(why.split())
+    try:
+        # Not pyarrow's read_table, which imports pandas for a single file.
+        return pyarrow.parquet.ParquetFile(stream, page_checksum_verification=True).read()
+    except (OSError, ValueError, pyarrow.ArrowException) as error:
         raise ProfileError(
-            f"{addresses.shown(path)} cannot be read as a profile ({why}): expected a Parquet file that "
-            f"calibrate wrote; name another, or, if it is this machine's own, remove it and calibrate again"
+            f"{addresses.shown(path)} cannot be read as {what} (damaged or truncated): expected {expected}"
         ) from error

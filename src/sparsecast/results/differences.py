@@ -21,10 +21,10 @@ class Difference:
         Of B; `kernel_before` is the kernel in A.
     time_a_s, time_b_s : float
         Geometric means of the times of the Records; `low` and `high` are the interval of their ratio for 95
-        of 100 cases.
-    p_value : float
+        of 100 cases. The interval, `p_value` and `differs` are None where the noise is unknown.
+    p_value : float, optional
         Probability of such a difference by chance, corrected for the number of products.
-    differs : bool
+    differs : bool, optional
         Whether the times differ beyond the noise.
     """
 
@@ -35,10 +35,10 @@ class Difference:
     kernel_before: str
     time_a_s: float
     time_b_s: float
-    low: float
-    high: float
-    p_value: float
-    differs: bool
+    low: float | None
+    high: float | None
+    p_value: float | None
+    differs: bool | None
     samples_a: int
     samples_b: int
 
@@ -75,10 +75,10 @@ class Differences(Tabular):
     ----------
     rows : sequence of Difference
         Those that differ come first, each part by the size of the change.
-    deviation : float
+    deviation : float, optional
         Standard deviation of a measured time, relative, by `repeats` measurements of something that was
         measured several times; with 0 of them, by what most products differ by, or, on two machines, by the
-        earlier and later samples of each Record.
+        earlier and later samples of each Record. None if they have none.
     only_a, only_b : int
         Products in one of them alone.
     across : bool
@@ -88,7 +88,7 @@ class Differences(Tabular):
     rows: Sequence[Difference]
     mean: GeometricMean
     formats: Mapping[str, GeometricMean]
-    deviation: float
+    deviation: float | None
     repeats: int
     only_a: int
     only_b: int
@@ -96,9 +96,17 @@ class Differences(Tabular):
 
     def table(self) -> Table:
         """Return a row for each product."""
+        return self._table(self.rows)
+
+    def differing(self) -> list[Table]:
+        """Return the table of the products that differ; none if none does."""
+        rows = [row for row in self.rows if row.differs]
+        return [self._table(rows)] if rows else []
+
+    def _table(self, rows: Sequence[Difference]) -> Table:
         has_machines = len({row.machine for row in self.rows}) > 1
         columns = (Column("machine", "machine" * has_machines), *DIFFERENCE)
-        return Table("Time in B over time in A", columns, self.rows, most=30)
+        return Table("Time in B over time in A", columns, rows, most=30)
 
     def means(self) -> Table:
         """Return the geometric mean of each format."""
@@ -109,22 +117,33 @@ class Differences(Tabular):
         """Return what differs, and what the noise is known from, in words."""
         differing = [row for row in self.rows if row.differs]
         slower = sum(row.ratio > 1 for row in differing)
+        products = counted(len(self.rows), "product")
         found = [
-            f"Of {counted(len(self.rows), 'product')} in both, {len(differing):,} differ beyond the noise: "
+            f"Of {products} in both, {len(differing):,} differ beyond the noise: "
             f"{slower:,} slower in B, {len(differing) - slower:,} faster."
         ]
+        if unknown := sum(row.differs is None for row in self.rows):
+            found = found if unknown < len(self.rows) else [f"In both: {products}."]
+            found.append(
+                f"The noise of {unknown:,} is unknown (no repeats, no samples), and so whether they differ."
+            )
         known = "within single measurements" if self.across else "by what most products differ"
         known += ", as nothing was measured several times"
         if self.repeats:
             known = f"by {counted(self.repeats, 'measurement')} of what was measured several times"
-        found.append(f"Noise: {percent(self.deviation)} (standard deviation of a time), {known}.")
+        if self.deviation is not None:
+            found.append(f"Noise: {percent(self.deviation)} (standard deviation of a time), {known}.")
         if self.only_a or self.only_b:
             found.append(f"Only in A: {counted(self.only_a, 'product')}; only in B: {self.only_b:,}.")
         return found
 
+    def slower(self, above: float) -> list[Difference]:
+        """Return what takes longer in B by more than this share, whatever of its interval is true."""
+        return [row for row in self.rows if row.differs and row.low is not None and row.low > 1 + above]
+
     def failure(self, above: float) -> str:
         """Return what is surely slower in B than in A by more than a share; empty if nothing is."""
-        if slower := [row for row in self.rows if row.differs and row.low > 1 + above]:
+        if slower := self.slower(above):
             worst = max(slower, key=lambda row: row.ratio)
             return (
                 f"{counted(len(slower), 'product')} slower by more than {percent(above)}, beyond the noise; "
@@ -140,16 +159,16 @@ class Differences(Tabular):
 DIFFERENCE: Columns = (
     Column("matrix", "matrix"),
     Column("specification"),
-    *within("candidate", CANDIDATE),
+    *within("candidate", (*CANDIDATE, Column("", "threads", "threads"))),
     Column("", "kernel in A", "other_kernel"),
     Column("kernel_before", about="the kernel in A"),
     Column("time_a_s", "A"),
     Column("time_b_s", "B"),
     Column("ratio", "B / A", text="{:.3f}".format),
-    Column("", "interval", lambda row: f"{row.low:.3f} - {row.high:.3f}"),
+    Column("", "interval", lambda row: None if row.low is None else f"{row.low:.3f} - {row.high:.3f}"),
     *keys("low", "high"),
     Column("p_value", about="corrected for the number of products"),
-    Column("differs", "differs", text=lambda differs: "yes" if differs else "no"),
+    Column("differs", about="null, as the interval and the probability, where the noise is unknown"),
     *keys("samples_a", "samples_b"),
 )
 
@@ -167,7 +186,7 @@ DOCUMENTS: dict[str, Columns] = {
         Column("products", value="rows", columns=(Column("machine"), *DIFFERENCE)),
         Column("mean", columns=_GEOMETRIC_MEAN, about="geometric, of time in B over time in A"),
         Column("formats", columns=_GEOMETRIC_MEAN, by="format"),
-        Column("deviation", about="standard deviation of a measured time, relative"),
+        Column("deviation", about="standard deviation of a measured time, relative; null if unknown"),
         *keys("repeats", "only_a", "only_b"),
         Column("across", about="whether A and B are of two machines"),
     ),

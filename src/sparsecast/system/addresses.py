@@ -20,8 +20,11 @@ def is_address(place: Place) -> bool:
 
 
 def shown(place: Place) -> str:
-    """Return a place for a message, without the key and the secret that an address may have."""
-    return re.sub(r"(://)[^/@]*@", r"\1", str(place))
+    """Return a place, or a message that has it, without the key and the secret that an address may have.
+
+    A secret may have a slash: after a colon, all up to the last @ is cut.
+    """
+    return re.sub(r"(://)(?:[^/@]*:.*|[^/@]*)@", r"\1", str(place))
 
 
 @contextmanager
@@ -34,7 +37,9 @@ def _errors(place: Place, expected: str, kind: type[SparsecastError] = InputErro
             raise
         why = getattr(error, "strerror", None) or " ".join(str(error).split())
         remedy = "correct the address, or the credentials for it" if is_address(place) else "name another"
-        raise kind(f"{shown(place)} cannot be reached ({why}): expected {expected}; {remedy}") from error
+        raise kind(
+            f"{shown(place)} cannot be reached ({shown(why)}): expected {expected}; {remedy}"
+        ) from error
 
 
 def read(place: Place, kind: type[InputError] = InputError) -> bytes:
@@ -45,6 +50,17 @@ def read(place: Place, kind: type[InputError] = InputError) -> bytes:
         system, path = _system(place)
         with system.open_input_stream(path) as stream:
             return bytes(stream.read())
+
+
+def exists(place: Place) -> bool:
+    """Tell whether something is there; an InputError says that the place cannot be reached."""
+    with _errors(place, "a place that can be written"):
+        if not is_address(place):
+            return Path(place).exists()
+        from pyarrow import fs
+
+        system, path = _system(place)
+        return bool(system.get_file_info(path).type != fs.FileType.NotFound)
 
 
 def write(place: Place, content: bytes) -> None:

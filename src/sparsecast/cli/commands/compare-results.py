@@ -41,7 +41,7 @@ def compare_results(
 
     found, notes = api.compare_results(a, b)
     failed = "" if fail_above is None else found.failure(float(fail_above))
-    shown = [found.table(), found.means(), *found.sentences()]
+    shown = [*found.differing(), found.means(), *found.sentences()]
     notes += [failed] if failed else []
     status = OUR_FAULT if failed else 0
-    return Output(DOCUMENTS["compare-results"], found, shown, notes, status=status)
+    return Output(DOCUMENTS["compare-results"], found, shown, notes, status=status, all_rows=found.table())

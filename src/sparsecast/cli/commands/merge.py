@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,7 +9,6 @@ import typer
 from sparsecast.cli import options
 from sparsecast.cli.commands import Panel, command
 from sparsecast.cli.output import Output
-from sparsecast.system.addresses import is_address
 
 
 @command("merge", Panel.MEASUREMENTS, csv=True)
@@ -33,6 +31,6 @@ def merge(
     from sparsecast.results.measurement import DOCUMENTS
 
     options.refuse_no_parquet("--output", output)
-    options.refuse_taken(Path(output), force or is_address(output))
+    options.refuse_taken(output, force)
     merged = api.merge(folders or [], output)
     return Output(DOCUMENTS["merge"], merged, [merged.table()], merged.notes)
