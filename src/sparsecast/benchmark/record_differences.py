@@ -71,7 +71,8 @@ def differences(A: MergedRecords, B: MergedRecords) -> Differences:
     p_values[is_known] = stats.false_discovery_control(p_values[is_known])
     reach = stats.t.isf((1 - _HELD) / 2, _FREEDOM) * errors
     numbers = np.column_stack([np.exp(log_times), np.exp(logs - reach), np.exp(logs + reach), p_values])
-    values = np.where(np.isnan(numbers), None, numbers).tolist()
+    values = numbers.astype(object)
+    values[np.isnan(numbers)] = None
     rows = [
         Difference(
             b[0].matrix_name,
@@ -84,7 +85,7 @@ def differences(A: MergedRecords, B: MergedRecords) -> Differences:
             samples_a=sum(len(merged.record.samples_s) for merged in a),
             samples_b=sum(len(merged.record.samples_s) for merged in b),
         )
-        for (a, b), (time_a_s, time_b_s, low, high, p_value) in zip(paired, values, strict=True)
+        for (a, b), (time_a_s, time_b_s, low, high, p_value) in zip(paired, values.tolist(), strict=True)
     ]
     matrices = np.array([_content(row.specification) for row in rows])
     formats = np.array([row.candidate.format for row in rows])
