@@ -21,7 +21,7 @@ from sparsecast.devices.cpu.processor import Processor
 from sparsecast.devices.product_timer import right_hand_side
 from sparsecast.devices.reference import ReferenceProduct
 from sparsecast.devices.target import Target
-from sparsecast.errors import DeviceError, InputError, MatrixSizeError, ProfileError
+from sparsecast.errors import DeviceError, InputError, MatrixSizeError, ProfileError, UnknownNameError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.machines.machine import detect
@@ -432,6 +432,28 @@ def test_a_device_that_is_too_small_is_left_out_with_its_reason(recorded, gpu_pr
     assert list(found.refused) == [small.name] and "expected" in found.refused[small.name]
     with pytest.raises(MatrixSizeError):
         sc.where(A, [small])
+
+
+def test_ranks_answer_what_is_asked():
+    A, cluster = sc.gallery("poisson2d", n=300), ["xeon-gold-6154-edr"]
+    for matrix in (A, sc.structure(A)):
+        double, single = (sc.where(matrix, cluster, dtype=dtype).best.way for dtype in (None, "float32"))
+        assert (double.configuration.dtype, single.configuration.dtype) == ("float64", "float32")
+        assert single.time_s < double.time_s
+    with pytest.raises(InputError):
+        sc.where(A * 1j, cluster, dtype="float64")
+    usual, asked = sc.where(A, cluster).best, sc.where(A, cluster, threads=1, library="scipy").best
+    assert asked.way.time_s == usual.way.time_s
+    [note] = set(asked.notes) - set(usual.notes)
+    assert "threads" in note and "library" in note and "model" not in note.partition(";")[0]
+
+
+def test_a_library_that_cannot_count_in_a_place_is_told():
+    A, places = sc.gallery("poisson2d", n=30), ["nvidia-v100"]
+    [note] = set(sc.where(A, places, library="mkl").best.notes) - set(sc.where(A, places).best.notes)
+    assert "mkl" in note
+    with pytest.raises(UnknownNameError):
+        sc.where(A, places, library="mlk")
 
 
 def have_little_memory(monkeypatch):

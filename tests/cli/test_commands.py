@@ -414,11 +414,13 @@ def test_a_gpus_profile_answers_without_a_gpu(run, gpu_path, gpu_profile):
 
 
 def test_all_places_at_hand_are_compared(run, exact, calibrated, gpu_profile):
-    gpu_profile.save()
+    saved = gpu_profile.save()
+    (saved.parent / "broken.parquet").write_bytes(saved.read_bytes()[:1000])
     asked = ("plan", SMALL, "--where", "all", "--threads", "1", "--iterations", "20000")
     document = exact(run(*asked, "--price", "cpu=3.6/h", "--json"), "plan --where PLACE,PLACE")
     rows = {row["machine"]: row for row in document["placements"]}
     assert {calibrated.name, gpu_profile.name, "nvidia-v100", "xeon-gold-6154-edr"} <= set(rows)
+    assert "broken" in document["refused"]
     totals = [row["total_s"] for row in document["placements"]]
     assert totals == sorted(totals)
     here, gpu, ranks = (rows[name] for name in (calibrated.name, gpu_profile.name, "xeon-gold-6154-edr"))

@@ -6,6 +6,8 @@ import dataclasses
 import json
 
 import pytest
+from scipy import sparse
+from scipy.io import mmwrite
 
 from sparsecast.machines.profile import Profile, find_profile
 
@@ -68,9 +70,51 @@ def test_a_machine_that_cannot_answer_is_named_and_the_others_answer(run, machin
     assert len(found["rows"]) == 1 and "no records" in found["refused"][SMALL]["xeon-gold-6154-edr"]
 
 
+def test_matrices_of_one_file_name_keep_their_rows(run, machines, tmp_path):
+    paths = [tmp_path / folder / "a.mtx" for folder in ("first", "second")]
+    for rows, path in enumerate(paths, 50):
+        path.parent.mkdir()
+        mmwrite(path, sparse.eye_array(rows))
+    done = run("compare", *paths, LARGE, "--machines", machines["fast"], "--json")
+    assert [row["matrix"] for row in json.loads(done.out)["rows"]] == [*map(str, paths), LARGE]
+
+
+def test_two_profiles_of_one_name_are_refused_by_their_files(run, machines, tmp_path, data_folder):
+    new, old, copy = machines["fast"], tmp_path / "old.parquet", tmp_path / "copy.parquet"
+    loaded = find_profile(new)
+    dataclasses.replace(loaded, records=loaded.records[1:]).save(old)
+    copy.write_bytes(new.read_bytes())
+    for asked in (
+        ("compare", SMALL, "--machines", f"{new},{old}"),
+        ("plan", SMALL, "--where", f"{new},nvidia-v100,{old}"),
+    ):
+        done = run(*asked)
+        assert (done.status, done.err.count("\n")) == (2, 1)
+        assert str(new) in done.err and str(old) in done.err
+    assert len(json.loads(run("compare", SMALL, "--machines", f"{new},{copy}", "--json").out)["rows"]) == 1
+
+    folder = data_folder / "profiles"
+    folder.mkdir(parents=True)
+    for path in (new, old):
+        (folder / path.name).write_bytes(path.read_bytes())
+    (folder / "broken.parquet").write_bytes(new.read_bytes()[:1000])
+    found = json.loads(run("compare", SMALL, "--json").out)
+    assert found["refused"][SMALL].keys() == {"broken", "old"}
+    assert str(folder / "old.parquet") in found["refused"][SMALL]["old"]
+    assert [row["machine"] for row in found["rows"]].count(loaded.name) == 1
+
+
+def test_machines_may_have_blanks_between(run):
+    done = run("compare", SMALL, "--machines", "nvidia-v100, nvidia-p100", "--json")
+    assert {row["machine"] for row in json.loads(done.out)["rows"]} == {"nvidia-v100", "nvidia-p100"}
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
+        (("--machines", ""), "''"),
+        (("--machines", "nvidia-v100,,nvidia-p100"), "'nvidia-v100,,nvidia-p100'"),
+        (("--machines", "nvidia-v100", "--library", "mlk"), "'mlk'"),
         (("--machines", "nobodys"), "profile 'nobodys' is unknown"),
         (("--machines", "{fast}", "--price", "fast=cheap"), "price 'fast=cheap': expected MACHINE=NUMBER/h"),
         (("--machines", "{fast}", "--price", "fast=2"), "price 'fast=2': expected MACHINE=NUMBER/h"),

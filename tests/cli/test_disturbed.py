@@ -11,7 +11,7 @@ import sparsecast as sc
 from sparsecast import api
 from sparsecast.errors import DisturbedError
 from sparsecast.machines.machine import detect
-from sparsecast.machines.profile import Profile
+from sparsecast.machines.profile import Profile, find_profile
 from sparsecast.matrices.problem import Problem
 from sparsecast.records import Conditions
 
@@ -55,6 +55,15 @@ def test_every_command_that_forecasts_refuses(run, disturbed, command):
         command = (*command, "--threads", "1", "--forecast-only")
     done = run(*command)
     assert done.status == 2 and "no basis for a forecast" in done.err
+
+
+def test_ranks_of_a_disturbed_machine_refuse_as_its_processor_does(disturbed):
+    A, points = sc.gallery("poisson2d", n=30), find_profile("xeon-gold-6154-edr").microbenchmarks
+    profile = dataclasses.replace(disturbed(0.9), microbenchmarks=points)
+    with pytest.raises(DisturbedError):
+        sc.where(A, [profile], threads=1)
+    rows = sc.where(A, [profile], threads=1, anyway=True).placements
+    assert {row.ranks is None for row in rows} == {True, False}
 
 
 def test_a_milder_disturbance_is_a_warning(disturbed):

@@ -50,6 +50,7 @@ from .forecasting import refuse_objective as refuse_objective
 from .forecasting import refuse_probe as refuse_probe
 from .forecasting import rounding as rounding
 from .matrices import Problem as Problem
+from .matrices import distinct_names as distinct_names
 from .matrices import is_table as is_table
 from .matrices import named_problems as named_problems
 from .matrices import read_matrix as read_matrix

@@ -11,6 +11,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from sparsecast.api.forecasting import predict
+from sparsecast.devices.target import Target
 from sparsecast.distributed.distributed_product import DistributedProduct
 from sparsecast.distributed.layout import local_layout
 from sparsecast.distributed.parts import RankPart, block_of
@@ -103,12 +104,12 @@ class ClusterProblem:
         return times
 
 
-def cluster_problem(A: Any, profile: Profile) -> ClusterProblem:
-    """Return the problem of a sparse matrix, or of the counts of a Structure."""
+def cluster_problem(A: Any, profile: Profile, dtype: str | None = None) -> ClusterProblem:
+    """Return the problem of a sparse matrix, or of the counts of a Structure; an InputError for its dtype."""
+    dtype = Target.of(A, profile.machine, None, dtype).dtype
     if isinstance(A, Structure):
-        return ClusterProblem(None, A, profile, "float64")
+        return ClusterProblem(None, A, profile, dtype)
     problem = Problem.of(A)
-    dtype = problem.matrix.dtype.name if problem.matrix.dtype.kind in "fc" else "float64"
     return ClusterProblem(problem.matrix, problem.sampled_structure, profile, dtype)
 
 

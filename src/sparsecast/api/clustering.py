@@ -72,6 +72,7 @@ def cluster(
     power_model: PowerFile | None = None,
     energy_model: str | None = None,
     objective: str = "time",
+    dtype: str | None = None,
 ) -> ClusterAnswer:
     """Forecast products on many ranks, and rank algorithm, format, partition and number of ranks.
 
@@ -99,6 +100,8 @@ def cluster(
         Name of the model that learns from these, which must tell joules by kinds of work.
     objective : str
         By what the choices are ordered: ``"time"``, ``"energy"``, or ``"edp"``, energy times time.
+    dtype : str, optional
+        As in `predict`.
 
     Raises
     ------
@@ -116,7 +119,7 @@ def cluster(
     name = DEFAULT_CLUSTER_MODEL if model is None else model
     chosen = CLUSTER_MODELS.get(name)()
     fit = chosen.fit(training_of_ranks(profile))
-    problem = cluster_problem(A, profile)
+    problem = cluster_problem(A, profile, dtype)
     if not problem.structure.nnz:
         raise InputError("a matrix without non-zeros: expected some to forecast; name another matrix")
     answering = _Answering(

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from sparsecast.benchmark.evaluation import distinct_names
+from sparsecast.benchmark.evaluation import distinct_names as distinct_names
 from sparsecast.benchmark.published import FIVE, OF_MATRIX, summarised
 from sparsecast.benchmark.published_moments import described, has_moments, moment_matrices
 from sparsecast.benchmark.published_tables import Line, table_lines

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -12,15 +13,16 @@ import numpy as np
 from sparsecast.api.calibrating import machines, own_profile
 from sparsecast.api.clustering import cluster
 from sparsecast.api.forecasting import plan, predict
-from sparsecast.api.profiles import asked_machine, calibrated_profile
+from sparsecast.api.profiles import asked_machine, calibrated_profile, refuse_disturbed
 from sparsecast.api.session import named_here, sources
 from sparsecast.devices import DEVICES
 from sparsecast.devices.naming import Threads, machine_of, number_of, parse_device, parse_devices
 from sparsecast.devices.target import Target
 from sparsecast.errors import DeviceError, InputError, ProfileError, remedy_for
 from sparsecast.features.structure import Structure
+from sparsecast.formats.libraries import chosen_libraries
 from sparsecast.machines.machine import PROCESSOR
-from sparsecast.machines.profile import Profile, find_profile
+from sparsecast.machines.profile import Profile, find_profile, known_profiles
 from sparsecast.matrices.problem import Problem
 from sparsecast.planning.placement import prices_of as prices_of
 from sparsecast.planning.placement import ranked, transfer_s
@@ -64,7 +66,8 @@ def where(
     threads : int or str, optional
         Of processors that were calibrated.
     dtype, library, model, anyway
-        As in `predict`; libraries are candidates on processors.
+        As in `predict`; libraries are candidates on processors that were calibrated. A note says where one
+        of them, or the threads, does not count.
     prices : mapping of str to float, optional
         Of an hour, by machine; on a cluster of a node and hour.
     drift_correction : bool
@@ -75,22 +78,26 @@ def where(
     UnknownNameError, DeviceError
         If a place does not exist.
     InputError
-        If the question cannot be, or no place has a forecast: of the kind of the first refusal.
+        If the question cannot be, two profiles have one name, or no place has a forecast: of the kind of the
+        first refusal.
     """
     if iterations < 1:
         raise InputError(f"iterations {iterations}: expected at least 1; name the products you will do")
     how: dict[str, Any] = {"iterations": iterations, "threads": threads, "dtype": dtype, "model": model}
     how |= {"library": library, "drift_correction": drift_correction, "anyway": anyway}
+    chosen_libraries(library, is_here=False)  # refuses unknown ones, whatever the places
     A = A if isinstance(A, Structure) else Problem.of(A)
-    placements, refused = _answer(A, _places(A, places, threads, dtype), how, prices or {})
+    listed, damaged = _places(A, places, threads, dtype)
+    placements, refused = _answer(A, listed, how, prices or {})
     if not placements:
         raise type(next(iter(refused.values())))("; ".join(map(str, refused.values())))
-    return ranked(placements, {name: str(error) for name, error in refused.items()})
+    return ranked(placements, {name: str(error) for name, error in (refused | damaged).items()})
 
 
 def compare(
     matrices: Mapping[str, Problem | Structure],
     profiles: Mapping[str, Profile],
+    damaged: Mapping[str, InputError] = MappingProxyType({}),
     *,
     products: int = 1,
     prices: Mapping[str, float] | None = None,
@@ -104,6 +111,8 @@ def compare(
     Parameters
     ----------
     matrices, profiles : mappings by name
+    damaged : mapping of str to InputError
+        Files of profiles that cannot be used, and why: they are among the refused.
     products : int
         At least 1.
     prices, library, model, anyway
@@ -113,11 +122,12 @@ def compare(
     """
     how: dict[str, Any] = {"iterations": products, "library": library, "model": model}
     how |= {"drift_correction": False, "anyway": anyway}
+    chosen_libraries(library, is_here=False)
     for name, A in matrices.items():
         places = [_Place(machine, profile) for machine, profile in profiles.items()]
         placements, refused = _answer(A, places, how, prices or {}, on_place)
         named = [replace(placement, matrix=name) for placement in placements]
-        yield ranked(named, {machine: str(error) for machine, error in refused.items()})
+        yield ranked(named, {machine: str(error) for machine, error in {**refused, **damaged}.items()})
 
 
 def _answer(
@@ -135,7 +145,7 @@ def _answer(
         raise InputError(f"price of '{name}': expected one of the places, {', '.join(names)}; {remedy}")
     for place in places:
         try:
-            placed = place.on_ranks(A, how["iterations"]) if place.has_ranks else place.alone(A, **how)
+            placed = (place.on_ranks if place.has_ranks else place.alone)(A, **how)
         except InputError as error:
             refused[place.name] = error
         else:
@@ -147,28 +157,58 @@ def _answer(
     return placements, refused
 
 
-def profiles_to_compare(names: Sequence[str] | None = None) -> dict[str, Profile]:
-    """Return profiles by name: those named, or all at hand that have Records.
+def profiles_to_compare(text: str = ALL) -> tuple[dict[str, Profile], dict[str, InputError]]:
+    """Return profiles by name: those named with commas between, or all at hand that have Records.
+
+    The second are files at hand that cannot be used, and why.
 
     Raises
     ------
     UnknownNameError, ProfileError
         If one that is named does not exist, or cannot be used.
     InputError
-        If there is none.
+        If there is none, or two that are named have one name.
     """
-    if names is not None:
-        return {profile.name: profile for profile in map(find_profile, names)}
-    found = {name: profile for name, profile in _at_hand().items() if profile.records}
+    if text != ALL:
+        names = [str(place) for place in named_places(text)]
+        return _by_name(names, map(find_profile, names)), {}
+    profiles, damaged = _at_hand()
+    found = {name: profile for name, profile in profiles.items() if profile.records}
     if not found:
         raise InputError(
             "no machine to compare: expected profiles; calibrate this one, or import published results"
         )
-    return found
+    return found, damaged
 
 
-def _at_hand() -> dict[str, Profile]:
-    return {name: profile for name, profile in machines()[1].items() if isinstance(profile, Profile)}
+def _at_hand() -> tuple[dict[str, Profile], dict[str, InputError]]:
+    """Return the profiles at hand by their names, and by their files' names why others cannot be used."""
+    files, damaged = known_profiles(), dict[str, InputError]()
+    profiles: dict[str, Profile] = {}
+    for name, profile in machines()[1].items():
+        if not isinstance(profile, Profile):
+            damaged |= {name: profile} if name in files else {}
+        elif name != profile.name and profile.name in {*files, *profiles}:
+            damaged[name] = _of_one_name(profile.name, str(files[name]), profile.name)
+        else:
+            profiles[profile.name] = profile
+    return profiles, damaged
+
+
+def _by_name(places: Iterable[str], profiles: Iterable[Profile]) -> dict[str, Profile]:
+    """Return profiles by name; an InputError names two places whose profiles differ and have one name."""
+    found: dict[str, tuple[str, Profile]] = {}
+    for place, profile in zip(places, profiles, strict=True):
+        other, known = found.setdefault(profile.name, (place, profile))
+        if profile != known:
+            raise _of_one_name(other, place, profile.name)
+    return {name: profile for name, (_, profile) in found.items()}
+
+
+def _of_one_name(place: str, other: str, name: str) -> InputError:
+    return InputError(
+        f"profiles '{place}' and '{other}' of one name, {name}: expected one of each machine; leave one out"
+    )
 
 
 @dataclass(frozen=True)
@@ -191,37 +231,46 @@ class _Place:
         """Return the products by one process: planned, or in the best format where no plan can be made."""
         profile, machine = self.profile, asked_machine(self.profile, self.device)
         is_published = machine.published_as is not None
-        how |= {"threads": None if is_published or machine.gpu else threads, "device": self.device}
-        how |= {"library": None if is_published or machine.gpu else library}
+        how["device"], notes = self.device, tuple[str, ...]()
+        if not (is_published or machine.gpu):
+            how |= {"threads": threads, "library": library}
+        elif library is not None:
+            notes = (f"Library '{library}' does not count here: libraries are for calibrated processors.",)
         if isinstance(A, Problem) and not is_published:
             made = plan(A, profile, iterations=iterations, measure=False, **how)
             vectors_s = _copies_s(profile, A.matrix.shape, made.baseline.candidate.dtype)
-            return Placement(A.name, profile.name, made, iterations, vectors_s, notes=made.notes)
+            notes = (*made.notes, *notes)
+            return Placement(A.name, profile.name, made, iterations, vectors_s, notes=notes)
         prediction = predict(A, profile, **how)
         if not prediction:
             raise ProfileError(f"{profile.name}: {next(iter(prediction.refused.values()), 'no format')}")
         best = min(prediction, key=lambda each: (each.convert_s or 0.0) + iterations * each.time_s)
-        copies_s = None if machine.gpu else 0.0
-        return Placement(
-            getattr(A, "name", "counts"), profile.name, best, iterations, copies_s, notes=prediction.notes
-        )
+        copies_s, notes = None if machine.gpu else 0.0, (*prediction.notes, *notes)
+        return Placement(getattr(A, "name", "counts"), profile.name, best, iterations, copies_s, notes=notes)
 
-    def on_ranks(self, A: Problem | Structure, iterations: int) -> Placement:
+    def on_ranks(self, A: Problem | Structure, iterations: int, dtype: str | None, **how: Any) -> Placement:
         """Return the products on the fewest ranks of NODES from which on more do not pay."""
+        if not how["anyway"]:
+            refuse_disturbed(self.profile, Target.of(A, self.profile.machine, 1, dtype))
         has_several = any(point.nodes > 1 for point in self.profile.microbenchmarks)
         counts = [self.profile.machine.cores * nodes for nodes in NODES if has_several or nodes == 1]
-        answer = cluster(A, counts, self.profile)
+        answer = cluster(A, counts, self.profile, dtype=dtype)
         ways = (choice.forecast for choice in answer.choices)
         best = next(way for way in ways if way.configuration.ranks == answer.enough_ranks)
-        return Placement(
-            getattr(A, "name", "counts"), answer.profile, best, iterations, None, notes=answer.notes
-        )
+        notes, unused = answer.notes, [key for key in ("threads", "library", "model") if how[key]]
+        if unused:
+            ranks = "ranks have one thread each, formats of ours and a model of their own"
+            notes = (*notes, f"On ranks these do not count: {', '.join(unused)}; {ranks}.")
+        return Placement(getattr(A, "name", "counts"), answer.profile, best, iterations, None, notes=notes)
 
 
 def _places(
     A: Problem | Structure, places: str | Sequence[str | Profile], threads: Threads, dtype: str | None
-) -> Iterator[_Place]:
-    """Give the places that are asked for, each once; a profile with micro-benchmarks has ranks, too."""
+) -> tuple[list[_Place], dict[str, InputError]]:
+    """Return the places that are asked for, each once, and why files of profiles at hand are none.
+
+    A profile with micro-benchmarks has ranks, too.
+    """
 
     def named(place: str | Profile) -> _Place:
         if is_device(place):
@@ -230,25 +279,30 @@ def _places(
         profile = find_profile(place) if isinstance(place, str) else place
         return _Place(profile.name, profile)
 
+    damaged: dict[str, InputError] = {}
     if places == ALL:
         listed = [named(PROCESSOR)]
         for name in DEVICES.names():
             with suppress(DeviceError):
                 listed.append(_Place(name, calibrated_profile(machine_of(name)), name))
-        listed += map(named, _at_hand().values())
+        at_hand, damaged = _at_hand()
+        listed += map(named, at_hand.values())
     else:
         given = named_places(places) if isinstance(places, str) else places
         for device in filter(is_device, given):
             machine_of(device)  # known to be there before another one is calibrated
         listed = list(map(named, given))
+        _by_name([getattr(place, "name", str(place)) for place in given], (p.profile for p in listed))
     found: dict[str, _Place] = {}
     for place in listed:
         found.setdefault(place.profile.name, place)
+    several = []
     for place in found.values():
         if place.profile.records or not place.profile.microbenchmarks:
-            yield place
+            several.append(place)
         if place.profile.microbenchmarks:
-            yield replace(place, name=f"{place.name} on ranks", has_ranks=True)
+            several.append(replace(place, name=f"{place.name} on ranks", has_ranks=True))
+    return several, damaged
 
 
 def named_places(text: str, profiles: Sequence[Profile] = ()) -> list[str | Profile]:

@@ -48,13 +48,15 @@ def compare(
         rendering.refuse_undrawable()
         options.refuse_unwritable(page)
         options.refuse_taken(page, force)
-    profiles = api.profiles_to_compare(None if machines is None else machines.split(","))
+    profiles, damaged = api.profiles_to_compare(api.ALL if machines is None else machines)
     prices = api.prices_of(price or ())
-    questions = dict(map(read_question, matrices))
+    read = {text: read_question(text) for text in matrices}
+    names = api.distinct_names({text: name for text, (name, _) in read.items()})
+    questions = {names[text]: question for text, (_, question) in read.items()}
     with counted_bar(options.screen(), "forecasting", len(questions) * len(profiles)) as advance:
         how: dict[str, Any] = {"products": products, "prices": prices, "model": model, "anyway": anyway}
         how |= {"library": library}
-        answers = api.compare(questions, profiles, **how, on_place=advance)
+        answers = api.compare(questions, profiles, damaged, **how, on_place=advance)
         comparison = Comparison(dict(zip(questions, answers, strict=True)))
     if not comparison.rows:
         raise InputError(next(why for machine in comparison.refused.values() for why in machine.values()))
