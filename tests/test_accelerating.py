@@ -128,6 +128,37 @@ def test_values_cannot_change_behind_the_operator(terms):
     assert op.products == 0
 
 
+def test_what_changes_the_matrix_in_place_has_scipys_products(terms):
+    unsorted = csr_array(terms)
+    unsorted.indices, unsorted.data = unsorted.indices.copy(), unsorted.data.copy()
+    first = slice(*unsorted.indptr[:2])
+    unsorted.indices[first], unsorted.data[first] = unsorted.indices[first][::-1], unsorted.data[first][::-1]
+    unsorted.data[::3] = 0.0
+    unsorted.has_sorted_indices = False
+    for change in (
+        lambda B: B.resize(90, 65),
+        lambda B: B.resize(80, 50),
+        lambda B: B.resize(95, 60),
+        lambda B: B.eliminate_zeros(),
+        lambda B: B.sort_indices(),
+        lambda B: B.sum_duplicates(),
+    ):
+        A, given = unsorted.copy(), unsorted.copy()
+        A.has_sorted_indices = given.has_sorted_indices = False
+        B, op = counted(A)
+        change(B)
+        change(given)
+        assert (B.shape, B.nnz) == (given.shape, given.nnz)
+        x = np.arange(1.0, B.shape[1] + 1)
+        np.testing.assert_array_equal(B @ x, given @ x)
+        np.testing.assert_array_equal(A.data, unsorted.data)
+        np.testing.assert_array_equal(A.indices, unsorted.indices)
+        assert op.products == 0 and A.shape == unsorted.shape
+    sorted_one, op = counted(terms)
+    sorted_one.sum_duplicates()
+    assert (sorted_one @ np.ones(60)).shape == (90,) and op.products == 1
+
+
 @pytest.mark.parametrize("algorithm", ("arpack", "randomized"))
 def test_truncated_svd_takes_it_and_many_vectors_are_scipys(terms, algorithm):
     B, op = counted(terms)

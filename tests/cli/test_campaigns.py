@@ -8,6 +8,8 @@ import json
 import pandas
 import pytest
 
+from sparsecast.formats.libraries import chosen_libraries
+
 MATRICES = ("gallery:banded?n=60", "gallery:banded?n=70", "gallery:poisson2d?n=9")
 
 
@@ -65,6 +67,22 @@ def test_options_of_one_matrix_are_refused_of_a_collection(run, option, tmp_path
     monkeypatch.chdir(tmp_path)
     refused = run("measure", *MATRICES, option)
     assert refused.status == 2 and refused.out == ""
+
+
+@pytest.mark.parametrize(
+    "asked", [("--replay", "--watch"), (MATRICES[0], "--dry-run", "--rows", "rows.parquet")]
+)
+def test_what_would_do_nothing_is_refused(run, asked, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    refused = run("evaluate", *asked)
+    assert (refused.status, refused.out, refused.err.count("\n")) == (2, "", 1)
+
+
+def test_a_product_is_measured_by_scipy_whatever_other_library_is_asked_for(run):
+    other = next((name for name in chosen_libraries("any") if name != "scipy"), "scipy")
+    measured = run("measure", MATRICES[0], "--threads", "1", "--library", other, "--no-keep", "--json")
+    formats = {row["format"] for row in json.loads(measured.out)["measurements"]}
+    assert {"scipy", other} <= formats
 
 
 def test_results_are_compared_and_a_slower_one_ends_with_status_1(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
+import sys
 
 import numpy as np
 import pytest
@@ -10,7 +12,9 @@ from scipy.sparse import csr_array, random_array
 
 import sparsecast as sc
 from sparsecast import api
+from sparsecast.api.profiles import model_records
 from sparsecast.devices import DEVICES
+from sparsecast.devices.target import Target
 from sparsecast.errors import FormatError, InputError, MissingLibraryError, UnknownNameError
 from sparsecast.formats import FORMATS
 from sparsecast.formats.libraries import LIBRARIES, chosen_libraries
@@ -60,22 +64,107 @@ def test_its_product_is_that_of_the_matrix_in_each_type(name, A):
 
 
 def test_a_product_has_its_own_threads_whatever_was_built_after_it():
-    told = []
+    called = []
 
     class Noted(Library):
         name = "noted"
 
         @classmethod
         def use_threads(cls, threads):
-            told.append(threads)
+            called.append(threads)
 
         def product(self):
-            return lambda x, out: told.append("product")
+            return lambda x, out: called.append("product")
 
     one, two = (Noted.from_csr(matrix()).on_threads(threads) for threads in (1, 2))
     for product in (two, one, one):
         product(np.ones(40), np.ones(40))
-    assert told == [1, 2, "product", 1, "product", "product"]
+    assert called == [1, 2, "product", 1, "product", "product"]
+
+
+def test_the_process_has_its_threads_again_once_no_product_is_left():
+    threads = [8]
+
+    class Shared(Library):
+        name = "shared"
+        title = "Shared"
+
+        @classmethod
+        def use_threads(cls, count):
+            threads.append(count)
+
+        @classmethod
+        def threads_now(cls):
+            return threads[-1]
+
+        def product(self):
+            if self.nnz == 0:
+                raise self.refused("no entries")
+            return lambda x, out: None
+
+    one, two = (Shared.from_csr(matrix()).on_threads(count) for count in (1, 2))
+    del one
+    assert threads[-1] == 2
+    two(np.ones(40), np.ones(40))
+    del two
+    assert threads[-1] == 8
+    with pytest.raises(FormatError):
+        Shared.from_csr(csr_array((3, 3))).on_threads(4)
+    gc.collect()
+    assert threads[-1] == 8
+
+
+class Failing:
+    """A library whose function of one name returns a status of failure."""
+
+    def __init__(self, library, name):
+        self._library, self._name = library, name
+
+    def __getattr__(self, name):
+        return (lambda *given: 3) if name == self._name else getattr(self._library, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "loader", "function"),
+    [
+        ("mkl", "_mkl", "mkl_sparse_d_mv"),
+        ("librsb", "_librsb", "rsb_spmv"),
+        *(("graphblas", "_graphblas", function) for function in ("GxB_Vector_load", "GrB_mxv")),
+    ],
+)
+def test_a_product_that_fails_is_an_error(name, loader, function, monkeypatch):
+    library = LIBRARIES.get(name)
+    if library.version() is None:
+        pytest.skip(f"{name} is not installed")
+    module = sys.modules[library.__module__]
+    loaded = getattr(module, loader)()
+    failing = (Failing(loaded[0], function), loaded[1]) if name == "graphblas" else Failing(loaded, function)
+    monkeypatch.setattr(module, loader, lambda: failing)
+    product = library.from_csr(matrix()).on_threads(1)
+    with pytest.raises(FormatError):
+        product(np.ones(40), np.empty(40))
+
+
+def test_times_of_another_version_of_a_library_are_not_taken_over(calibrated, recorded, monkeypatch):
+    library, cpu = LIBRARIES.get("mkl"), DEVICES.get("cpu")
+    monkeypatch.setattr(library, "version", classmethod(lambda cls: "2025.1"))
+    before = library.kernel_version()
+    monkeypatch.setattr(library, "version", classmethod(lambda cls: "2025.2"))
+    assert before != library.kernel_version()
+    scipy = [r for r in calibrated.records if r.candidate.format == "scipy"]
+    older = dataclasses.replace(scipy[0], kernel_version=1, measured_at="2026-01-01T00:00:00+00:00")
+    here = dataclasses.replace(
+        older,
+        kernel_version=LIBRARIES.get("scipy").kernel_version(),
+        measured_at="2026-01-02T00:00:00+00:00",
+    )
+    assert [cpu.is_current(r, is_here=True) for r in (older, here)] == [False, True]
+    assert cpu.is_current(older) and cpu.is_current(here)  # another machine may have the older one
+    own = [r for r in recorded.select(dtype="float64") if r.candidate.threads == 1]
+    target = Target("cpu", "float64", 32, 1, libraries=("scipy",))
+    profile = Profile(detect(), (*own, here, older), recorded.matrices)
+    used = [r for r in model_records(profile, target) if r.candidate.format == "scipy"]
+    assert used == [here]
 
 
 def test_libraries_are_found_by_name_and_listed_among_no_formats():

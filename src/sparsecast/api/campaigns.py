@@ -40,7 +40,7 @@ class Keeper:
         self.taken = {
             (record.matrix, record.suite, record.candidate): record
             for record in kept(self.here).records
-            if record.version == VERSION and record.regime == "warm" and is_current(record)
+            if record.version == VERSION and record.regime == "warm" and is_current(record, is_here=True)
         }
 
     def measured(

@@ -330,7 +330,7 @@ class Calibration:
     def _skip(self, records: Iterable[Record]) -> None:
         """Take what these Records hold for measured, but those of kernels that have changed since."""
         libraries = {name for target in self.targets for name in target.libraries}
-        for record in filter(self._device.is_current, records):
+        for record in (one for one in records if self._device.is_current(one, is_here=True)):
             each = record.candidate
             if libraries and each.format not in libraries:
                 continue  # our formats may have been measured without them

@@ -150,12 +150,16 @@ class Device(ABC):
         """Return the Candidates that a calibration measures on a matrix: by default the chosen ones."""
         return list(chosen)
 
-    def is_current(self, record: Record) -> bool:
-        """Tell whether a Record is of the present version of a kernel of this device, or of a library."""
+    def is_current(self, record: Record, *, is_here: bool = False) -> bool:
+        """Tell whether a Record is of the present version of a kernel of this device, or of a library.
+
+        Other machines have other versions of libraries: with `is_here`, only the installed one counts.
+        """
         name = record.candidate.format
-        is_known = name in self.kernels.names() or name in LIBRARIES.names()
-        is_own = is_known and record.candidate.device == self.name
-        return is_own and record.kernel_version == self.kernels.get(name).version
+        is_library = name in LIBRARIES.names()
+        is_own = (is_library or name in self.kernels.names()) and record.candidate.device == self.name
+        is_any = is_library and not is_here
+        return is_own and (is_any or record.kernel_version == self.kernels.get(name).version)
 
     def bind(self, A: csr_array[Any], candidate: Candidate) -> tuple[Bound, float]:
         """Return the bound candidate, and the seconds of its conversion from CSR."""

@@ -16,6 +16,17 @@ _MOST_VECTORS = 8
 _ARRAYS = ("data", "indices", "indptr")
 
 
+def _in_place(name: str, is_done: str = "") -> Callable[..., None]:
+    """Return SciPy's method that changes the arrays, on copies unless an attribute says that it is done."""
+
+    def method(self: _PlannedProducts, *given: Any) -> None:
+        for array in () if getattr(self, is_done, False) else _ARRAYS:
+            setattr(self, array, getattr(self, array).copy())
+        getattr(super(_PlannedProducts, self), name)(*given)
+
+    return method
+
+
 class _PlannedProducts:
     """What the class of a sparse array is mixed with.
 
@@ -28,8 +39,12 @@ class _PlannedProducts:
 
     def __setattr__(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
-        if name in _ARRAYS:
+        if name in (*_ARRAYS, "_shape"):
             self.__dict__.pop("_operator", None)
+
+    resize, eliminate_zeros = _in_place("resize"), _in_place("eliminate_zeros")
+    sort_indices = _in_place("sort_indices", "has_sorted_indices")
+    sum_duplicates = _in_place("sum_duplicates", "has_canonical_format")
 
     def __reduce__(self) -> Any:
         arrays = tuple(getattr(self, name) for name in _ARRAYS)

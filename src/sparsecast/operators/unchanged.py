@@ -20,7 +20,7 @@ _ARRAYS = "data", "indices", "indptr"
 #: The class of matrices in CSR, CSC and BSR.
 COMPRESSED: Any = next(kind for kind in csr_array.__mro__ if kind.__name__ == "_cs_matrix")
 
-#: Addresses of the arrays that somebody read from a matrix; those of the dead may be among them.
+#: Addresses of the arrays that were read from a matrix; those of the dead may be among them.
 _read: set[int] = set()
 
 

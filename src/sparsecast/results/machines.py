@@ -124,7 +124,7 @@ def bandwidth_sentence(bandwidths: Iterable[Bandwidth]) -> str:
 
 
 def made_sentences(profile: Profile) -> list[str]:
-    """Return what a machine was made from that nobody measured."""
+    """Return what a machine was made from that was not measured."""
     machine = profile.machine
     if machine.made is None or machine.sheet is None:
         return []

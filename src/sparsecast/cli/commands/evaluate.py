@@ -72,8 +72,10 @@ def evaluate(
         raise InputError(f"{given}: expected one of them; name matrices to measure, or --replay")
     if rows is not None:
         options.refuse_no_parquet("--rows", rows)
-    if replay and (resume or dry_run or shard is not None):
-        raise InputError("--resume, --shard or --dry-run with --replay: expected matrices; name some")
+    if replay and (resume or dry_run or watch or shard is not None):
+        raise InputError("--resume, --shard, --watch or --dry-run with --replay: expected matrices; add some")
+    if dry_run and rows is not None:
+        raise InputError(f"--rows {rows} with --dry-run: expected forecasts to write; leave one of them out")
     if dry_run:
         return pending_output(api.pending(matrices or [], shard, device))
     names = None if models is None or models == "all" else models.split(",")

@@ -90,8 +90,8 @@ def measure(
     setting: dict[str, Any] = {"threads": threads, "dtype": dtype, "device": device, "vectors": vectors}
     setting |= {"values": values, "library": library}
     if not is_collection:
-        beside = "scipy" if (device, vectors) == ("cpu", 1) else None  # the last line says how they compare
-        setting["library"] = library or beside
+        if (device, vectors) == ("cpu", 1) and library != "any":  # the last line says how they compare
+            setting["library"] = f"{library},scipy" if library else "scipy"
         return _alone(matrices[0], profile, setting, transpose, how)
     of_one: dict[str, Any] = {"--profile": profile, "--frequencies": frequencies, "--figure": figure}
     options.refuse_given(of_one, "of a collection: expected one matrix; name one, or leave it out")

@@ -1,6 +1,6 @@
 """Other libraries as storage formats with one kernel each: one file a library, under its name.
 
-They are candidates where somebody asks for them, and nowhere else: `FORMATS` and the kernels of the processor
+They are candidates where they are asked for, and nowhere else: `FORMATS` and the kernels of the processor
 find them by name, and do not list them.
 """
 

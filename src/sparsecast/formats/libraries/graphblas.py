@@ -86,10 +86,11 @@ class GraphBLAS(Library):
 
         def product(x: NDArray[Any], out: NDArray[Any]) -> None:
             place[0], count[0] = ffi.from_buffer(values, x), rows
-            load(vector[0], place, kind, cols, x.nbytes, readonly, null)
-            zeros(result[0], null, null, 0.0, lib.GrB_ALL, rows, null)
-            lib.GrB_mxv(result[0], null, plus, semiring, matrix[0], vector[0], null)
-            extract(null, ffi.from_buffer(values, out), count, result[0])
+            status = load(vector[0], place, kind, cols, x.nbytes, readonly, null)
+            status = status or zeros(result[0], null, null, 0.0, lib.GrB_ALL, rows, null)
+            status = status or lib.GrB_mxv(result[0], null, plus, semiring, matrix[0], vector[0], null)
+            if status := status or extract(null, ffi.from_buffer(values, out), count, result[0]):
+                raise self.refused(f"status {status}")
 
         return product
 

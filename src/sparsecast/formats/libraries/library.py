@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+import zlib
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,14 +19,17 @@ from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats.storage_format import StorageFormat
 from sparsecast.operators.block_operator import Product
 
-#: Products that libraries are told to expect.
+#: Products that libraries are asked to prepare for.
 PRODUCTS = 1_000_000
 
 #: Seconds that the threads of GNU's OpenMP look for the next work at most: 4 to 7 ms were seen.
 GNU_LINGER_S = 0.01
 
-#: Threads that each library was last told to use, in this process.
+#: Threads that each library was last set to use, in this process.
 _threads: dict[str, int] = {}
+
+#: What all products of a library hold: once it is gone, the library gets the threads from before them.
+_held: weakref.WeakValueDictionary[str, set[str]] = weakref.WeakValueDictionary()
 
 
 @dataclass(frozen=True)
@@ -65,6 +70,11 @@ class Library(StorageFormat):
             return None
 
     @classmethod
+    def kernel_version(cls) -> int:
+        """Return a number that differs between versions, for Records; 0 where it is missing."""
+        return zlib.crc32((cls.version() or "").encode())
+
+    @classmethod
     def refuse_missing(cls) -> None:
         """Raise a MissingLibraryError where the library is not installed."""
         if cls.version() is None:
@@ -101,12 +111,21 @@ class Library(StorageFormat):
     def use_threads(cls, threads: int) -> None:
         """Have the library compute with so many threads from now on, in this process."""
 
-    def on_threads(self, threads: int) -> Product:
-        """Return the product with so many threads, whatever another product had."""
-        self._use(threads)
-        product, last = self.product(), _threads
+    @classmethod
+    def threads_now(cls) -> int | None:
+        """Return the threads that the process uses it with; None if nothing else here uses it."""
+        return None
 
-        def on_threads(x: NDArray[Any], out: NDArray[Any]) -> None:
+    def on_threads(self, threads: int) -> Product:
+        """Return the product with so many threads, whatever another had; the process gets its own back."""
+        last, held = _threads, _held.get(self.name)
+        if held is None and (before := self.threads_now()) is not None:
+            held = _held[self.name] = {self.name}
+            weakref.finalize(held, self._use, before).atexit = False
+        self._use(threads)
+        product = self.product()
+
+        def on_threads(x: NDArray[Any], out: NDArray[Any], held: Any = held) -> None:
             if last[self.name] != threads:
                 self._use(threads)
             product(x, out)

@@ -56,7 +56,8 @@ class LibRSB(Library):
 
         def product(x: NDArray[Any], out: NDArray[Any]) -> None:
             ends = pointer(x.ctypes.data), 1, beta, pointer(out.ctypes.data), 1
-            rsb.rsb_spmv(_PLAIN, alpha, matrix, *ends)
+            if failed := rsb.rsb_spmv(_PLAIN, alpha, matrix, *ends):
+                raise self.refused(f"status {failed}")
 
         weakref.finalize(product, release, rsb.rsb_mtx_free, matrix)
         return product

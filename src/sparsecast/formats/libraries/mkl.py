@@ -62,7 +62,8 @@ class MKL(Library):
 
         def product(x: NDArray[Any], out: NDArray[Any]) -> None:
             ends = pointer(x.ctypes.data), zero, pointer(out.ctypes.data)
-            multiply(_NON_TRANSPOSE, one, handle, description, *ends)
+            if status := multiply(_NON_TRANSPOSE, one, handle, description, *ends):
+                raise self.refused(f"status {status}")
 
         weakref.finalize(product, release, mkl.mkl_sparse_destroy, handle, self)
         return product

@@ -29,6 +29,10 @@ class PyTorch(Library):
     def use_threads(cls, threads: int) -> None:
         _torch().set_num_threads(threads)
 
+    @classmethod
+    def threads_now(cls) -> int | None:
+        return int(_torch().get_num_threads())
+
     def product(self) -> Product:
         torch = _torch()
         parts = map(_tensor, (self.indptr, self.indices, self.data))

@@ -176,6 +176,11 @@ class Application(ABC):
         most = min(self.most_iterations, int(most_s * self.trials / sum(laps.time_s.values())))
         if done.iterations == self.trials < most:
             done = self.run(op, most, no_iteration, laps)
+        if done.stop != "converged" and done.iterations >= self.most_iterations:
+            raise InputError(
+                f"{self.name} does not converge within {done.iterations:,} iterations, the most of a run: "
+                f"expected that it does; allow a greater error, or name another matrix"
+            )
         return self.told(done)
 
     @abstractmethod

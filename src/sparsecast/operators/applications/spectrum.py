@@ -45,9 +45,9 @@ def lanczos_values(coefficients: Sequence[tuple[float, float]]) -> tuple[Floats,
     alpha, beta = np.array(coefficients).T
     diagonal = 1 / alpha
     diagonal[1:] += beta[:-1] / alpha[:-1]
-    beside = np.sqrt(beta) / alpha
-    values, vectors = eigh_tridiagonal(diagonal, beside[:-1])
-    return values, vectors[0] ** 2, np.abs(beside[-1] * vectors[-1])
+    off_diagonal = np.sqrt(beta) / alpha
+    values, vectors = eigh_tridiagonal(diagonal, off_diagonal[:-1])
+    return values, vectors[0] ** 2, np.abs(off_diagonal[-1] * vectors[-1])
 
 
 def expected_iterations(

@@ -16,7 +16,10 @@ def _of_library(name: str) -> FormatKernels | None:
     if library is None:
         return None
     return FormatKernels(
-        (library.kernel,), only_variant, lambda matrix, variant, threads: matrix.on_threads(threads)
+        (library.kernel,),
+        only_variant,
+        lambda matrix, variant, threads: matrix.on_threads(threads),
+        version=library.kernel_version(),
     )
 
 
