@@ -240,6 +240,10 @@ def test_savings_are_what_a_plan_takes_less_than_scipy_took(own):
     expected = 40 * (product_s - row.plan.time_s) - row.planning_s
     assert row.saving_s == pytest.approx(max(0.0, expected))
     assert row.saving("high_s") <= row.saving_s <= row.saving("low_s")
+    half = replace(row.plan, time_s=product_s / 2)
+    late = replace(row, scipy_s=product_s, planning_s=100.25 * product_s, plan=half)
+    assert late.pays_from == 201 and late.saving_s == 0
+    assert replace(late, plan=replace(half, time_s=2 * product_s)).pays_from is None
     other = next(each for each in planned.products if each is not row)
     assert other.plan is None and "float32" in other.unplanned and other.saving_s is None
     assert "first at" in planned.to_markdown() and len(planned.to_csv().splitlines()) == 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from sparsecast.operators.scipy_products import Counted
@@ -58,12 +59,24 @@ class SeenProducts:
 
     def saving(self, end: str) -> float | None:
         """Return the saving for ``"time_s"`` of the plan, or an end of it, ``"low_s"`` or ``"high_s"``."""
+        less_s = self._less_s(end)
+        if less_s is None or self.planning_s is None:
+            return None
+        return max(0.0, self.counted.products * less_s - self.planning_s)
+
+    @property
+    def pays_from(self) -> int | None:
+        """Products from which on the plan, itself paid, saves time; None where none of it does."""
+        less_s = self._less_s("time_s")
+        return None if not less_s or less_s < 0 else math.ceil((self.planning_s or 0.0) / less_s)
+
+    def _less_s(self, end: str) -> float | None:
+        """Return what a product of the plan takes less than one of SciPy; None without a plan to make."""
         product_s: float | None = getattr(self.plan, end, None)
         if product_s is None or self.planning_s is None or self.is_applied:
             return None
         mean_s = self.counted.time_s / self.counted.products
-        less_s = (mean_s if self.scipy_s is None else min(mean_s, self.scipy_s)) - product_s
-        return max(0.0, self.counted.products * less_s - self.planning_s)
+        return (mean_s if self.scipy_s is None else min(mean_s, self.scipy_s)) - product_s
 
     @property
     def storage(self) -> str | None:
@@ -98,6 +111,7 @@ SEEN: Columns = (
     Column("saving_low_s", value=lambda row: row.saving("high_s")),
     Column("saving_high_s", value=lambda row: row.saving("low_s")),
     Column("", "interval", lambda row: _span(row.saving("high_s"), row.saving("low_s"))),
+    Column("pays_from", about="products from which on the plan saves time; null where it never does"),
     Column("unplanned"),
 )
 
@@ -166,7 +180,10 @@ class Seen(Tabular):
             less = f"{time(saved)} less ({span or 'interval unknown'}), the plans themselves paid"
             said.append(f"By plans they would take {less}: the run would take {time(self.run_s - saved)}.")
         elif saved is not None:
-            said.append("Plans would save nothing: SciPy's products are as fast.")
+            starts = {row.counted.kind.place: row.pays_from for row in self.products}
+            later = [f"{place} from {counted(n, 'product')} on" for place, n in starts.items() if n]
+            reason = f"they would pay for {', '.join(later)}" if later else "SciPy's products are as fast"
+            said.append(f"Plans would save nothing in this run: {reason}.")
         return said
 
 
