@@ -14,7 +14,7 @@ from scipy.sparse.linalg import aslinearoperator, cg, eigsh
 
 import sparsecast as sc
 from sparsecast.api import watching
-from sparsecast.errors import InputError
+from sparsecast.errors import InputError, WrongResultError
 from sparsecast.machines.machine import detect
 from sparsecast.machines.profile import Profile
 from sparsecast.operators import scipy_products
@@ -177,6 +177,47 @@ def test_no_change_of_a_matrix_goes_unseen(change, holds):
     np.testing.assert_array_equal(A @ X, A.toarray() @ X)
 
 
+@pytest.mark.parametrize("is_held_before", [False, True])
+@pytest.mark.parametrize("part", [slice(None), slice(3, 5)])
+def test_who_holds_an_array_while_it_is_compared_may_write_later(is_held_before, part):
+    A = matrix()
+    held = A.data[part] if is_held_before else None
+    with reads_noted():
+        unchanged = Unchanged(A)
+        held = A.data[part] if held is None else held
+        assert unchanged.holds(A)
+        held *= 2.0
+        del held
+        assert not unchanged.holds(A)
+
+
+def test_a_thread_that_reads_before_the_comparison_may_write_after_it():
+    A, is_read, is_compared = matrix(), threading.Event(), threading.Event()
+
+    def write():
+        held = A.data
+        is_read.set()
+        is_compared.wait(10)
+        held *= 2.0
+
+    with reads_noted():
+        unchanged, thread = Unchanged(A), threading.Thread(target=write)
+        thread.start()
+        assert is_read.wait(10) and unchanged.holds(A)
+        is_compared.set()
+        thread.join()
+        assert not unchanged.holds(A)
+
+
+def test_a_change_is_seen_in_each_comparison_of_a_matrix():
+    A = matrix()
+    with reads_noted():
+        plans = Unchanged(A), Unchanged(A)
+        assert [unchanged.holds(A) for unchanged in 2 * plans] == 4 * [True]
+        A.data[:] *= 2.0
+        assert [unchanged.holds(A) for unchanged in 2 * plans] == 4 * [False]
+
+
 def test_a_matrix_that_is_left_alone_is_compared_once(monkeypatch):
     A, compared, equal = sp.csr_array(matrix().toarray()), [], np.array_equal
     monkeypatch.setattr(np, "array_equal", lambda *arrays: compared.append(1) or equal(*arrays))
@@ -216,12 +257,65 @@ def test_planned_products_are_those_of_scipy_and_follow_changes(own, monkeypatch
     assert row.plan is not None and row.planning_s > 0
 
 
-def _fast(plan):
+def test_no_planned_product_is_of_values_that_were_held_and_changed(own, monkeypatch):
+    A = sc.gallery("poisson2d", n=60)
+    x = np.ones(A.shape[1])
+    expected = A @ x
+    with sc.watch(apply=True, profile=own, threads=1, anyway=True) as seen:
+        monkeypatch.setattr(watching._Plans, "plan", _fast(watching._Plans.plan))
+        for _ in range(20):
+            A @ x
+        held, y = A.data, A @ x
+        np.testing.assert_allclose(y, expected)
+        held *= 0.5
+        del held
+        np.testing.assert_allclose(A @ x, 0.5 * expected)
+    [row] = seen.seen().products
+    assert 0 < row.counted.replaced < 22 and row.unplanned == ""
+
+
+def _failing(error):
+    def planned(*_):
+        raise error
+
+    return planned
+
+
+REASONS = {
+    "format": {"format": "coo"},
+    "pays not": {"plan": lambda plan: _fast(plan, np.inf)},
+    "too few": {"from_s": 1e9},
+    "memory": {"takes_little": False, "notes": 1},
+    "input": {"plan": lambda _: _failing(InputError("a reason")), "notes": 1},
+    "fault": {"plan": lambda _: _failing(KeyError("x")), "notes": 1},
+    "wrong": {"plan": lambda _: _failing(WrongResultError("a reason")), "notes": 1},
+}
+
+
+@pytest.mark.parametrize("name", REASONS)
+def test_a_row_without_a_plan_has_a_reason(own, monkeypatch, capfd, name):
+    reason = REASONS[name]
+    monkeypatch.setattr(watching, "APPLIED_FROM_S", reason.get("from_s", 1e-5))
+    monkeypatch.setattr(watching, "takes_little", lambda _: reason.get("takes_little", True))
+    A = sc.gallery("poisson2d", n=60).asformat(reason.get("format", "csr"))
+    x = np.ones(A.shape[1])
+    with sc.watch(apply=True, profile=own, threads=1, anyway=True) as seen:
+        monkeypatch.setattr(watching._Plans, "plan", reason.get("plan", lambda p: p)(watching._Plans.plan))
+        for _ in range(20):
+            A @ x
+    result = seen.seen()
+    [row] = result.products
+    assert row.plan is None and row.unplanned and row.counted.replaced == 0
+    assert len(result.notes) == reason.get("notes", 0)
+    assert ("Traceback" in capfd.readouterr().err) == (name in ("fault", "wrong"))
+
+
+def _fast(plan, time_s=0.0):
     """Let plans seem to be fast, whatever this machine is."""
 
     def planned(self, matrix, products, vectors):
         made, problem = plan(self, matrix, products, vectors)
-        return replace(made, time_s=0.0), problem
+        return replace(made, time_s=time_s), problem
 
     return planned
 

@@ -88,6 +88,16 @@ class WrongResultError(SparsecastError):
     """A kernel's result differs from the reference result by more than rounding explains."""
 
 
+def reason_of(error: Exception) -> str:
+    """Return why something is left out where a program goes on; a fault of ours is shown with its trace."""
+    if isinstance(error, InputError):
+        return str(error)
+    import traceback  # only for a fault
+
+    traceback.print_exception(error)
+    return f"this is a fault of Sparsecast, {error!r}: please report it with its trace"
+
+
 def remedy_for(name: str, known: Iterable[str], otherwise: str, likeness: float = 0.6) -> str:
     """Return the remedy for a name that is not among those that are known.
 

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from sparsecast.errors import InputError
+
 PROGRAM = """
 import json, sys
 import numpy as np
@@ -26,6 +28,10 @@ if end.isdigit():
     sys.exit(int(end))
 if end == "says":
     sys.exit("a last word")
+if end == "leaves":
+    import os
+    os.mkdir("elsewhere")
+    os.chdir("elsewhere")
 """
 
 
@@ -89,6 +95,47 @@ def test_a_page_and_a_table_are_written(run, program, tmp_path, calibrated, monk
     text = page.read_text(encoding="utf-8")
     assert "program.py:8" in text and "20 products" in text
     assert run("run", "-o", page, program).status == 2  # is there already
+
+
+def test_files_are_written_where_they_were_asked_for(run, program, tmp_path, calibrated, monkeypatch):
+    from sparsecast.api import watching
+
+    monkeypatch.setattr(watching, "KEPT_S", 0.0)
+    monkeypatch.chdir(tmp_path)
+    calibrated.save(tmp_path / "own.json")
+    names = "page.html", "table.csv", "table.md"
+    files = [part for pair in zip(("-o", "--csv", "--markdown"), names, strict=True) for part in pair]
+    outcome = run("run", *files, "--profile", "own.json", "--threads", "1", "--anyway", program, "leaves")
+    assert outcome.status == 0 and "own.json" not in outcome.err, outcome.err
+    assert all((tmp_path / name).is_file() for name in names)
+    assert not list((tmp_path / "elsewhere").iterdir())
+
+
+@pytest.mark.parametrize("applies", [False, True])
+def test_a_program_that_failed_says_why_there_is_no_plan(run, program, tmp_path, calibrated, applies):
+    how = ["--apply"] if applies else []
+    page = tmp_path / "page.html"
+    outcome = run("run", "--json", "-o", page, "--threads", "1", "--anyway", *how, program, "fails")
+    document = json.loads(outcome.out.splitlines()[-1])
+    assert outcome.status == 1 and len(document["notes"]) == (0 if applies else 1)
+    assert all(note in page.read_text(encoding="utf-8") for note in document["notes"])
+    assert all(row["unplanned"] for row in document["products"] if row["plan"] is None)
+
+
+@pytest.mark.parametrize("error", [KeyError("x"), InputError("a reason")])
+def test_a_fault_of_ours_is_seen_as_one(run, program, calibrated, monkeypatch, error):
+    from sparsecast.api import watching
+
+    def planned(*_, **__):
+        raise error
+
+    monkeypatch.setattr(watching, "KEPT_S", 0.0)
+    monkeypatch.setattr(watching.Watch, "planned", planned)
+    outcome = run("run", "--json", program, "7")
+    document = json.loads(outcome.out.splitlines()[-1])
+    assert outcome.status == 7 and len(document["notes"]) == 1
+    assert [bool(row["unplanned"]) for row in document["products"]] == [True]
+    assert ("Traceback" in outcome.err) == isinstance(error, KeyError)
 
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -19,7 +19,7 @@ from sparsecast.api.forecasting import plan as plan_of
 from sparsecast.api.session import Asked, Session, question
 from sparsecast.devices.naming import Threads
 from sparsecast.devices.reference import ReferenceProduct
-from sparsecast.errors import DisturbedError, InputError, ProfileError
+from sparsecast.errors import DisturbedError, InputError, MatrixSizeError, ProfileError, reason_of
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.gallery import gallery
 from sparsecast.matrices.problem import Problem
@@ -32,6 +32,7 @@ from sparsecast.operators.scipy_products import (
     OneMatrix,
     ProductCounter,
     counted_by,
+    takes_little,
 )
 from sparsecast.operators.unchanged import COMPRESSED, Unchanged, reads_noted
 from sparsecast.results.plan import Plan
@@ -177,22 +178,30 @@ class _Plans(_Planner):
         self.notes: list[str] = []
         self.made: dict[Kind, Plan] = {}
         self.planning_s: dict[Kind, float] = {}
+        self.unplanned: dict[Kind, str] = {}
 
     def row(self, row: SeenProducts) -> SeenProducts:
         """Return a row with the plan that was made for it, if there is one."""
         kind = row.counted.kind
         made, took_s = self.made.get(kind), self.planning_s.get(kind)
-        return replace(row, is_applied=True, plan=made, planning_s=took_s)
+        unplanned = (
+            "" if made else self.unplanned.get(kind) or "too little time, or too few products, of one matrix"
+        )
+        return replace(row, is_applied=True, plan=made, planning_s=took_s, unplanned=unplanned)
 
     def product(self, one: OneMatrix, plain: Multiply, matrix: Any, x: NDArray[Any]) -> Multiply | None:
         """Return what does the products of a matrix, if a plan for as many as were done pays; else None."""
         start, kind = perf_counter(), one.kind
-        if _unplanned(one, matrix) or not isinstance(matrix, COMPRESSED):
+        self.unplanned[kind] = _unplanned(one, matrix)
+        if not isinstance(matrix, COMPRESSED):
+            self.unplanned[kind] = f"{kind.format.upper()}: expected CSR, CSC or BSR"
+        if self.unplanned[kind]:
             return None
         try:
             return self._planned_product(one, plain, matrix, x)
         except Exception as error:  # whatever it is, the program goes on without a plan
-            self.notes.append(f"{kind.place} stays in SciPy: {error}")
+            self.unplanned[kind] = reason_of(error)
+            self.notes.append(f"{kind.place} stays in SciPy: {self.unplanned[kind]}")
             return None
         finally:
             self.planning_s[kind] = self.planning_s.get(kind, 0.0) + perf_counter() - start
@@ -200,12 +209,15 @@ class _Plans(_Planner):
     def _planned_product(
         self, one: OneMatrix, plain: Multiply, matrix: Any, x: NDArray[Any]
     ) -> Multiply | None:
+        if not takes_little(matrix):
+            raise MatrixSizeError("the matrix takes a good part of the free memory: expected less; free some")
         unchanged, kind = Unchanged(matrix), one.kind
         made, problem = self.plan(matrix, one.products, kind.vectors)
         done, done_s = (
             (one.replaced, one.replaced_s) if one.replacement is not None else (one.products, one.time_s)
         )
         if made.time_s * done >= done_s:
+            self.unplanned[kind] = "a plan saves no time"
             return one.replacement
         load(problem, made)
         operator = compile(problem, made)

@@ -116,6 +116,8 @@ def printed(run: Callable[..., Output | None], *, figure: bool, csv: bool) -> Ca
         options.refuse_figure(files["figure"])
         for path in filter(None, files.values()):
             options.refuse_unwritable(path)
+        # A program that is run may leave the folder.
+        files = {name: path and path.absolute() for name, path in files.items()}
         passed = {name: value for name, value in arguments.items() if name in signature.parameters}
         output = run(**passed)
         if output is not None:

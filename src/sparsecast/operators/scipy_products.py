@@ -31,8 +31,8 @@ Multiply = Callable[[Any, NDArray[Any]], Any]
 
 _METHODS = "_matmul_vector", "_matmul_multivector"
 
-#: The last matrix of a kind is kept for a plan once its products took so long, if it takes at most this share
-#: of the free memory; so many are.
+#: The last matrix of a kind is kept for a plan once its products took so long; so many are. A matrix is kept,
+#: or planned for while the program runs, if it takes at most this share of the free memory.
 KEPT_S, _KEPT_SHARE, _MOST_KEPT = 0.05, 0.1, 16
 
 #: Products of a matrix that are done before there is a plan, and the share of the time that more plans take.
@@ -209,9 +209,8 @@ class ProductCounter:
     def _keep(self, one: OneMatrix, matrix: Any) -> None:
         if one.products == 1 or one.time_s < KEPT_S or one.matrix is not None:
             return
-        size = sum(array.nbytes for array in vars(matrix).values() if hasattr(array, "nbytes"))
         before = self._kept.get(one.kind)
-        if size > _KEPT_SHARE * free_bytes() or (before is None and len(self._kept) == _MOST_KEPT):
+        if not takes_little(matrix) or (before is None and len(self._kept) == _MOST_KEPT):
             return
         if before is not None:
             before.matrix = None
@@ -254,6 +253,12 @@ def counted_by(counter: ProductCounter) -> Iterator[None]:
         for (kind, name), method in plain.items():
             setattr(kind, name, method)
         _counting.release()
+
+
+def takes_little(matrix: Any) -> bool:
+    """Tell whether the free memory suffices for copies of a matrix, and leaves most for the program."""
+    size = sum(array.nbytes for array in vars(matrix).values() if hasattr(array, "nbytes"))
+    return size <= _KEPT_SHARE * free_bytes()
 
 
 def memory_of(array: NDArray[Any]) -> NDArray[Any]:

@@ -20,8 +20,8 @@ _ARRAYS = "data", "indices", "indptr"
 #: The class of matrices in CSR, CSC and BSR.
 COMPRESSED: Any = next(kind for kind in csr_array.__mro__ if kind.__name__ == "_cs_matrix")
 
-#: Addresses of the arrays that were read from a matrix; those of the dead may be among them.
-_read: set[int] = set()
+#: Of arrays that were read from a matrix, by their addresses: a new object for each time. Some may be dead.
+_read: dict[int, object] = {}
 
 
 class _Read:
@@ -34,7 +34,7 @@ class _Read:
         if matrix is None:
             return self
         array = matrix.__dict__[self._name]
-        _read.add(id(array))
+        _read[id(array)] = object()
         return array
 
     def __set__(self, matrix: Any, array: Any) -> None:
@@ -60,22 +60,34 @@ class Unchanged:
 
     def __init__(self, matrix: Any) -> None:
         self._shape = matrix.shape
-        held = ((name, matrix.__dict__[name]) for name in _ARRAYS)
-        self._held = [(name, weakref.ref(array), array.copy()) for name, array in held]
+        self._held = [_Held(name, matrix.__dict__[name]) for name in _ARRAYS]
 
     def holds(self, matrix: Any) -> bool:
         """Tell whether a matrix, this one or another one, holds the same to the last bit."""
         arrays, is_shape = matrix.__dict__, matrix.shape == self._shape
-        return is_shape and all(_is_same(arrays, *held) for held in self._held)
+        return is_shape and all(held.is_same(arrays) for held in self._held)
 
 
-def _is_same(arrays: dict[str, NDArray[Any]], name: str, array: weakref.ref[Any], copy: NDArray[Any]) -> bool:
-    number = id(arrays[name])
-    if array() is arrays[name] and number not in _read and _is_alone(arrays, name):
-        return True
-    _read.discard(number)  # before it is compared, as another thread may read it meanwhile
-    bits, before = arrays[name].reshape(-1).view(np.uint8), copy.reshape(-1).view(np.uint8)
-    return arrays[name].dtype == copy.dtype and np.array_equal(bits, before)
+class _Held:
+    """An array of a matrix, its copy, and when it was last read before it was compared."""
+
+    def __init__(self, name: str, array: NDArray[Any]) -> None:
+        self._name, self._array, self._copy = name, weakref.ref(array), array.copy()
+        self._compared: object = _NEVER
+
+    def is_same(self, arrays: dict[str, NDArray[Any]]) -> bool:
+        """Tell whether the array among those of a matrix is still equal."""
+        name, copy = self._name, self._copy
+        # In this order: who read it before has let go of it when it is alone, and what is read later differs.
+        last_read = _read.get(id(arrays[name]))
+        is_alone = self._array() is arrays[name] and _is_alone(arrays, name)
+        if is_alone and last_read is self._compared:
+            return True
+        bits, before = arrays[name].reshape(-1).view(np.uint8), copy.reshape(-1).view(np.uint8)
+        is_equal = arrays[name].dtype == copy.dtype and np.array_equal(bits, before)
+        if is_equal:  # who holds it may still write, and let go
+            self._compared = last_read if is_alone else _NEVER
+        return is_equal
 
 
 def _is_alone(arrays: dict[str, NDArray[Any]], name: str) -> bool:
@@ -91,3 +103,6 @@ def _is_alone(arrays: dict[str, NDArray[Any]], name: str) -> bool:
 #: References to an array that nothing else refers to, with that of the call.
 _SAMPLE = {"data": np.empty(1)}
 _ALONE = sys.getrefcount(_SAMPLE["data"])
+
+#: In the place of the last read before a comparison that says nothing of later.
+_NEVER = object()

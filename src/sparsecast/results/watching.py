@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sparsecast.operators.scipy_products import Counted
 from sparsecast.results.columns import stored_as, within
@@ -153,6 +153,11 @@ class Seen(Tabular):
         planned = [row for row in self.products if row.planning_s is not None]
         saved = [row.saving_s if end == "time_s" else row.saving(end) for row in planned]
         return None if not saved or None in saved else sum(filter(None, saved))
+
+    def without_plans(self, reason: str) -> Seen:
+        """Return it with the reason why no plan was made, where a row has none of its own."""
+        rows = tuple(replace(row, unplanned=row.unplanned or reason) for row in self.products)
+        return replace(self, products=rows, notes=(f"No plan was made: {reason}.", *self.notes))
 
     def table(self, title: str = "Sparse products with SciPy") -> Table:
         """Return a row for each matrix, the longest time first."""

@@ -17,7 +17,7 @@ from sparsecast.cli import options
 from sparsecast.cli.commands import Panel, command
 from sparsecast.cli.output import Output
 from sparsecast.cli.reading import profile_for
-from sparsecast.errors import InputError
+from sparsecast.errors import InputError, reason_of
 
 if TYPE_CHECKING:
     from sparsecast.api import Watch
@@ -60,6 +60,9 @@ def run(
         rendering.refuse_undrawable()
         options.refuse_unwritable(page)
         options.refuse_taken(page, force)
+        page = page.absolute()  # the program may leave the folder
+    if profile is not None and Path(profile).is_file():
+        profile = str(Path(profile).absolute())
     how: dict[str, Any] = {"threads": threads, "anyway": anyway}
     known = None
     if applies:
@@ -70,20 +73,18 @@ def run(
         status, has_failed = _status_of(program, is_module)
     if os.getpid() != process:  # a child of the program, which has its own end
         raise typer.Exit(status)
-    seen, notes = watch.seen(), list[str]()
-    if has_failed:
-        notes.append("No plan was made, as the program failed.")
-    elif not applies:
-        seen = _planned(watch, seen, profile, how, notes)
+    seen = watch.seen()
+    if not applies:
+        seen = seen.without_plans("the program failed") if has_failed else _planned(watch, seen, profile, how)
     shown: list[Any] = [seen.table(), *seen.sentences()] if seen.products else seen.sentences()
     if page is not None:
         rendering.write(run_page(seen, " ".join([program, *passed])), page)
         shown.append(f"{page}: open it in a browser.")
     item = {"program": program, "status": status, "seen": seen}
-    return Output(DOCUMENTS["run"], item, shown, (*notes, *seen.notes), status=status, is_beside=True)
+    return Output(DOCUMENTS["run"], item, shown, seen.notes, status=status, is_beside=True)
 
 
-def _planned(watch: Watch, seen: Seen, profile: str | None, how: dict[str, Any], notes: list[str]) -> Seen:
+def _planned(watch: Watch, seen: Seen, profile: str | None, how: dict[str, Any]) -> Seen:
     """Return what was seen with plans, where they can be made; shown without them before a calibration."""
     from sparsecast import api
 
@@ -95,8 +96,7 @@ def _planned(watch: Watch, seen: Seen, profile: str | None, how: dict[str, Any],
     try:
         return watch.planned(profile_for(heaviest, profile, how["threads"], None, None), **how)
     except Exception as error:  # whatever it is, the program has ended, and its status stays
-        notes.append(f"No plan was made: {error}.")
-        return seen
+        return seen.without_plans(reason_of(error))
 
 
 def _refuse_missing(program: str, is_module: bool) -> None:
