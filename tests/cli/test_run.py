@@ -99,8 +99,10 @@ def test_a_page_and_a_table_are_written(run, program, tmp_path, calibrated, monk
 
 def test_files_are_written_where_they_were_asked_for(run, program, tmp_path, calibrated, monkeypatch):
     from sparsecast.api import watching
+    from sparsecast.operators import scipy_products
 
     monkeypatch.setattr(watching, "KEPT_S", 0.0)
+    monkeypatch.setattr(scipy_products, "KEPT_S", 0.0)
     monkeypatch.chdir(tmp_path)
     calibrated.save(tmp_path / "own.json")
     names = "page.html", "table.csv", "table.md"
@@ -125,11 +127,13 @@ def test_a_program_that_failed_says_why_there_is_no_plan(run, program, tmp_path,
 @pytest.mark.parametrize("error", [KeyError("x"), InputError("a reason")])
 def test_a_fault_of_ours_is_seen_as_one(run, program, calibrated, monkeypatch, error):
     from sparsecast.api import watching
+    from sparsecast.operators import scipy_products
 
     def planned(*_, **__):
         raise error
 
     monkeypatch.setattr(watching, "KEPT_S", 0.0)
+    monkeypatch.setattr(scipy_products, "KEPT_S", 0.0)
     monkeypatch.setattr(watching.Watch, "planned", planned)
     outcome = run("run", "--json", program, "7")
     document = json.loads(outcome.out.splitlines()[-1])
