@@ -257,7 +257,7 @@ def counted_by(counter: ProductCounter) -> Iterator[None]:
 
 def takes_little(matrix: Any) -> bool:
     """Tell whether the free memory suffices for copies of a matrix, and leaves most for the program."""
-    size = sum(array.nbytes for array in vars(matrix).values() if hasattr(array, "nbytes"))
+    size: int = sum(array.nbytes for array in vars(matrix).values() if hasattr(array, "nbytes"))
     return size <= _KEPT_SHARE * free_bytes()
 
 
