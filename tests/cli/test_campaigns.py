@@ -72,7 +72,7 @@ def test_options_of_one_matrix_are_refused_of_a_collection(run, option, tmp_path
 @pytest.mark.parametrize(
     "asked", [("--replay", "--watch"), (MATRICES[0], "--dry-run", "--rows", "rows.parquet")]
 )
-def test_what_would_do_nothing_is_refused(run, asked, tmp_path, monkeypatch):
+def test_what_would_do_nothing_is_refused(run, calibrated, asked, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     refused = run("evaluate", *asked)
     assert (refused.status, refused.out, refused.err.count("\n")) == (2, "", 1)
