@@ -135,7 +135,7 @@ def test_a_fault_of_ours_is_seen_as_one(run, program, calibrated, monkeypatch, e
     monkeypatch.setattr(watching, "KEPT_S", 0.0)
     monkeypatch.setattr(scipy_products, "KEPT_S", 0.0)
     monkeypatch.setattr(watching.Watch, "planned", planned)
-    outcome = run("run", "--json", program, "7")
+    outcome = run("run", "--json", "--threads", "1", "--anyway", program, "7")
     document = json.loads(outcome.out.splitlines()[-1])
     assert outcome.status == 7 and len(document["notes"]) == 1
     assert [bool(row["unplanned"]) for row in document["products"]] == [True]
