@@ -140,6 +140,10 @@ def _session(block: Block, namespace: dict[str, Any]) -> None:
     """Run an interactive session, with its results compared."""
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
     test = doctest.DocTestParser().get_doctest(block.text, namespace, "block", None, 0)
+    if block.not_run:
+        for example in test.examples:
+            compile(example.source, "block", "single")
+        return
     failures: list[str] = []
     doctest.DocTestRunner(optionflags=flags).run(test, out=failures.append, clear_globs=False)
     if failures:
