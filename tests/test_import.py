@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import pkgutil
 import subprocess
 import sys
 
 import pytest
 
 import sparsecast as sc
+from sparsecast import api
 
 HEAVY = ("numba", "scipy", "numpy", "pyarrow", "typer", "rich", "pandas", "vl_convert", "torch")
 
@@ -54,3 +56,8 @@ def test_another_name_is_missing_as_in_any_module():
 
 def test_the_version_is_a_version():
     assert all(part.isdigit() for part in sc.__version__.split(".")[:2])
+
+
+def test_no_function_of_the_api_has_the_name_of_a_module_there():
+    # Once such a module is imported, it stands in the place of the function.
+    assert {info.name for info in pkgutil.iter_modules(api.__path__)}.isdisjoint(api.__all__)

@@ -14,7 +14,7 @@ from sparsecast.machines.machine import detect
 from sparsecast.machines.profile import Profile
 from sparsecast.system import jit
 
-#: The module, whose name is also that of its function in `sparsecast.api`.
+#: The module of what is checked.
 checkup = importlib.import_module("sparsecast.api.doctor")
 
 

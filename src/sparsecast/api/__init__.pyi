@@ -23,7 +23,7 @@ from .cluster_evaluating import replay_ranks as replay_ranks
 from .clustering import PROCESSOR as PROCESSOR
 from .clustering import cluster as cluster
 from .doctor import checkup as checkup
-from .doctor import next_steps as next_steps
+from .doctor import first_steps as first_steps
 from .evaluating import chosen_models as chosen_models
 from .evaluating import evaluate as evaluate
 from .evaluating import fits_of as fits_of

@@ -199,7 +199,7 @@ def _libraries(machine: Machine) -> Iterator[Finding]:
         yield Finding(f"library {library.name}", state, "" if version else f"{library.remedy}, to compare it")
 
 
-def next_steps() -> list[str]:
+def first_steps() -> list[str]:
     """Return at most ten lines with the next steps for this machine."""
     machine = detect()
     try:

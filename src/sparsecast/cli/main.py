@@ -44,7 +44,7 @@ def build() -> typer.Typer:
         if context.invoked_subcommand is None:
             from sparsecast import api
 
-            print("\n".join(api.next_steps()))
+            print("\n".join(api.first_steps()))
 
     commands = {name: COMMANDS.get(name) for name in completing.asked_command(COMMANDS.names())}
     panels = list(Panel)
