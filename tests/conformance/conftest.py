@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ from sparsecast.features.analysis import structure
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.formats.storage_format import StorageFormat
+from sparsecast.system import memory
 
 
 def types_of(name: str) -> list[tuple[str, int]]:
@@ -50,10 +53,20 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 class Builder:
     """Builds matrices in formats; a refusal counts only where the format predicted it."""
 
+    def __init__(self) -> None:
+        self._known: dict[tuple[Any, ...], RowBlocks] = {}
+
+    def _blocks(self, A: csr_array[Any]) -> RowBlocks:
+        """Return a matrix as one row block: the same matrices, and parts of them, come for every format."""
+        arrays = (A.indptr, A.indices, A.data)
+        key = (A.shape, *(array.dtype for array in arrays), *(array.tobytes() for array in arrays))
+        if key not in self._known:
+            self._known[key] = RowBlocks.of(structure(A, threads=1))
+        return self._known[key]
+
     def __call__(self, name: str, A: csr_array[Any]) -> StorageFormat | None:
         """Return `A` in the format, or None where it is rightly refused."""
-        storage = FORMATS.get(name)
-        blocks = RowBlocks.of(structure(A, threads=1))
+        storage, blocks = FORMATS.get(name), self._blocks(A)
         stored, predicted = int(storage.stored_entries(blocks)[0]), not storage.can_hold(blocks)[0]
         try:
             built = storage.from_csr(A)
@@ -62,6 +75,17 @@ class Builder:
             return None
         assert not predicted, f"{name} takes {A!r} though it would store {stored} entries"
         return built
+
+
+@pytest.fixture(scope="module", autouse=True)
+def memory_of_groups_read_once() -> Iterator[None]:
+    """Read once what the groups of this process leave of the memory, instead of for every conversion."""
+    left_in_groups = memory._left_in_groups
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            memory, "_left_in_groups", functools.cache(lambda *groups: tuple(left_in_groups(*groups)))
+        )
+        yield
 
 
 @pytest.fixture(scope="session")
