@@ -14,7 +14,7 @@ from sparsecast.machines.storage import home, write_atomically
 from sparsecast.results.paper import ListedPaper, PaperReport
 
 
-def papers() -> list[ListedPaper]:
+def listed_papers() -> list[ListedPaper]:
     """Return the papers that `paper` repeats, with our last result of each machine."""
     return [ListedPaper(EXPERIMENTS.get(name).paper, _kept(name)) for name in EXPERIMENTS.names()]
 

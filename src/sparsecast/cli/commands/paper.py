@@ -46,7 +46,7 @@ def paper(
     from sparsecast.results.paper import DOCUMENTS, papers_table
 
     if name is None:
-        listed = api.papers()
+        listed = api.listed_papers()
         return Output(DOCUMENTS["paper"], {"papers": listed}, [papers_table(listed)])
     if folder is not None:
         _make(folder)
