@@ -13,6 +13,7 @@ from sparsecast.api.merging import merge
 from sparsecast.benchmark import journal as journals
 from sparsecast.benchmark.journal import keep
 from sparsecast.benchmark.record_files import MergedRecords
+from sparsecast.cli.options import refuse_no_parquet
 from sparsecast.errors import InputError, ProfileError, StorageError
 from sparsecast.machines.profile import Profile
 from sparsecast.machines.storage import home
@@ -114,6 +115,7 @@ def test_no_message_has_a_secret(kept, scheme, credentials, monkeypatch):
         lambda: Profile.load(address),
         lambda: addresses.exists(address),
         lambda: journals.read_journal(address),
+        lambda: refuse_no_parquet("--output", f"{address}?region=x"),
     ):
         with pytest.raises((InputError, StorageError)) as refusal:
             act()

@@ -13,13 +13,7 @@ import typer
 
 from sparsecast.cli import completing
 from sparsecast.cli.commands import COMMANDS, Panel
-from sparsecast.cli.options import (
-    INPUT_WRONG,
-    OUR_FAULT,
-    STOPPED,
-    STOPPED_LINE,
-    StoppedError,
-)
+from sparsecast.cli.options import INPUT_WRONG, OUR_FAULT, STOPPED, STOPPED_LINE, StoppedError
 from sparsecast.errors import InputError, SparsecastError
 from sparsecast.system.version import VERSION
 

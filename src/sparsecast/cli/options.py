@@ -280,7 +280,7 @@ def refuse_unwritable(path: Path) -> None:
 def refuse_no_parquet(option: str, place: str) -> None:
     """Raise if a place is no name of a Parquet file, or, unless it is an address, cannot be written."""
     if not place.endswith(".parquet"):
-        raise InputError(f"{option} {place}: expected a name that ends in .parquet; name it so")
+        raise InputError(f"{option} {shown(place)}: expected a name that ends in .parquet; name it so")
     if not is_address(place):
         refuse_unwritable(Path(place))
 
