@@ -25,28 +25,18 @@ NARROW_COLUMNS = 2**16
 @FEATURES.register("narrow_storage")
 @dataclass(frozen=True, slots=True)
 class NarrowStorage(FeatureGroup):
-    """What values and columns need.
-
-    Attributes
-    ----------
-    all_alike : bool
-        Whether all stored values have the same bits; False without any.
-    float32_exact : bool
-        Whether every value is real and, as float64, a value of float32 other than NaN.
-    distinct : int
-        Values that differ in their bits among the first MOST_COUNTED, counted up to MOST_DISTINCT.
-    row_group_reach : int
-        Greatest distance of a column from the base of its row, counted up to NARROW_COLUMNS. The base is the
-        least column of each GROUP_ROWS rows; it is 0 where no more than NARROW_COLUMNS columns are, and the
-        reach then one less than these.
-    """
+    """What values and columns need."""
 
     name: ClassVar[str] = "narrow_storage"
     version: ClassVar[int] = 2
 
-    all_alike: bool
-    float32_exact: bool
+    all_alike: bool  # whether all stored values have the same bits; False without any
+    float32_exact: bool  # whether every value is real and, as float64, a value of float32 other than NaN
+    #: Values that differ in their bits among the first MOST_COUNTED, counted up to MOST_DISTINCT.
     distinct: int
+    #: Greatest distance of a column from the base of its row, counted up to NARROW_COLUMNS. The base is the
+    #: least column of each GROUP_ROWS rows; it is 0 where no more than NARROW_COLUMNS columns are, and the
+    #: reach then one less than these.
     row_group_reach: int
 
     @classmethod

@@ -28,30 +28,21 @@ _TALLIES = 6
 @FEATURES.register("neighbourhood")
 @dataclass(frozen=True, slots=True)
 class Neighbourhood(FeatureGroup):
-    """Distances between entries.
-
-    Attributes
-    ----------
-    row_bandwidth, row_bandwidth_deviation : float
-        Mean over all rows, and population standard deviation, of last column minus first; 0 for a row with
-        fewer than two entries.
-    scatter : float
-        Mean over all rows of the entries of a row over its bandwidth, 0 for a bandwidth of 0.
-    neighbours : float
-        Mean over the entries of the number of entries in the columns to the left and to the right in the same
-        row: 0 to 2.
-    cross_row_similarity : float
-        Mean over the rows with entries of the share of their entries with an entry of the next such row in
-        the same column or an adjacent one; 0 for the last row.
-    """
+    """Distances between entries."""
 
     name: ClassVar[str] = "neighbourhood"
     is_usual: ClassVar[bool] = False
 
+    #: row_bandwidth, row_bandwidth_deviation: mean over all rows, and population standard deviation, of last
+    #: column minus first; 0 for a row with fewer than two entries.
     row_bandwidth: float
     row_bandwidth_deviation: float
-    scatter: float
+    scatter: float  # mean over all rows of the entries of a row over its bandwidth, 0 for a bandwidth of 0
+    #: Mean over the entries of the number of entries in the columns to the left and to the right in the same
+    #: row: 0 to 2.
     neighbours: float
+    #: Mean over the rows with entries of the share of their entries with an entry of the next such row in the
+    #: same column or an adjacent one; 0 for the last row.
     cross_row_similarity: float
 
     @classmethod

@@ -28,26 +28,18 @@ _LEVELS: Integers = np.array(ROW_LENGTH_LEVELS, dtype=np.int64)
 
 @dataclass(frozen=True, slots=True)
 class RowBlocks:
-    """Statistics of `b` row blocks for a model.
+    """Statistics of `b` row blocks for a model."""
 
-    Attributes
-    ----------
-    rows, nnz, row_length_mode, row_length_max, mispredicted_rows : int64 arrays of shape (b,)
-        As in a Structure, for each block.
-    rows_at_least, entries_up_to : int64 arrays of shape (b, levels)
-        As in a Structure, for each block, at the first `levels` of ROW_LENGTH_LEVELS.
-    matrix : Structure
-        Of the whole matrix, for what its blocks share, such as the columns.
-    """
-
+    #: As in a Structure, for each block: shape (b,).
     rows: Integers
     nnz: Integers
     row_length_mode: Integers
     row_length_max: Integers
     mispredicted_rows: Integers
+    #: The same at the first `levels` of ROW_LENGTH_LEVELS: shape (b, levels).
     rows_at_least: Integers
     entries_up_to: Integers
-    matrix: Structure
+    matrix: Structure  # of the whole matrix, for what its blocks share, such as the columns
 
     @property
     def is_mispredicted(self) -> NDArray[np.bool_]:

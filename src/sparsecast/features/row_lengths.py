@@ -47,34 +47,23 @@ _RUNS = 1024
 @FEATURES.register("row_lengths")
 @dataclass(frozen=True, slots=True)
 class RowLengths(FeatureGroup):
-    """Statistics of the entries per row.
-
-    Attributes
-    ----------
-    deviation : float
-        Population standard deviation.
-    mode : int
-        Most frequent number of entries, the smallest of equals.
-    changes : int or None
-        Rows whose length differs from that of the row before; None if the order of the rows is unknown.
-    mispredicted : int or None
-        Rows whose length differs from the one that followed the same four lengths last time: an estimate of
-        the mispredicted ends of the row loop, from a table of 65,536 histories; None as `changes`.
-    rows_at_least, entries_up_to : tuple of int
-        For each level of ROW_LENGTH_LEVELS up to the first that is >= `max`: the rows with at least this many
-        entries, and the sum over rows of min(length, level).
-    """
+    """Statistics of the entries per row."""
 
     name: ClassVar[str] = "row_lengths"
 
     mean: float
-    deviation: float
-    mode: int
+    deviation: float  # population standard deviation
+    mode: int  # most frequent number of entries, the smallest of equals
     min: int
     max: int
     empty_rows: int
+    #: Rows whose length differs from that of the row before; None if the order of the rows is unknown.
     changes: int | None
+    #: Rows whose length differs from the one that followed the same four lengths last time: an estimate of
+    #: the mispredicted ends of the row loop, from a table of 65,536 histories; None as `changes`.
     mispredicted: int | None
+    #: rows_at_least, entries_up_to: for each level of ROW_LENGTH_LEVELS up to the first that is >= `max`: the
+    #: rows with at least this many entries, and the sum over rows of min(length, level).
     rows_at_least: tuple[int, ...]
     entries_up_to: tuple[int, ...]
 

@@ -101,31 +101,19 @@ class _Tallies(NamedTuple):
 
 
 class Sweep(NamedTuple):
-    """The joined tallies of all pieces.
+    """The joined tallies of all pieces: of the entries read, as in Bands and Locality."""
 
-    Attributes
-    ----------
-    entries : int
-        Number of entries read.
-    bands : int64 array of shape (BANDS,)
-    half_bandwidth, diagonals, line_changes : int
-        As in Bands and Locality, of the entries read.
-    diagonals_of_half : int
-        Those of the first half of the ranges of a sample; 0 for a whole matrix.
-    reuse : int64 array of shape (X_REUSE_ELEMENTS,)
-        Reads by the octave of the changes since the last read of the same line; the last element counts first
-        reads.
-    unseen : int64 array of shape (X_REUSE_ELEMENTS,)
-        First reads in a sample, by the octave of the changes since the beginning of their range; else 0.
-    """
-
-    entries: int
-    bands: Counts
+    entries: int  # number of entries read
+    bands: Counts  # shape (BANDS,)
     half_bandwidth: int
     diagonals: int
-    diagonals_of_half: int
+    diagonals_of_half: int  # those of the first half of the ranges of a sample; 0 for a whole matrix
     line_changes: int
+    #: Shape (X_REUSE_ELEMENTS,): reads by the octave of the changes since the last read of the same line; the
+    #: last element counts first reads.
     reuse: Counts
+    #: Shape (X_REUSE_ELEMENTS,): first reads in a sample, by the octave of the changes since the beginning of
+    #: their range; else 0.
     unseen: Counts
 
 

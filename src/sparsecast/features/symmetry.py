@@ -42,24 +42,17 @@ class Symmetry(FeatureGroup):
     """Whether one triangle of the matrix tells the other.
 
     All is None for a matrix without such a symmetry, or whose rows are not sorted and free of duplicates.
-
-    Attributes
-    ----------
-    triangle_nnz : int or None
-        Entries on and below the diagonal.
-    kind : str or None
-        ``"symmetric"`` if the matrix equals its transpose, ``"hermitian"`` if its conjugate transpose,
-        ``"skew"`` if the negative of its transpose.
-    diagonal_blocks : tuple of int or None
-        For each size b of BLOCK_SIZES, the aligned b x b blocks on the diagonal that hold entries; None as
-        well where only the first version of this group was stored.
     """
 
     name: ClassVar[str] = "symmetry"
     version: ClassVar[int] = 2
 
-    triangle_nnz: int | None
+    triangle_nnz: int | None  # entries on and below the diagonal
+    #: ``"symmetric"`` if the matrix equals its transpose, ``"hermitian"`` if its conjugate transpose,
+    #: ``"skew"`` if the negative of its transpose.
     kind: str | None = None
+    #: For each size b of BLOCK_SIZES, the aligned b x b blocks on the diagonal that hold entries; None as
+    #: well where only the first version of this group was stored.
     diagonal_blocks: tuple[int, ...] | None = None
 
     @classmethod

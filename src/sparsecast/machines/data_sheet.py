@@ -17,23 +17,12 @@ from sparsecast.machines.gpu import GPU
 
 @dataclass(frozen=True, slots=True)
 class DataSheet:
-    """Published figures of a machine that decide the speed of products.
+    """Published figures of a machine that decide the speed of products."""
 
-    Attributes
-    ----------
-    bandwidth_bytes_per_s : float
-        Peak bandwidth of the memory of matrices.
-    cores : int
-        Cores of a processor; multiprocessors, or compute units, of a GPU.
-    frequency_hz : float
-        Base frequency of a processor, highest clock of a GPU.
-    l2_bytes, l3_bytes : int
-        Of all cores together; 0 without a third level.
-    """
-
-    bandwidth_bytes_per_s: float
-    cores: int
-    frequency_hz: float
+    bandwidth_bytes_per_s: float  # peak bandwidth of the memory of matrices
+    cores: int  # cores of a processor; multiprocessors, or compute units, of a GPU
+    frequency_hz: float  # base frequency of a processor, highest clock of a GPU
+    #: l2_bytes, l3_bytes: of all cores together; 0 without a third level.
     l2_bytes: int
     l3_bytes: int = 0
 
@@ -49,20 +38,11 @@ class DataSheet:
 
 @dataclass(frozen=True, slots=True)
 class PublishedMachine:
-    """A machine whose published results can be imported.
+    """A machine whose published results can be imported."""
 
-    Attributes
-    ----------
-    device : str
-        ``"cuda"``, ``"hip"`` or ``"omp"``.
-    sheet : DataSheet
-    gpu : GPU or None
-        None for a processor.
-    """
-
-    device: str
+    device: str  # ``"cuda"``, ``"hip"`` or ``"omp"``
     sheet: DataSheet
-    gpu: GPU | None
+    gpu: GPU | None  # None for a processor
 
     @classmethod
     def of(cls, device: str, values: Mapping[str, Any]) -> Self:
@@ -105,22 +85,13 @@ def published_machines() -> Mapping[str, PublishedMachine]:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """Origin of an estimated machine, and the errors of such estimates.
+    """Origin of an estimated machine, and the errors of such estimates."""
 
-    Attributes
-    ----------
-    like : str
-        Name of the measured machine whose times were scaled.
-    left_out : int
-        Number of measured machines that were left out once, and forecast from their data sheet and the
-        others.
-    over_start, low, high : tuples of float
-        Ascending logarithms of time over the shortest time of a kernel, with the ends of the interval of
-        log(measured / forecast) of the machines that were left out.
-    """
-
-    like: str
+    like: str  # name of the measured machine whose times were scaled
+    #: Number of measured machines that were left out once, and forecast from their data sheet and the others.
     left_out: int
+    #: over_start, low, high: ascending logarithms of time over the shortest time of a kernel, with the ends
+    #: of the interval of log(measured / forecast) of the machines that were left out.
     over_start: tuple[float, ...]
     low: tuple[float, ...]
     high: tuple[float, ...]

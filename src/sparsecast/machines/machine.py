@@ -33,19 +33,11 @@ PROCESSOR = "cpu"
 
 @dataclass(frozen=True, slots=True)
 class Cache:
-    """One level of data cache.
-
-    Attributes
-    ----------
-    bytes : int
-        Size of one instance.
-    shared_by : int
-        Logical cores that share an instance.
-    """
+    """One level of data cache."""
 
     level: int
-    bytes: int
-    shared_by: int
+    bytes: int  # size of one instance
+    shared_by: int  # logical cores that share an instance
 
 
 def shared_caches(sheet: DataSheet) -> tuple[Cache, ...]:
@@ -56,50 +48,27 @@ def shared_caches(sheet: DataSheet) -> tuple[Cache, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """Description of a machine.
-
-    Attributes
-    ----------
-    architecture : str
-        Instruction set, such as ``"x86_64"``.
-    cores, threads : int
-        Physical cores, and logical cores that this process may use.
-    caches : tuple of Cache
-        Data and unified caches, innermost first; empty if unknown.
-    simd : tuple of str
-        Vector instruction sets among the well-known ones.
-    device : str
-        A member of DEVICES, or the name in published results, such as ``"hip"``.
-    gpu : GPU or None
-        That device, if it is a GPU; None for a processor.
-    features : tuple of str or None
-        Instruction sets that rules of kernels need, in addition to `simd`; None if unknown.
-    published_as : str or None
-        Name of imported published results. Nothing runs on such a machine here, and its Records are all ways
-        of doing the product. None for every other machine.
-    source : str or None
-        Source and licence of published results; None if unknown.
-    sheet : DataSheet or None
-        Basis for estimates of other machines; None if unknown.
-    made : Made or None
-        Of an estimated machine; None for every other one.
-    """
+    """Description of a machine."""
 
     processor: str
-    architecture: str
+    architecture: str  # instruction set, such as ``"x86_64"``
+    #: cores, threads: physical cores, and logical cores that this process may use.
     cores: int
     threads: int
-    caches: tuple[Cache, ...]
-    simd: tuple[str, ...]
+    caches: tuple[Cache, ...]  # data and unified caches, innermost first; empty if unknown
+    simd: tuple[str, ...]  # vector instruction sets among the well-known ones
     memory_bytes: int
     system: str
-    device: str = PROCESSOR
-    gpu: GPU | None = None
+    device: str = PROCESSOR  # a member of DEVICES, or the name in published results, such as ``"hip"``
+    gpu: GPU | None = None  # that device, if it is a GPU; None for a processor
+    #: Instruction sets that rules of kernels need, in addition to `simd`; None if unknown.
     features: tuple[str, ...] | None = None
+    #: Name of imported published results. Nothing runs on such a machine here, and its Records are all ways
+    #: of doing the product. None for every other machine.
     published_as: str | None = None
-    source: str | None = None
-    sheet: DataSheet | None = None
-    made: Made | None = None
+    source: str | None = None  # source and licence of published results; None if unknown
+    sheet: DataSheet | None = None  # basis for estimates of other machines; None if unknown
+    made: Made | None = None  # of an estimated machine; None for every other one
 
     @property
     def name(self) -> str:

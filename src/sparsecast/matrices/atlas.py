@@ -29,20 +29,11 @@ SIZES = {"third": 1 / 3, "whole": 1.0, "triple": 3.0, MIRRORED: 1.0}
 
 @dataclass(frozen=True, slots=True)
 class AtlasEntry:
-    """A matrix of the atlas.
+    """A matrix of the atlas."""
 
-    Attributes
-    ----------
-    structure : Structure
-        Of the real matrix.
-    block : int
-        Side of the blocks whose fill its twins keep.
-    digest : str
-        Of its file, as in the specification of a file: twin and file are one group in cross-validation.
-    """
-
-    structure: Structure
-    block: int
+    structure: Structure  # of the real matrix
+    block: int  # side of the blocks whose fill its twins keep
+    #: Of its file, as in the specification of a file: twin and file are one group in cross-validation.
     digest: str
 
 

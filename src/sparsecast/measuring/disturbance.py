@@ -28,22 +28,13 @@ CALIBRATE_AGAIN = "calibrate again while the machine is idle, or for fewer threa
 
 @dataclass(frozen=True, slots=True)
 class Disturbance:
-    """Disturbance of a measurement.
+    """Disturbance of a measurement."""
 
-    Attributes
-    ----------
-    other_processes, stolen_share : float
-        As in Conditions; 0.0 if the system does not report them.
-    too_long : float
-        Greatest relative error of times due to other work.
-    waited_share : float
-        Share of the products that were never measured with a core for each thread.
-    """
-
+    #: other_processes, stolen_share: as in Conditions; 0.0 if the system does not report them.
     other_processes: float
     stolen_share: float
-    too_long: float
-    waited_share: float = 0.0
+    too_long: float  # greatest relative error of times due to other work
+    waited_share: float = 0.0  # share of the products that were never measured with a core for each thread
 
     @property
     def is_unusable(self) -> bool:

@@ -83,17 +83,10 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Pooled:
-    """Readings of one reference over some minutes.
+    """Readings of one reference over some minutes."""
 
-    Attributes
-    ----------
-    time_s : float
-        Their median.
-    noise : float or None
-        Relative error of the median, from the scatter of the readings; None for a single reading.
-    """
-
-    time_s: float
+    time_s: float  # their median
+    #: Relative error of the median, from the scatter of the readings; None for a single reading.
     noise: float | None
 
     @classmethod

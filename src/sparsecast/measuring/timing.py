@@ -50,23 +50,14 @@ Call = Callable[[], object]
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How long to measure each callable.
-
-    Attributes
-    ----------
-    sample_s : float
-        Seconds of the beta - alpha calls of one sample together, at least one call.
-    most_s : float
-        Seconds after which a callable gets no more samples, once it has three: it is long, or its threads
-        wait for cores.
-    wait_s : float
-        Seconds per callable that all samples together may wait for full speed of the cores.
-    """
+    """How long to measure each callable."""
 
     samples: int = 80
-    sample_s: float = 0.0005
+    sample_s: float = 0.0005  # seconds of the beta - alpha calls of one sample together, at least one call
+    #: Seconds after which a callable gets no more samples, once it has three: it is long, or its threads wait
+    #: for cores.
     most_s: float = 0.5
-    wait_s: float = 0.4
+    wait_s: float = 0.4  # seconds per callable that all samples together may wait for full speed of the cores
 
 
 #: Effort of the command `measure`.
@@ -75,26 +66,16 @@ DEFAULT_EFFORT = Effort()
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """The measured time of one callable.
+    """The measured time of one callable."""
 
-    Attributes
-    ----------
-    samples_s : tuple of float
-        Seconds per call, in the order taken.
-    time_s : float
-        Their low quantile: a tenth of them is shorter.
-    spread, noise : float or None
-        Interquartile range over `time_s`, and relative difference between the low quantiles of the earlier
-        and of the later half: how well a repeated measurement agrees. None for a single sample.
-    slow_share : float or None
-        Share of all samples at less than full speed of the cores, 1.0 if the others were too few to count;
-        None if the speed was not measured.
-    """
-
-    samples_s: tuple[float, ...]
-    time_s: float
+    samples_s: tuple[float, ...]  # seconds per call, in the order taken
+    time_s: float  # their low quantile: a tenth of them is shorter
+    #: spread, noise: interquartile range over `time_s`, and relative difference between the low quantiles of
+    #: the earlier and of the later half: how well a repeated measurement agrees. None for a single sample.
     spread: float | None
     noise: float | None
+    #: Share of all samples at less than full speed of the cores, 1.0 if the others were too few to count;
+    #: None if the speed was not measured.
     slow_share: float | None = None
 
     @classmethod
@@ -121,19 +102,12 @@ def low(samples_s: Sequence[float]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Speedup:
-    """How many times as fast one callable is as another one that was sampled in turn with it.
+    """How many times as fast one callable is as another one that was sampled in turn with it."""
 
-    Attributes
-    ----------
-    factor : float
-        Time of the other over that of the one.
-    deviation : float or None
-        Standard deviation of `factor`, as the samples tell it: the turns that both took part in are drawn
-        with replacement, so that what slows a whole turn stays in it (Efron 1979, "Bootstrap methods: another
-        look at the jackknife"). None below three turns.
-    """
-
-    factor: float
+    factor: float  # time of the other over that of the one
+    #: Standard deviation of `factor`, as the samples tell it: the turns that both took part in are drawn with
+    #: replacement, so that what slows a whole turn stays in it (Efron 1979, "Bootstrap methods: another look
+    #: at the jackknife"). None below three turns.
     deviation: float | None
 
     @classmethod

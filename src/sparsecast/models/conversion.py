@@ -26,15 +26,10 @@ class ConversionCost:
 
     Formats are built on the host for a GPU too, alike for all kernels of a format, and the copying counts:
     the caches are the host's, and one cost stands for a format's kernels.
-
-    Attributes
-    ----------
-    last_cache_bytes : int
-    costs : dict of str to float array of shape (3,)
-        All at least 0, of each format whose conversion was timed; narrow CSR is one of its own.
     """
 
     last_cache_bytes: int
+    #: Of each format whose conversion was timed, shape (3,), at least 0; narrow CSR is one of its own.
     costs: dict[str, NDArray[np.float64]] = field(default_factory=dict)
 
     @classmethod

@@ -36,20 +36,11 @@ _SHORTEST = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Products:
-    """Products of one machine: arrays of shape (products,).
-
-    Attributes
-    ----------
-    time_s : float array
-    start_s : float array
-        The shortest time of the kernel.
-    bytes : float array
-        Of matrix, x and y.
-    """
+    """Products of one machine: arrays of shape (products,)."""
 
     time_s: Floats
-    start_s: Floats
-    bytes: Floats
+    start_s: Floats  # the shortest time of the kernel
+    bytes: Floats  # of matrix, x and y
 
     @classmethod
     def of(cls, records: Sequence[Record], matrices: Mapping[str, MatrixEntry]) -> Self:
@@ -72,21 +63,11 @@ def shortest(time_s: Floats) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Law:
-    """How times go from one machine to another.
+    """How times go from one machine to another."""
 
-    Attributes
-    ----------
-    share_of_peak : float
-        Of the bandwidth of the data sheet that products reach.
-    computing : float
-        The power of the ratio of cores times frequency.
-    share_kept : float
-        Of the bytes of the caches that a product finds there again.
-    """
-
-    share_of_peak: float = 1.0
-    computing: float = 1.0
-    share_kept: float = 1.0
+    share_of_peak: float = 1.0  # of the bandwidth of the data sheet that products reach
+    computing: float = 1.0  # the power of the ratio of cores times frequency
+    share_kept: float = 1.0  # of the bytes of the caches that a product finds there again
 
     def scaled(self, products: Products, like: DataSheet, sheet: DataSheet) -> Floats:
         """Return the seconds of products of the machine `like` on one with another data sheet."""
@@ -106,19 +87,10 @@ class Law:
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """What measured machines of one kind teach of others of their kind.
-
-    Attributes
-    ----------
-    law : Law
-    machines : tuple of str
-        That were left out once.
-    over_start, low, high : tuples of float
-        As in `Made`.
-    """
+    """What measured machines of one kind teach of others of their kind, as in `Made`."""
 
     law: Law
-    machines: tuple[str, ...]
+    machines: tuple[str, ...]  # that were left out once
     over_start: tuple[float, ...]
     low: tuple[float, ...]
     high: tuple[float, ...]

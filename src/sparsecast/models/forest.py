@@ -21,18 +21,11 @@ _SAMPLES_AT_ONCE = 1 << 14
 
 @dataclass(frozen=True)
 class Forest:
-    """Trees that give numbers: their nodes one after another, each followed by its left part, then its right.
+    """Trees that give numbers: nodes one after another, each followed by its left part, then its right."""
 
-    Attributes
-    ----------
-    feature : int16 array of shape (nodes,)
-        Feature that a node asks for; -1 in a leaf.
-    number : float32 array of shape (nodes,)
-        In a node, the threshold: where the feature is at most this, the way is left. In a leaf, its value:
-        the mean of the samples there.
-    """
-
-    feature: NDArray[np.int16]
+    feature: NDArray[np.int16]  # shape (nodes,): feature that a node asks for; -1 in a leaf
+    #: Shape (nodes,): in a node, the threshold: where the feature is at most this, the way is left. In a
+    #: leaf, its value: the mean of the samples there.
     number: NDArray[np.float32]
 
     @classmethod

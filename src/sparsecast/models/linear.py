@@ -33,21 +33,14 @@ _LARGE = 10
 
 @dataclass(frozen=True)
 class WorkCosts:
-    """What a unit of each kind of work costs on a machine.
-
-    Attributes
-    ----------
-    machine : Machine
-    costs : dict of str to dict of str to float
-        For each format, or format and kernel, as `label` calls them, seconds for one unit of each kind.
-    kernels : dict of str to tuple of str
-        Of each format, those with costs of their own.
-    """
+    """What a unit of each kind of work costs on a machine."""
 
     work: ClassVar[type[ProductWork]] = ProductWork
 
     machine: Machine
+    #: For each format, or format and kernel, as `label` calls them, seconds for one unit of each kind.
     costs: dict[str, dict[str, float]] = field(default_factory=dict)
+    #: Of each format, those with costs of their own.
     kernels: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     @classmethod

@@ -34,15 +34,9 @@ KINDS = (
 
 @dataclass(frozen=True, slots=True)
 class PowerFile:
-    """A file of joules.
+    """A file of joules."""
 
-    Attributes
-    ----------
-    joules : dict of str to float
-        At least one above 0.
-    """
-
-    joules: Mapping[str, float]
+    joules: Mapping[str, float]  # at least one above 0
 
     @classmethod
     def read(cls, path: Path) -> PowerFile:

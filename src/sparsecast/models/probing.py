@@ -55,18 +55,12 @@ class PairedErrors(NamedTuple):
 
 @dataclass(frozen=True)
 class Correction:
-    """How the measured time of CSR corrects the forecasts of other formats.
+    """How the measured time of CSR corrects the forecasts of other formats."""
 
-    Attributes
-    ----------
-    shares : dict of str to float
-        For each format, how much of the error of CSR it shares: of log(measured / forecast).
-    widths : dict of str to (float, float)
-        For each format, the ends of what is left of log(measured / corrected), in half widths of the model's
-        interval. Formats without intervals are missing.
-    """
-
+    #: For each format, how much of the error of CSR it shares: of log(measured / forecast).
     shares: Mapping[str, float]
+    #: For each format, the ends of what is left of log(measured / corrected), in half widths of the model's
+    #: interval. Formats without intervals are missing.
     widths: Mapping[str, tuple[float, float]]
 
     @classmethod

@@ -108,17 +108,10 @@ class PublishedCosts(WorkCosts):
 
 @dataclass(frozen=True)
 class Errors:
-    """Errors of forecasts of what was left out, by how long the forecast is: arrays of shape (places,).
+    """Errors of forecasts of what was left out, by how long the forecast is: arrays of shape (places,)."""
 
-    Attributes
-    ----------
-    log_s : float array
-        log(forecast_s), ascending.
-    low, high : float arrays
-        Ends of the interval of log(measured / forecast) near there.
-    """
-
-    log_s: Floats
+    log_s: Floats  # log(forecast_s), ascending
+    #: low, high: ends of the interval of log(measured / forecast) near there.
     low: Floats
     high: Floats
 

@@ -21,20 +21,14 @@ LEAST_SCATTERED = 8
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """Times of the benchmark matrices of one format.
+    """Times of the benchmark matrices of one format."""
 
-    Attributes
-    ----------
-    nnz_per_row, strips, time_s : float arrays
-        For each matrix x, y and T of sections 3.5.1 and 3.5.2; in section 3.5.3 the strips are x.
-    as_printed : bool
-        Whether lines are fitted by ordinary least squares.
-    """
-
+    #: nnz_per_row, strips, time_s: for each matrix x, y and T of sections 3.5.1 and 3.5.2; in section 3.5.3
+    #: the strips are x.
     nnz_per_row: Floats
     strips: Floats
     time_s: Floats
-    as_printed: bool = False
+    as_printed: bool = False  # whether lines are fitted by ordinary least squares
 
     def line(self, x: Floats, y: Floats) -> Line:
         return Line.ordinary(x, y) if self.as_printed else Line.through(x, y)
@@ -93,22 +87,14 @@ class Grid:
 
 @dataclass(frozen=True)
 class RatioLines:
-    """Time as a ratio of two lines (section 3.5.1, CSR): T0 = (T1 / T2) * T3.
+    """Time as a ratio of two lines (section 3.5.1, CSR): T0 = (T1 / T2) * T3."""
 
-    Attributes
-    ----------
-    relationship_1 : Line
-        T = E(x): non-zeros a row to time, at a fixed number of strips.
-    lengths, times_m : float arrays of shape (m,)
-        Row lengths of the matrices M, and T2, their times on relationship 1's number of strips.
-    relationships_2 : tuple of Line
-        T' = E'(y): strips to time, for each of those row lengths.
-    """
-
-    relationship_1: Line
+    relationship_1: Line  # T = E(x): non-zeros a row to time, at a fixed number of strips
+    #: lengths, times_m: shape (m,): row lengths of the matrices M, and T2, their times on relationship 1's
+    #: number of strips.
     lengths: Floats
     times_m: Floats
-    relationships_2: tuple[Line, ...]
+    relationships_2: tuple[Line, ...]  # T' = E'(y): strips to time, for each of those row lengths
 
     @classmethod
     def fit(cls, grid: Grid) -> RatioLines | None:
@@ -149,23 +135,12 @@ class RatioLines:
 
 @dataclass(frozen=True)
 class SlopeLines:
-    """Time as a line whose slope is a line of the strips (section 3.5.2, ELL).
+    """Time as a line whose slope is a line of the strips (section 3.5.2, ELL)."""
 
-    Attributes
-    ----------
-    coefficient : Line
-        Relationship 2, f(y): strips to the slope of time over non-zeros a row.
-    at_x1 : Line
-        Relationship 3, e(y): strips to time, at `x1` non-zeros a row.
-    x1 : float
-    has_floor : bool
-        Whether the time has a floor that the paper does not print.
-    """
-
-    coefficient: Line
-    at_x1: Line
+    coefficient: Line  # relationship 2, f(y): strips to the slope of time over non-zeros a row
+    at_x1: Line  # relationship 3, e(y): strips to time, at `x1` non-zeros a row
     x1: float
-    has_floor: bool = True
+    has_floor: bool = True  # whether the time has a floor that the paper does not print
 
     @classmethod
     def fit(cls, grid: Grid, x1: float | None = None) -> SlopeLines | None:

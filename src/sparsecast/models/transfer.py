@@ -84,23 +84,14 @@ class Setting:
 
 @dataclass(frozen=True)
 class Transfer:
-    """The ratio of the costs of products in one setting to those in another.
+    """The ratio of the costs of products in one setting to those in another."""
 
-    Attributes
-    ----------
-    physics : LinearModel
-        Fitted to Records of `source`.
-    source, asked : Setting
-    beyond : mapping of int to float
-        For each level of cache, seconds of a byte from beyond it in `asked`, over those in `source`.
-    is_measured : bool
-        Whether these are ratios of Bandwidths; else they are of threads, as far as there are cores.
-    """
-
-    physics: LinearModel
+    physics: LinearModel  # fitted to Records of `source`
     source: Setting
     asked: Setting
+    #: For each level of cache, seconds of a byte from beyond it in `asked`, over those in `source`.
     beyond: Mapping[int, float]
+    #: Whether these are ratios of Bandwidths; else they are of threads, as far as there are cores.
     is_measured: bool
 
     @classmethod

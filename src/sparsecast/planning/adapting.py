@@ -42,23 +42,14 @@ _FIRST = 4
 
 @dataclass(frozen=True, slots=True)
 class Ways:
-    """How an Adapting finds Candidates to try, and builds them.
-
-    Attributes
-    ----------
-    csr : Candidate
-    options : callable
-        Returns, for the measured seconds of a product of CSR, forecasts of all that may be tried, each with
-        the time of its conversion.
-    build : callable
-        Returns the bound Candidate.
-    loading_s : callable
-        Returns the seconds that it may take to load the code of a Candidate.
-    """
+    """How an Adapting finds Candidates to try, and builds them."""
 
     csr: Candidate
+    #: Returns, for the measured seconds of a product of CSR, forecasts of all that may be tried, each with
+    #: the time of its conversion.
     options: Callable[[float], Sequence[Forecast]]
-    build: Callable[[Candidate], Bound]
+    build: Callable[[Candidate], Bound]  # returns the bound Candidate
+    #: Returns the seconds that it may take to load the code of a Candidate.
     loading_s: Callable[[Candidate], float]
 
 

@@ -67,23 +67,15 @@ def usual_conversion(training: TrainingSet, plan: Plan) -> Usual:
 
 @dataclass(frozen=True, slots=True)
 class RunConditions:
-    """What a run finds, in which products are not alone.
+    """What a run finds, in which products are not alone."""
 
-    Attributes
-    ----------
-    vector_bytes, vectors_bytes, bytes : int
-        Of one vector, of all, and of all with the matrix: what an iteration goes through.
-    usual_over_full : Usual
-        What a product takes, over its forecast time.
-    loops_s : mapping of str to float
-        Measured seconds of loops over vectors; empty if unknown.
-    """
-
+    #: vector_bytes, vectors_bytes, bytes: of one vector, of all, and of all with the matrix: what an
+    #: iteration goes through.
     vector_bytes: int
     vectors_bytes: int
     bytes: int
-    usual_over_full: Usual
-    loops_s: Mapping[str, float]
+    usual_over_full: Usual  # what a product takes, over its forecast time
+    loops_s: Mapping[str, float]  # measured seconds of loops over vectors; empty if unknown
 
 
 def costs_of(

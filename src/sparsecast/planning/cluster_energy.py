@@ -43,19 +43,12 @@ class PricesWork(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ClusterPower:
-    """What a node of a machine draws.
-
-    Attributes
-    ----------
-    machine : Machine
-    joules : mapping of str to float
-        For a second of a node, called IDLE, and for a unit of each kind of work of the linear model.
-    ends : (float, float) or None
-        Ends of the interval of measured over forecast power; None where nothing tells them.
-    """
+    """What a node of a machine draws."""
 
     machine: Machine
+    #: For a second of a node, called IDLE, and for a unit of each kind of work of the linear model.
     joules: Mapping[str, float]
+    #: Ends of the interval of measured over forecast power; None where nothing tells them.
     ends: tuple[float, float] | None = None
 
     def of(self, forecast: ClusterForecast, whole: Structure) -> ClusterForecast:

@@ -20,15 +20,10 @@ from sparsecast.results.plan import Plan, PlannedBlock
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """How many times longer products take now than in the calibration.
+    """How many times longer products take now than in the calibration."""
 
-    Attributes
-    ----------
-    scales : mapping of str to float or None
-        By where the data of a product lie: ``"L2"``, ``"L3"``, ``"memory"``. A change within the noise of the
-        reference products is 1.0. It is None where they waited for cores.
-    """
-
+    #: By where the data of a product lie: ``"L2"``, ``"L3"``, ``"memory"``. A change within the noise of the
+    #: reference products is 1.0. It is None where they waited for cores.
     scales: Mapping[str, float | None]
 
     @classmethod

@@ -64,29 +64,15 @@ def expected_gain_s(best_s: float, forecast: Forecast) -> float:
 
 @dataclass
 class Contest:
-    """What may be tried of a matrix, what was, and what is the best way so far.
+    """What may be tried of a matrix, what was, and what is the best way so far."""
 
-    Attributes
-    ----------
-    kept : Candidate
-        Plain CSR at first.
-    best_s : float
-        Measured seconds of a product in it.
-    options : list of Forecast
-        What else there is, each with the time of its conversion.
-    extra_s : callable
-        Returns the seconds that a trial of an option takes beside the conversion: where it proves hopeless
-        soon, and where it does not.
-    lost_s : float
-        Seconds that trials took and did not gain so far.
-    tried : tuple of Trial
-    """
-
-    kept: Candidate
-    best_s: float
-    options: list[Forecast]
+    kept: Candidate  # plain CSR at first
+    best_s: float  # measured seconds of a product in it
+    options: list[Forecast]  # what else there is, each with the time of its conversion
+    #: Returns the seconds that a trial of an option takes beside the conversion: where it proves hopeless
+    #: soon, and where it does not.
     extra_s: Callable[[Forecast], tuple[float, float]]
-    lost_s: float = 0.0
+    lost_s: float = 0.0  # seconds that trials took and did not gain so far
     tried: tuple[Trial, ...] = ()
     csr_s: float = field(init=False)
     _doubt_s: float = 0.0

@@ -55,12 +55,6 @@ class GPUDevice(Device):
 
     A subclass has a `name`, `describe` and `require_library`; most have a `meter` and `errors` too. The
     toolkit of another vendor must replace ``numba.cuda``.
-
-    Attributes
-    ----------
-    cold_bytes : int
-        With 0, products find the data of the previous product in the caches. Otherwise, products alternate
-        between copies of matrix and vectors that together exceed this number.
     """
 
     kind: ClassVar[str] = "GPU"
@@ -70,6 +64,8 @@ class GPUDevice(Device):
     may_read_energy: ClassVar[bool] = True
     shares_host: ClassVar[bool] = False
 
+    #: With 0, products find the data of the previous product in the caches. Otherwise, products alternate
+    #: between copies of matrix and vectors that together exceed this number.
     cold_bytes: int = 0
 
     @property

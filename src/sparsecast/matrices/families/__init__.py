@@ -25,20 +25,11 @@ Value = int | float | str
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """How the matrices of a family are built.
+    """How the matrices of a family are built."""
 
-    Attributes
-    ----------
-    build : callable
-        Returns the matrix of given parameters.
-    entries : callable
-        Returns the approximate number of its entries, from the same parameters.
-    for_some_formats : bool
-        If true, a calibration measures only formats that name the family in their `benchmark_kinds`.
-    """
-
-    build: Callable[..., csr_array[Any]]
-    entries: Callable[..., int]
+    build: Callable[..., csr_array[Any]]  # returns the matrix of given parameters
+    entries: Callable[..., int]  # returns the approximate number of its entries, from the same parameters
+    #: If true, a calibration measures only formats that name the family in their `benchmark_kinds`.
     for_some_formats: bool = False
 
     @property

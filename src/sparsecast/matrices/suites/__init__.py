@@ -25,24 +25,14 @@ OPTIONAL = 10
 
 @dataclass(frozen=True, slots=True)
 class SuiteMatrix:
-    """A matrix of a suite, and the formats to measure on it.
-
-    Attributes
-    ----------
-    suite : str
-        Name of the suite in Records.
-    formats : tuple of str
-        Formats that the suite names.
-    kind : str or None
-        If the suite names no format: only formats with this kind among their `benchmark_kinds`, or all.
-    in_narrow_storage : bool
-        Whether formats are measured in narrow storage, too, where the matrix allows it.
-    """
+    """A matrix of a suite, and the formats to measure on it."""
 
     problem: Problem
-    suite: str
-    formats: tuple[str, ...] = ()
+    suite: str  # name of the suite in Records
+    formats: tuple[str, ...] = ()  # formats that the suite names
+    #: If the suite names no format: only formats with this kind among their `benchmark_kinds`, or all.
     kind: str | None = None
+    #: Whether formats are measured in narrow storage, too, where the matrix allows it.
     in_narrow_storage: bool = False
 
     @property

@@ -28,19 +28,11 @@ COUNTED_FORMATS = ("csr", "coo")
 
 @dataclass(frozen=True)
 class ClusterTraining:
-    """What a model of distributed products learns from: all of one machine.
-
-    Attributes
-    ----------
-    microbenchmarks : tuple of MicroBenchmark
-        Those with more ranks than cores count in no fit.
-    records : tuple of DistributedRecord
-        Measured products, of which none need exist.
-    """
+    """What a model of distributed products learns from: all of one machine."""
 
     machine: Machine
-    microbenchmarks: tuple[MicroBenchmark, ...]
-    records: tuple[DistributedRecord, ...] = ()
+    microbenchmarks: tuple[MicroBenchmark, ...]  # those with more ranks than cores count in no fit
+    records: tuple[DistributedRecord, ...] = ()  # measured products, of which none need exist
 
     def of_kind(self, kind: str) -> list[MicroBenchmark]:
         """Return the micro-benchmarks of a kind, those with more ranks than cores left out."""
@@ -49,46 +41,29 @@ class ClusterTraining:
 
 @dataclass(frozen=True)
 class LocalTime:
-    """What the node model forecasts of a local matrix, alone on its node: one thread, nothing else running.
-
-    Attributes
-    ----------
-    low_s, high_s : float or None
-    bytes : int
-        Of the matrix in its format, and its vectors.
-    """
+    """What the node model forecasts of a local matrix on one thread, alone on its node."""
 
     time_s: float
     low_s: float | None
     high_s: float | None
-    bytes: int
+    bytes: int  # of the matrix in its format, and its vectors
 
 
 @dataclass(frozen=True)
 class Question:
-    """A matrix among ranks, and what is known of it beyond counts.
-
-    Attributes
-    ----------
-    local, remote : mapping of str to LocalTime
-        By format: of the local and the remote part of `rank`. Empty where the
-        profile has no times of products on its node, or the matrix is not at hand.
-    mispredicted_share : float or None
-        Share of the rows whose length does not follow from the rows before; None where it is not known.
-    deviation : float or None
-        Of the row lengths; None where it is not known.
-    rank : int or None
-        The slowest rank, as far as the node model was asked; None is the one with the most entries.
-    block : callable or None
-        Returns the rows of a rank, in 2D its block, columns renumbered; None where the matrix is not at hand.
-    """
+    """A matrix among ranks, and what is known of it beyond counts."""
 
     distribution: Distribution
+    #: local, remote: by format: of the local and the remote part of `rank`. Empty where the profile has no
+    #: times of products on its node, or the matrix is not at hand.
     local: Mapping[str, LocalTime] = field(default_factory=dict)
     remote: Mapping[str, LocalTime] = field(default_factory=dict)
+    #: Share of the rows whose length does not follow from the rows before; None where it is not known.
     mispredicted_share: float | None = None
-    deviation: float | None = None
+    deviation: float | None = None  # of the row lengths; None where it is not known
+    #: The slowest rank, as far as the node model was asked; None is the one with the most entries.
     rank: int | None = None
+    #: Returns the rows of a rank, in 2D its block, columns renumbered; None where the matrix is not at hand.
     block: Callable[[int], csr_array[Any]] | None = None
 
     def on_node(self, configuration: Configuration) -> list[LocalTime]:
@@ -103,31 +78,22 @@ class Question:
 
 @dataclass(frozen=True)
 class ClusterForecast:
-    """What a model expects of a Configuration: one product, until the last rank is done.
-
-    Attributes
-    ----------
-    low_s, high_s : float or None
-        The interval that should hold nine tenths of the measurements; None where nothing told its width.
-    computation_s, communication_s : float or None
-        Their sum is the time, but for products that communicate while they compute. None where a model does
-        not tell them apart.
-    memory_bytes : int
-        Of the rank that needs most: matrix, vectors and buffers.
-    terms : tuple of (str, float)
-        The model's terms and their values.
-    energy_j, energy_low_j, energy_high_j : float or None
-        Joules of one product on all nodes; None where the power of a node is unknown.
-    """
+    """What a model expects of a Configuration: one product, until the last rank is done."""
 
     configuration: Configuration
     time_s: float
-    memory_bytes: int
-    terms: tuple[tuple[str, float], ...] = ()
+    memory_bytes: int  # of the rank that needs most: matrix, vectors and buffers
+    terms: tuple[tuple[str, float], ...] = ()  # the model's terms and their values
+    #: low_s, high_s: the interval that should hold nine tenths of the measurements; None where nothing told
+    #: its width.
     low_s: float | None = None
     high_s: float | None = None
+    #: computation_s, communication_s: their sum is the time, but for products that communicate while they
+    #: compute. None where a model does not tell them apart.
     computation_s: float | None = None
     communication_s: float | None = None
+    #: energy_j, energy_low_j, energy_high_j: joules of one product on all nodes; None where the power of a
+    #: node is unknown.
     energy_j: float | None = None
     energy_low_j: float | None = None
     energy_high_j: float | None = None

@@ -73,18 +73,12 @@ ADDED_WORDS = 4
 
 @dataclass(frozen=True)
 class _Parts:
-    """Seconds of the slowest rank, before any factor.
+    """Seconds of the slowest rank, before any factor."""
 
-    Attributes
-    ----------
-    work, messages : dict of str to float
-        The terms of computation and of communication.
-    low_s, high_s : float or None
-        Of the computation; None without intervals.
-    """
-
+    #: work, messages: the terms of computation and of communication.
     work: dict[str, float]
     messages: dict[str, float]
+    #: low_s, high_s: of the computation; None without intervals.
     low_s: float | None = None
     high_s: float | None = None
 

@@ -13,18 +13,11 @@ from sparsecast.system.registry import Registry
 
 @dataclass(frozen=True, slots=True)
 class ProductForecast:
-    """What a file forecasts of one product: seconds, joules, or both in two files.
-
-    Attributes
-    ----------
-    time_s, energy_j : float or None
-    note : str
-        A sentence on the file, with what of it is modelled.
-    """
+    """What a file forecasts of one product: seconds, joules, or both in two files."""
 
     time_s: float | None
     energy_j: float | None
-    note: str
+    note: str  # a sentence on the file, with what of it is modelled
 
 
 #: Readers by the ending of a file, without its dot.

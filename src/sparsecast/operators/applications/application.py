@@ -34,32 +34,19 @@ def no_iteration(iteration: int, residual: float) -> None:
 
 @dataclass(frozen=True, slots=True)
 class VectorLoop:
-    """A loop over vectors, for a roofline whose only roof is memory (Barreda et al. 2020).
-
-    Attributes
-    ----------
-    moved : float
-        Entries of vectors that are read or written per entry of a vector, including reads before an
-        overwrite.
-    is_once : bool
-        Whether it runs before the iterations instead of in each.
-    """
+    """A loop over vectors, for a roofline whose only roof is memory (Barreda et al. 2020)."""
 
     name: str
+    #: Entries of vectors that are read or written per entry of a vector, including reads before an overwrite.
     moved: float
-    is_once: bool = False
+    is_once: bool = False  # whether it runs before the iterations instead of in each
 
 
 @dataclass(slots=True)
 class Laps:
-    """Seconds and runs of each loop. Call it with the name of a loop at its end.
+    """Seconds and runs of each loop. Call it with the name of a loop at its end."""
 
-    Attributes
-    ----------
-    time_s : dict of str to float
-        Total seconds of each loop.
-    """
-
+    #: Total seconds of each loop.
     time_s: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     runs: Counter[str] = field(default_factory=Counter)
     _last: float = field(default_factory=perf_counter)
@@ -76,24 +63,14 @@ class Laps:
 
 @dataclass(frozen=True, slots=True)
 class Iterations:
-    """A forecast number of iterations. Fewer than `low` are rare, but possible.
-
-    Attributes
-    ----------
-    why : str
-        Origin of the numbers, in a sentence.
-    tried : int
-        Iterations that were run for the forecast.
-    tried_s : float
-        Seconds that these took.
-    """
+    """A forecast number of iterations. Fewer than `low` are rare, but possible."""
 
     expected: int
     low: int
     high: int
-    why: str
-    tried: int = 0
-    tried_s: float = 0.0
+    why: str  # origin of the numbers, in a sentence
+    tried: int = 0  # iterations that were run for the forecast
+    tried_s: float = 0.0  # seconds that these took
 
     @classmethod
     def known(cls, number: int) -> Iterations:

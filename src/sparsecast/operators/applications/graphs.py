@@ -16,23 +16,15 @@ Floats = NDArray[np.floating[Any]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Links:
-    """The transposed graph.
+    """The transposed graph."""
 
-    Attributes
-    ----------
-    matrix : csr_array of shape (nodes, nodes)
-        Row j holds the edges to node j. If all weights are equal, they are those of the graph, in the same
-        array; otherwise each is divided by the sum of the weights that leave its node.
-    inverse_weight : float array of shape (nodes,), or None
-        One over the sum of the weights that leave each node, 0 for a dangling one: the factor of the vector
-        before a product. None if the matrix is already divided.
-    dangling : integer array
-        Nodes without leaving weight.
-    """
-
+    #: Shape (nodes, nodes): row j holds the edges to node j. If all weights are equal, they are those of the
+    #: graph, in the same array; otherwise each is divided by the sum of the weights that leave its node.
     matrix: csr_array[Any]
+    #: Shape (nodes,): one over the sum of the weights that leave each node, 0 for a dangling one: the factor
+    #: of the vector before a product. None if the matrix is already divided.
     inverse_weight: Floats | None
-    dangling: NDArray[np.integer[Any]]
+    dangling: NDArray[np.integer[Any]]  # nodes without leaving weight
 
     @property
     def nodes(self) -> int:

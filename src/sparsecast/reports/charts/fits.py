@@ -17,17 +17,10 @@ _SIZE: Spec = {"width": 260, "height": 200}
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """Times of benchmark matrices, and what is fitted to them.
-
-    Attributes
-    ----------
-    grid : Grid
-    seconds : callable
-        Returns the fitted times, from non-zeros a row and strips.
-    """
+    """Times of benchmark matrices, and what is fitted to them."""
 
     grid: Grid
-    seconds: Callable[[Floats, Floats], Floats]
+    seconds: Callable[[Floats, Floats], Floats]  # returns the fitted times, from non-zeros a row and strips
 
     @classmethod
     def of(cls, grid: Grid, lines: RatioLines | SlopeLines) -> Fit:

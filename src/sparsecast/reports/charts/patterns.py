@@ -60,19 +60,11 @@ _COLUMNS = 3
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pattern:
-    """Entries of a matrix in the points of a grid.
-
-    Attributes
-    ----------
-    rows, cols : int
-        Of the matrix.
-    counts : array
-        Entries of each kind in each point, of shape (height, width, kinds).
-    """
+    """Entries of a matrix of `rows` and `cols` in the points of a grid."""
 
     rows: int
     cols: int
-    counts: NDArray[np.int64]
+    counts: NDArray[np.int64]  # entries of each kind in each point, of shape (height, width, kinds)
 
     def image(self, colours: Sequence[str]) -> str:
         """Return the grid as a PNG in a data URL, transparent where there is no entry.

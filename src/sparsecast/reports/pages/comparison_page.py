@@ -16,24 +16,12 @@ from sparsecast.system.texts import counted
 
 @dataclass(frozen=True)
 class MachineReport:
-    """Data of the page of a comparison.
+    """Data of the page of a comparison."""
 
-    Attributes
-    ----------
-    matrices : sequence of str
-        As given by the user.
-    comparison : Comparison
-    machines : mapping of str to str
-        Content and source of each profile.
-    prices : mapping of str to float
-        Per hour.
-    products : int
-    """
-
-    matrices: Sequence[str]
+    matrices: Sequence[str]  # as given by the user
     comparison: Comparison
-    machines: Mapping[str, str]
-    prices: Mapping[str, float] = field(default_factory=dict)
+    machines: Mapping[str, str]  # content and source of each profile
+    prices: Mapping[str, float] = field(default_factory=dict)  # per hour
     products: int = 1
 
 
