@@ -63,18 +63,8 @@ def sampled_reuse(sample: Sweep, changes: int, shape: tuple[int, int]) -> NDArra
     The others return within the half-bandwidth: most columns have an entry on the diagonal, and none farther
     away.
 
-    Parameters
-    ----------
-    sample : Sweep
-    changes : int
-        Line changes of the whole matrix.
-    shape : (int, int)
-        Rows and columns.
-
-    Returns
-    -------
-    float array of shape (X_REUSE_ELEMENTS,)
-        The sum is 1, or 0 without changes.
+    `changes` are the line changes of the whole matrix, of this `shape`. The shares, an array of shape
+    (X_REUSE_ELEMENTS,), have the sum 1, or 0 without changes.
     """
     shares = np.zeros(X_REUSE_ELEMENTS)
     if not changes:

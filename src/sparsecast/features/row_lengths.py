@@ -185,10 +185,7 @@ def lengths_of_five(rows: int, nnz: int, five: list[float]) -> tuple[Integers, I
     quarter's rows is left + (right - left) u**p, with one p for which the lengths of all quarters have the
     given sum. Runs of rows get the whole numbers around their mean.
 
-    Returns
-    -------
-    tuple of int64 arrays of shape (lengths,) or None
-        The lengths, ascending, and the number of rows of each.
+    Returned are the lengths, ascending, and the number of rows of each.
     """
     if not all(low <= high for low, high in zip([0.0, *five], five, strict=False)):
         return None

@@ -102,12 +102,8 @@ class Made:
         The errors of the model and of the data sheet count as independent, like those of power and time in a
         forecast of energy.
 
-        Parameters
-        ----------
-        time_s, start_s : float
-            The forecast, and the shortest time of its kernel.
-        low_s, high_s : float
-            Interval of the model alone.
+        `start_s` is the shortest time of the kernel of this forecast; `low_s` and `high_s` are the interval
+        of the model alone.
         """
         place = math.log(max(time_s / start_s, 1.0))
         below, above = (float(np.interp(place, self.over_start, ends)) for ends in (self.low, self.high))

@@ -56,14 +56,8 @@ _RECORD: Columns = (
 class MatrixEntry:
     """A measured matrix in a profile, without its entries.
 
-    Parameters
-    ----------
-    specification : str
-        The key in Records, from which the matrix is made again if possible.
-    name : str
-        For people.
-    structure : Structure or mapping
-        A mapping, as from `Structure.to_dict`, is read when it is first needed.
+    `specification` is the key in Records, from which the matrix is made again if possible; `name` is for
+    people. A mapping as `structure`, as from `Structure.to_dict`, is read when it is first needed.
     """
 
     def __init__(self, specification: str, name: str, structure: Structure | Mapping[str, Any]) -> None:

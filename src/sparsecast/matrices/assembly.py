@@ -107,14 +107,8 @@ def from_triplets(
 ) -> csr_array[Any]:
     """Compress triplets by rows; the entries of a row keep their order.
 
-    Parameters
-    ----------
-    rows, cols : ndarray of int32 or int64, shape (stored,)
-        Row and column numbers from 0, both of one type, already checked against `shape`.
-    values : ndarray of shape (stored,)
-    shape : tuple of int
-    mirror : int
-        One of MIRRORS: how an off-diagonal triplet is repeated at the transposed place.
+    `rows` and `cols` count from 0, are both of one type, int32 or int64, and were checked against `shape`.
+    `mirror` is one of MIRRORS: how an off-diagonal triplet is repeated at the transposed place.
     """
     width = index_dtype(*shape, len(rows) * (2 if mirror else 1))
     rows, cols = unsigned(rows), unsigned(cols)
@@ -131,14 +125,8 @@ def from_triplets(
 def from_packed(values: Array, shape: tuple[int, int], mirror: int = 0) -> csr_array[Any]:
     """Compress a dense matrix, given column by column, without its zeros.
 
-    Parameters
-    ----------
-    values : ndarray, one-dimensional
-        The columns one after the other: whole ones where `mirror` is 0, from below the diagonal where it is
-        -1, from the diagonal down otherwise.
-    shape : tuple of int
-    mirror : int
-        As for `from_triplets`.
+    The columns stand one after the other: whole ones where `mirror`, as for `from_triplets`, is 0, from below
+    the diagonal where it is -1, from the diagonal down otherwise.
     """
     if mirror:
         columns = np.zeros(shape, dtype=values.dtype)

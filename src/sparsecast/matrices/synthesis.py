@@ -174,22 +174,9 @@ def mirrored(matrix: csr_array, is_upper: bool = False) -> csr_array:
 def diagonal_matrix(rows: int, diagonals: int, reach: float, *, seed: int) -> csr_array:
     """Return a benchmark matrix of full diagonals, as in finite differences.
 
-    Parameters
-    ----------
-    rows : int
-        Rows and columns.
-    diagonals : int
-        At most 2 * rows - 1. The reach is cut into this many equal cells, with one random diagonal each.
-    reach : float
-        Share of the columns, on either side of the main diagonal, from which diagonals are drawn: below 1,
-        and raised until there are enough of them.
-    seed : int
-        Same arguments, same matrix.
-
-    Returns
-    -------
-    csr_array of shape (rows, rows)
-        As from `varied_matrix`.
+    There are at most 2 * rows - 1 of them. The share of the columns on either side of the main diagonal that
+    `reach` gives, below 1, is cut into as many equal cells, with one random diagonal each; it is raised until
+    there are enough of them. The result is as from `varied_matrix`.
     """
     _check_sizes(rows, min(max(diagonals, 1), rows), seed)
     if not 1 <= diagonals <= 2 * rows - 1:

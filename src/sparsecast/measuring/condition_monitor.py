@@ -39,14 +39,8 @@ class _Reading:
 class ConditionMonitor:
     """Monitors the machine during a run.
 
-    Parameters
-    ----------
-    references : ReferenceMonitor, optional
-        Times the reference products.
-    proc : Path
-        Folder of the system's files.
-    clock_s : callable
-        Returns the seconds since some moment.
+    `references` are timed, if given; `proc` is the folder of the system's files, and `clock_s` returns the
+    seconds since some moment.
     """
 
     def __init__(

@@ -177,16 +177,8 @@ def measure(
 ) -> dict[str, Timing]:
     """Return the Timing of every callable by name, in order, from samples taken in turn.
 
-    Parameters
-    ----------
-    calls : mapping of str to callable
-        Already compiled and warmed up.
-    on_sample : callable
-        Called for progress, as often as `effort` has samples, for each callable.
-    clock : Clock, optional
-        The host's by default.
-    cores : CoreSpeed, optional
-        The speed of the cores; without it, all samples count.
+    The `calls` are compiled and warmed up. `on_sample` is called for progress, as often as `effort` has
+    samples, for each of them. Without the speed of the `cores`, all samples count.
     """
     clock = clock or HostClock()
     patience = _Patience(cores, effort.wait_s * len(calls)) if cores else None

@@ -54,14 +54,9 @@ class ConversionCost:
         return replace(self, costs={name: factors.get(name, 1.0) * c for name, c in self.costs.items()})
 
     def seconds(self, candidate: Candidate, blocks: RowBlocks) -> NDArray[np.float64]:
-        """Return the forecast seconds to build each block.
+        """Return the forecast seconds to build each block; a ProfileError for a format that was never built.
 
         Narrow CSR that was never built takes as long as the quickest conversion that was timed.
-
-        Raises
-        ------
-        ProfileError
-            If no conversion to this format was ever timed.
         """
         if candidate.format not in self.costs:
             raise ProfileError(

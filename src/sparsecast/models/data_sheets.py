@@ -112,24 +112,10 @@ def learned(kind: str) -> Learned:
 def made_profile(
     name: str, like: Profile, sheet: DataSheet, learned: Learned, memory_bytes: int | None = None
 ) -> Profile:
-    """Return the profile of a machine that nobody measured.
+    """Return the profile of a machine that nobody measured, from a measured one that it is `like`.
 
-    Parameters
-    ----------
-    name : str
-    like : Profile
-        Of a measured machine whose data sheet is known.
-    sheet : DataSheet
-        Of the new machine.
-    learned : Learned
-        What machines of its kind teach.
-    memory_bytes : int, optional
-        Of the new machine; without it, as much as `like` has.
-
-    Raises
-    ------
-    ProfileError
-        If the data sheet of `like` is not known, or nobody measured that machine either.
+    `sheet` is the data sheet of the new machine, and `learned` what machines of its kind teach. Without
+    `memory_bytes` it has as much memory as `like`. A ProfileError as from `sheet_of_measured`.
     """
     products = Products.of(like.records, like.matrices)
     times = learned.law.scaled(products, sheet_of_measured(like), sheet)
@@ -149,13 +135,7 @@ def made_profile(
 
 
 def sheet_of_measured(like: Profile) -> DataSheet:
-    """Return the data sheet of a measured machine.
-
-    Raises
-    ------
-    ProfileError
-        If it is not known, or nobody measured the machine.
-    """
+    """Return the data sheet of a measured machine; a ProfileError if it is unknown."""
     if like.machine.made:
         raise ProfileError(
             f"profile '{like.name}' is itself from a data sheet: expected a machine that was measured; name "

@@ -21,11 +21,7 @@ def fitted_costs(counts: Floats, measured: Floats) -> Floats:
 
     The residuals are relative, so that small matrices count as much as large ones.
 
-    Parameters
-    ----------
-    counts : float array of shape (measurements, costs)
-    measured : float array of shape (measurements,)
-        All above 0.
+    `counts` has the shape (measurements, costs), and `measured`, all above 0, (measurements,).
     """
     return nonnegative(counts / measured[:, None], np.ones(len(measured)))
 

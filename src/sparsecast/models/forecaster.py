@@ -105,10 +105,7 @@ class Forecaster(ABC):
     def estimates(self, structure: Structure, candidates: Iterable[Candidate]) -> list[Estimate]:
         """Return what a product of a whole matrix costs in each Candidate that is served.
 
-        Raises
-        ------
-        FeatureError
-            If the Structure lacks a feature group that is needed.
+        A FeatureError says that the Structure lacks a feature group that is needed.
         """
         for name in self.groups:
             structure.require(name)

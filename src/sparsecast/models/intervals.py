@@ -62,11 +62,7 @@ def conformal_bound(scores: Iterable[float]) -> float | None:
 def interval_of_product(value: float, *factors: tuple[float, float]) -> tuple[float, float]:
     """Return the interval of a product of independent factors: squares of logarithms add up.
 
-    Parameters
-    ----------
-    value : float
-    factors : (float, float)
-        Of each factor, the ends of measured over forecast.
+    Of each factor, the ends of measured over forecast are given.
     """
     below, above = (math.hypot(*map(math.log, ends)) for ends in zip(*factors, strict=True))
     return value * math.exp(-below), value * math.exp(above)

@@ -252,10 +252,7 @@ class Model(Forecaster):
     def restored(self, state: Mapping[str, Any]) -> Self:
         """Take over what a model with the same hyper-parameters learned, and return self.
 
-        Raises
-        ------
-        KeyError, ValueError
-            If `state` is nothing that `to_state` gave.
+        A KeyError or ValueError says that `state` is nothing that `to_state` gave.
         """
         for name, kind in self._learned_types().items():
             setattr(self, name, from_plain(state[name], kind))

@@ -74,13 +74,7 @@ class PowerModel(Model):
     ends_: tuple[float, float] | None
 
     def fit(self, training: TrainingSet) -> Self:
-        """Learn times from all Records, and power from those with joules.
-
-        Raises
-        ------
-        ProfileError
-            If too few have joules, or the model of time cannot be fitted.
-        """
+        """Learn times from all Records, and power from those with joules; refuse too few."""
         if len(_metered(training).records) < LEAST_RECORDS:
             raise self.insufficient(training)
         self.time_ = SparsecastModel().fit(training)

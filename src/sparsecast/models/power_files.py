@@ -40,13 +40,7 @@ class PowerFile:
 
     @classmethod
     def read(cls, path: Path) -> PowerFile:
-        """Read a file.
-
-        Raises
-        ------
-        ProfileError
-            If it cannot be read, or is something else.
-        """
+        """Read a file; a ProfileError if it cannot be read, or is something else."""
         try:
             found = json.loads(path.read_text(encoding="utf-8"))["joules"]
             joules = {str(name): float(value) for name, value in found.items()}
@@ -76,12 +70,7 @@ class PowerFile:
 class GivenPower(AdjustedForecaster):
     """Joules of products by a power model of someone's own, and the times of a model, without intervals.
 
-    Parameters
-    ----------
-    joules : mapping of str to float
-        As in a PowerFile.
-    model : Forecaster
-        Fitted, of time.
+    `joules` are as in a PowerFile; `model` is fitted, of time.
     """
 
     quantity: ClassVar[str] = "energy"

@@ -69,10 +69,8 @@ class Correction:
 
         A format with fewer matrices than LEAST_RANKED takes what holds for all formats together.
 
-        Raises
-        ------
-        ProfileError
-            If fewer than LEAST_RANKED Records are of a matrix whose CSR was measured with them.
+        A ProfileError says that fewer than LEAST_RANKED Records are of a matrix whose CSR was measured with
+        them.
         """
         pairs = left_out_pairs(model, training)
         if len(pairs) < LEAST_RANKED:
@@ -141,16 +139,8 @@ class ProbedForecaster(AdjustedForecaster):
     A Candidate that was measured takes its measured time, another one what the Correction makes of its
     forecast. Blocks of the matrix' rows are corrected in proportion: they were not measured.
 
-    Parameters
-    ----------
-    model : Forecaster
-        Fitted, of time.
-    structure : Structure
-        Of the matrix.
-    correction : Correction
-        Learned with that model.
-    measured : sequence of Measured
-        One a Candidate of the matrix, plain CSR among them.
+    `model` is fitted, of time, and `correction` was learned with it. What was `measured` is one a Candidate
+    of the matrix, plain CSR among them.
     """
 
     def __init__(

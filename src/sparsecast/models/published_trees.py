@@ -145,13 +145,7 @@ class PublishedTrees:
 
     @classmethod
     def learned(cls, training: TrainingSet) -> PublishedTrees:
-        """Return what published results teach.
-
-        Raises
-        ------
-        ProfileError
-            If no kernel has LEAST_RESULTS results of two groups.
-        """
+        """Return what results teach; a ProfileError if no kernel has LEAST_RESULTS of two groups."""
         every = PublishedWork(training.machine).counted(training)
         work = [each for each in every if _suffices(each, training)]
         if not work:

@@ -18,13 +18,7 @@ def to_plain(learned: object) -> Any:
 
 
 def from_plain(plain: object, kind: Any) -> Any:
-    """Return what `to_plain` gave of something with the type `kind`, such as a dataclass.
-
-    Raises
-    ------
-    ValueError
-        If it is something else.
-    """
+    """Return what `to_plain` gave of something of the type `kind`, such as a dataclass; else a ValueError."""
     return msgspec.convert(plain, kind, dec_hook=_decoded, strict=False)
 
 

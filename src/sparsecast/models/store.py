@@ -29,10 +29,7 @@ def fitted(model: AnyModel, training: TrainingSet) -> AnyModel:
     A stored model counts only for the same Records, hyper-parameters and versions (of the model, of its
     feature groups, of Sparsecast). Each model has one file for each machine and kind of Records.
 
-    Raises
-    ------
-    ProfileError, DeviceError
-        As `Model.fit`.
+    Errors are those of `Model.fit`.
     """
     training = model.used(training)
     key, path = _key(model, training), _path(model, training)
@@ -47,10 +44,7 @@ def fitted(model: AnyModel, training: TrainingSet) -> AnyModel:
 def probe_correction(model: Model, training: TrainingSet) -> Correction:
     """Return what a probe corrects the forecasts of `model` by: read from the data folder, as in `fitted`.
 
-    Raises
-    ------
-    ProfileError
-        If the Records do not suffice.
+    A ProfileError says that the Records do not suffice.
     """
     training = model.used(training)
     key, path = _key(model, training), _path(model, training, "-probe")

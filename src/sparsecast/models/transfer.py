@@ -145,13 +145,8 @@ def _bandwidth(training: TrainingSet, level: int, threads: int) -> float | None:
 def transfer_errors(transfer: Transfer, training: TrainingSet, records: Iterable[Record]) -> list[float]:
     """Return log(measured / expected) of Records, from the measured times of the setting of `training`.
 
-    Parameters
-    ----------
-    transfer : Transfer
-        From that setting to the one of the Records.
-    training : TrainingSet
-    records : iterable of Record
-        Those of matrices and Candidates that `training` has no held-out Record of are left out.
+    `transfer` is from that setting to the one of the Records. Those of matrices and Candidates that
+    `training` has no held-out Record of are left out.
     """
     physics = transfer.physics
     measured_s = {_key(r, physics): r.time_s for r in training.records if _is_held_out(r)}
@@ -184,10 +179,7 @@ def widening(transfer: Transfer, training: TrainingSet, others: Iterable[Record]
     Tried are those from the setting of `training` that change at least what `transfer` changes. The factor is
     conformal (`conformal_bound`).
 
-    Returns
-    -------
-    float or None
-        At least 1; None where fewer than LEAST_RANKED errors are known.
+    It is at least 1; None where fewer than LEAST_RANKED errors are known.
     """
     by_setting: dict[Setting, list[Record]] = {}
     for record in others:
@@ -202,18 +194,9 @@ def widening(transfer: Transfer, training: TrainingSet, others: Iterable[Record]
 
 
 class TransferredForecaster(AdjustedForecaster):
-    """A model that was fitted in one setting, and forecasts for another.
+    """A model, fitted to times in one setting, that forecasts for another.
 
-    Its intervals are those of the fitted model, wider by a factor at both ends.
-
-    Parameters
-    ----------
-    model : Forecaster
-        Fitted, of time.
-    transfer : Transfer
-        From the setting that the model was fitted in.
-    factor : float
-        At least 1.
+    Its intervals are those of the fitted model, wider by `factor`, at least 1, at both ends.
     """
 
     def __init__(self, model: Forecaster, transfer: Transfer, factor: float) -> None:

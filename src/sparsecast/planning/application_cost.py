@@ -86,20 +86,10 @@ def costs_of(
     Loops that were measured take as long again. The others run on one thread. A product brings the matrix
     through the caches, and leaves there a part of the vectors: so these come at a speed between those of the
     smallest cache that holds all vectors, and of the one that holds the matrix as well. The forecast is the
-    geometric mean of both, which are also the ends of the interval. A loop also takes a call, and so does
-    the product.
+    geometric mean of both, which are also the ends of the interval. A loop also takes a call, and so does the
+    product.
 
-    Parameters
-    ----------
-    loops : sequence of VectorLoop
-    plan : Plan
-    profile : Profile
-    conditions : RunConditions
-
-    Raises
-    ------
-    ProfileError
-        If the profile has no Bandwidth of reads.
+    A ProfileError says that the profile has no Bandwidth of reads.
     """
     speeds = _Speeds.of(profile)
     slower, call_s = conditions.usual_over_full, speeds.call_s

@@ -17,15 +17,8 @@ def choices(
 ) -> tuple[ClusterChoice, ...]:
     """Return forecasts as choices, the least of an objective first.
 
-    Parameters
-    ----------
-    forecasts : iterable of ClusterForecast
-    one_rank_s : float or None
-        Time of the fastest product on one rank.
-    price : float or None
-        Of a node and hour.
-    objective : str
-        One of OBJECTIVES; other than by time, all forecasts have joules.
+    `one_rank_s` is the time of the fastest product on one rank, `price` that of a node and hour. All
+    forecasts have joules where `objective`, one of OBJECTIVES, is not time.
     """
 
     def least(choice: ClusterChoice) -> float:

@@ -26,10 +26,7 @@ def partitioned(A: csr_array[Any], ranks: int, method: str) -> Partitioned:
 def compared(A: csr_array[Any], ranks: int, methods: Sequence[str]) -> Partitions:
     """Return the partitions by several methods, of which some may not suit.
 
-    Raises
-    ------
-    InputError
-        If there cannot be so many ranks, or no method suits.
+    An InputError says that there cannot be so many ranks, or that no method suits.
     """
     ranks = checked_ranks(ranks)
     found: list[Partitioned] = []

@@ -76,18 +76,8 @@ def transfer_s(profile: Profile, size_bytes: int, direction: str) -> float:
     Latency and bandwidth, neither below 0, are those for which the squares of the relative errors on the
     profile's Bandwidths are least, so that small copies count as much as large ones.
 
-    Parameters
-    ----------
-    profile : Profile
-        Of the device.
-    size_bytes : int
-    direction : str
-        ``"to device"`` or ``"from device"``.
-
-    Raises
-    ------
-    ProfileError
-        Without Bandwidths of that kind with two numbers of bytes.
+    The `direction` is ``"to device"`` or ``"from device"``, and the profile that of the device. A
+    ProfileError says that it lacks Bandwidths of that kind with two numbers of bytes.
     """
     streams = [stream for stream in profile.bandwidths if stream.kind == direction]
     if len({stream.bytes for stream in streams}) < 2:

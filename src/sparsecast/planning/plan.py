@@ -50,16 +50,12 @@ def make_plan(
 
     With the `planner` of a paper it is the plan that this prints, with Tried what trials found.
 
-    With an `objective` other than time it is the one block with the least joules, or joules times seconds,
-    of all products and the conversion, by a fitted model of `energy`; a conversion has the power of the
-    product.
+    With an `objective` other than time it is the one block with the least joules, or joules times seconds, of
+    all products and the conversion, by a fitted model of `energy`; a conversion has the power of the product.
 
-    Raises
-    ------
-    ProfileError
-        If the model cannot forecast plain CSR, which every plan is compared with.
-    MatrixSizeError
-        If plain CSR, with x and y, exceeds the memory of the machine, or the plan of the planner does.
+    A ProfileError says that the model cannot forecast plain CSR, which every plan is compared with; a
+    MatrixSizeError that plain CSR, with x and y, exceeds the memory of the machine, or the plan of the
+    planner does.
     """
     if "csr" not in model.formats():
         raise ProfileError(

@@ -120,18 +120,8 @@ class Launch:
     Numba compiles it. Where cuda.core is installed, it launches the kernel: a launch by Numba looks up the
     types again, which takes longer than a small product.
 
-    Parameters
-    ----------
-    kernel : function
-        For Numba to compile; called as (*arguments, x, y).
-    blocks : int
-        At least 1.
-    arguments : sequence of device arrays and NumPy integers
-        The arrays are kept alive.
-    dtype : dtype
-        Of the entries of x and y.
-    threads : int
-        Of a block.
+    Numba compiles `kernel`, which at least one block of `threads` threads calls as (*arguments, x, y);
+    `dtype` is that of the entries of x and y. The arrays among the arguments are kept alive.
     """
 
     def __init__(
@@ -156,15 +146,7 @@ class DeviceProduct:
     Its scratch memory serves one product at a time: queue the products of one matrix on one stream, or wait
     between streams.
 
-    Parameters
-    ----------
-    launches : sequence of Launch
-        The kernels that compute y, in order.
-
-    Attributes
-    ----------
-    nbytes : int
-        Bytes on the device.
+    `launches` compute y, in order; `nbytes` are on the device.
     """
 
     def __init__(self, launches: Sequence[Launch] = ()) -> None:

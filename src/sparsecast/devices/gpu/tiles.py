@@ -114,12 +114,8 @@ def _add_carries(value: type) -> Kernel:
 def carry_launches(carries: DeviceArray, left_open: NDArray[np.int64]) -> list[Launch]:
     """Return the launch that adds the carries to y; none if no part leaves a row open.
 
-    Parameters
-    ----------
-    carries : device array of shape (parts,)
-        Partial sum of each part for the row that it leaves open.
-    left_open : array of shape (parts,)
-        That row, or -1 where the part ends with a row.
+    `carries` holds the partial sum of each part for the row that it leaves open, and `left_open` that row, or
+    -1 where the part ends with a row: both of shape (parts,).
     """
     changes = np.flatnonzero(np.diff(left_open, prepend=-2))
     ends = np.append(changes[1:], len(left_open))

@@ -32,15 +32,6 @@ def estimated_distribution(
     entries per row than 2 d + 1 count as neighbours across corners: more entries are remote then, and words
     are underestimated. `python benchmarks/run.py partitions` compares with counted words: METIS has 1.01 to
     1.14 times the words in theory for 5 and 7 points, and 1.4 to 2.1 times for 27.
-
-    Parameters
-    ----------
-    rows, cols, nnz : int
-    ranks : int
-    method : str
-        One of METHODS.
-    dimension : int, optional
-        2 or 3.
     """
     ranks = checked_ranks(ranks)
     METHODS.get(method)

@@ -129,13 +129,7 @@ class ClusterModel(ABC):
 
     @abstractmethod
     def fit(self, training: ClusterTraining) -> Self:
-        """Learn from what was measured on a machine.
-
-        Raises
-        ------
-        ProfileError
-            If that does not suffice; the message names the command that adds it.
-        """
+        """Learn from what was measured; a ProfileError names the command that adds what is missing."""
 
     def lacking(self, configuration: Configuration, question: Question) -> str | None:
         """Return in words why it has no forecast for a Configuration; None where it has one."""

@@ -47,13 +47,7 @@ class Placement:
 
 
 class Network:
-    """Times of communication on a cluster.
-
-    Parameters
-    ----------
-    training : ClusterTraining
-        With triads and ping-pongs.
-    """
+    """Times of communication on a cluster, from triads and ping-pongs."""
 
     def __init__(self, training: ClusterTraining) -> None:
         self.memory = Memory(training.of_kind("triad"))
@@ -97,14 +91,8 @@ class Network:
     def collective(self, kind: str, own_bytes: float, on: Placement, group: str = ALL) -> float:
         """Return the seconds of a collective of all ranks, or of all rows or columns of their grid at once.
 
-        Parameters
-        ----------
-        kind, group : str
-            As in a Collective.
-        own_bytes : float
-            Of the vector; in an allgatherv what each rank contributes.
-        on : Placement
-            Of all ranks.
+        `kind` and `group` are as in a Collective, and `own_bytes` those of the vector; in an allgatherv what
+        each rank contributes.
         """
         ranks = on.ranks if group == ALL else isqrt(on.ranks)
         if ranks < 2:

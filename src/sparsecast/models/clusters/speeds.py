@@ -16,13 +16,7 @@ MOST_OF_A_SHARE = 2.0
 
 
 class Memory:
-    """Bandwidth of a rank while all ranks of its node move bytes, from triads.
-
-    Parameters
-    ----------
-    triads : iterable of MicroBenchmark
-        At least one.
-    """
+    """Bandwidth of a rank while all ranks of its node move bytes, from at least one triad."""
 
     def __init__(self, triads: Iterable[MicroBenchmark]) -> None:
         self._points: dict[int, tuple[Floats, Floats]] = {}
@@ -63,13 +57,7 @@ class Memory:
 
 
 class Messages:
-    """Latency and bandwidth of one message, inside a node and between two, from ping-pongs.
-
-    Attributes
-    ----------
-    inside, between : Line or None
-        Seconds over bytes; None where none was measured.
-    """
+    """Seconds over bytes of a message inside a node and between two, None without any ping-pong."""
 
     def __init__(self, pingpongs: Sequence[MicroBenchmark]) -> None:
         self.inside = self._line([point for point in pingpongs if point.nodes == 1])
@@ -91,10 +79,8 @@ class Measured:
 
     Composed times are those of the physics of `network`; a kind that nobody measured has the ratio 1.
 
-    Attributes
-    ----------
-    scatter : (float, float) or None
-        Least and greatest ratio over the median of its size; None with fewer than 5 measurements.
+    `scatter` is the least and greatest ratio over the median of its size; None with fewer than 5
+    measurements.
     """
 
     def __init__(self, sizes: Sequence[float], ratios: Sequence[float]) -> None:

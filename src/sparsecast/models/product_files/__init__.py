@@ -29,11 +29,7 @@ PRODUCT_FILES: Registry[Callable[[Problem, Profile, Path], ProductForecast]] = R
 def product_forecast(problem: Problem, profile: Profile, path: Path) -> ProductForecast:
     """Return what a file forecasts of the product of a matrix.
 
-    Raises
-    ------
-    UnknownNameError
-        If no reader knows the ending.
-    InputError
-        If the file is damaged, of another machine, or of what is neither a product's time nor its energy.
+    An InputError says that no reader knows the ending, or that the file is damaged, of another machine, or of
+    what is neither the time nor the energy of a product.
     """
     return PRODUCT_FILES.get(path.suffix.removeprefix(".") or path.name)(problem, profile, path)

@@ -149,14 +149,8 @@ def iterations_of(changes: Sequence[float], epsilon: float, damping: float) -> i
 def loops(dangling_share: float, divides: bool) -> tuple[VectorLoop, ...]:
     """Return the loops of Algorithm 2; those of an iteration are one pass over the vectors.
 
-    Parameters
-    ----------
-    dangling_share : float
-        Share of dangling nodes: without inverse weights, L1 reads their places, of 4 bytes, and their lines
-        of p.
-    divides : bool
-        Whether p is multiplied by the inverse weights before each product, which also mark the dangling
-        nodes.
+    Without inverse weights, L1 reads the places of the dangling nodes, of 4 bytes, and their lines of p. With
+    them p is multiplied by these before each product (`divides`); they also mark the dangling nodes.
     """
     scattered = dangling_share / 2 + min(1.0, _LINE * dangling_share)
     start = VectorLoop("L0", scattered + (5 if divides else 2), is_once=True)

@@ -37,10 +37,7 @@ _MOST = 20_000
 def lanczos_values(coefficients: Sequence[tuple[float, float]]) -> tuple[Floats, Floats, Floats]:
     """Return the values of Lanczos' matrix, ascending, their weights, and their errors.
 
-    Parameters
-    ----------
-    coefficients : sequence of (float, float)
-        Alpha and beta of each step of conjugate gradients.
+    `coefficients` are the alpha and beta of each step of conjugate gradients.
     """
     alpha, beta = np.array(coefficients).T
     diagonal = 1 / alpha
@@ -55,14 +52,8 @@ def expected_iterations(
 ) -> int:
     """Return after how many iterations the relative residual is expected to be `tolerance`.
 
-    Parameters
-    ----------
-    coefficients : sequence of (float, float)
-        Of the iterations that were done.
-    residuals : sequence of float
-        Relative, before the first and after each of them.
-    rows : int
-    tolerance : float
+    `coefficients` are those of the iterations that were done; `residuals` are relative, before the first and
+    after each of them.
     """
     if rows < 2 or len(coefficients) < 3:
         return len(coefficients) + 1

@@ -31,11 +31,7 @@ class Fit:
 def fits(name: str, kernels: Mapping[str, Mapping[str, Fit]]) -> Chart:
     """Return time over non-zeros a row, and over strips, for each kernel; points are measured.
 
-    Parameters
-    ----------
-    name : str
-    kernels : dict of str to dict of str to Fit
-        For each kernel what is fitted to it, by name.
+    `kernels` holds for each kernel what is fitted to it, by name.
     """
     charts = []
     for kernel, named in kernels.items():
@@ -74,11 +70,7 @@ def _panel(caption: str, rows: Sequence[Mapping[str, Any]], x: Spec) -> Chart:
 def forecasts(name: str, kernels: Mapping[str, Sequence[tuple[str, str, float, float]]]) -> Chart:
     """Return forecasts over measured times for each kernel, with the line on which they would be right.
 
-    Parameters
-    ----------
-    name : str
-    kernels : dict of str to sequence of (str, str, float, float)
-        For each kernel the matrix, the model, the measured seconds and those forecast.
+    `kernels` holds for each kernel the matrix, the model, the measured seconds and those forecast.
     """
     keys, charts = ("matrix", "model", "measured_s", "forecast_s"), []
     shown = tooltip({"matrix": "matrix", "model": "model"}, measured_s="measured", forecast_s="forecast")

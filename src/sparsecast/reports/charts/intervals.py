@@ -164,14 +164,8 @@ def intervals(
 ) -> Chart:
     """Return values along an axis, each with a bar for its interval.
 
-    Parameters
-    ----------
-    rows : sequence of Row
-        Of `row`; those of one label share a line.
-    title, unit : str
-        Of the axis.
-    texts, **numbers : mapping of str to str, and str
-        Further fields of the rows in a tooltip, with their names.
+    `rows` are those of `row`; those of one label share a line. `title` and `unit` are those of the axis, and
+    `texts` and `numbers` further fields of the rows in a tooltip, with their names.
     """
     y: Spec = {"field": "label", "type": "nominal", "sort": None, "title": None}
     kinds = sorted({row["what"] for row in rows})

@@ -118,13 +118,8 @@ def segment_launches(
 ) -> list[Launch]:
     """Upload entries ordered by row; return the launches that write, or add to, every row that has any.
 
-    Parameters
-    ----------
-    name : str
-        Of the format, for messages.
-    rows, cols, data : arrays of shape (entries,)
-    adds : bool
-        Whether y holds something that the products are added to.
+    `name` is that of the format, for messages; `adds` says whether y holds something that the products are
+    added to.
     """
     arrays = upload(name, rows, cols, data)
     parts = Parts(len(data))
