@@ -60,6 +60,9 @@ _PADDING = 8
 #: The label of a number on an axis.
 _NUMBER = "format(datum.value, abs(datum.value) < 1 ? '.3~g' : '.3~s')"
 
+#: Charts together, each with colours and shapes of its own.
+_OWN_LOOKS: Spec = {"resolve": {"scale": dict.fromkeys(("color", "shape", "strokeDash"), "independent")}}
+
 _CONFIG: Spec = {
     "axis": {
         "labelLimit": 320,
@@ -169,21 +172,31 @@ def panels(name: str, caption: str, charts: Sequence[Chart], columns: int) -> Ch
 
 def beside(name: str, *columns: Sequence[Chart]) -> Chart:
     """Return columns of different charts, each with its caption and its own colours."""
-    resolve = {"scale": dict.fromkeys(("color", "shape", "strokeDash"), "independent")}
-    parts = [{"vconcat": [titled(chart) for chart in charts], "resolve": resolve} for charts in columns]
-    return Chart(name, "", {"hconcat": parts, "resolve": resolve})
+    parts = [{"vconcat": [titled(chart) for chart in charts], **_OWN_LOOKS} for charts in columns]
+    return Chart(name, "", {"hconcat": parts, **_OWN_LOOKS})
 
 
 def stacked(name: str, charts: Sequence[Chart]) -> Chart:
     """Return whole charts one below the other."""
-    resolve = {"scale": dict.fromkeys(("color", "shape", "strokeDash"), "independent")}
-    return Chart(name, "", {"vconcat": [chart.spec for chart in charts], "resolve": resolve})
+    return Chart(name, "", {"vconcat": [chart.spec for chart in charts], **_OWN_LOOKS})
 
 
 def layer(mark: str | Spec, encoding: Spec, rows: Sequence[Mapping[str, Any]] | None = None) -> Spec:
     """Return marks of one kind: of rows of their own, or of those of the whole chart."""
     data = {} if rows is None else {"data": {"values": list(rows)}}
     return {**data, "mark": mark, "encoding": encoding}
+
+
+def dot(size: int = 80) -> Spec:
+    """Return the mark of a value."""
+    return {"type": "point", "filled": True, "size": size, "opacity": 1}
+
+
+def spans(encoding: Spec, channel: str, low: str, high: str, width: int, opacity: float = 0.4) -> Spec:
+    """Return bars along the axis `channel` over the interval of each row, of those that have one."""
+    ends = {channel: {**encoding[channel], "field": low}, f"{channel}2": {"field": high}}
+    bars = layer({"type": "rule", "strokeWidth": width, "opacity": opacity}, {**encoding, **ends})
+    return {**bars, "transform": [{"filter": f"isValid(datum.{low}) && isValid(datum.{high})"}]}
 
 
 def axis(
@@ -204,29 +217,15 @@ def axis(
     scale = {"type": "log", "nice": False, "padding": _PADDING} if is_log else {"zero": True}
     label = f"replace(format(datum.value, '.3~s'), /([^0-9]*)$/, ' $1{unit}')" if unit else _NUMBER
     ticks = {"values": _ticks(min(positive), max(positive))} if is_log else {}
-    return {
-        "field": field,
-        "type": "quantitative",
-        "title": title,
-        "scale": scale,
-        "axis": {"labelExpr": label, **ticks},
-    }
+    named = {"field": field, "type": "quantitative", "title": title}
+    return {**named, "scale": scale, "axis": {"labelExpr": label, **ticks}}
 
 
 def _ticks(least: float, most: float) -> list[float]:
     """Return the ticks of a logarithmic axis: powers of ten, and some between them if these are few."""
     decades = math.log10(most / least)
-    digits = (
-        tuple(range(1, 10))
-        if decades < 0.7
-        else (1, 2, 3, 5)
-        if decades < 1.2
-        else (1, 2, 5)
-        if decades < 2
-        else (1, 3)
-        if decades < 3
-        else (1,)
-    )
+    of_few = {0.7: tuple(range(1, 10)), 1.2: (1, 2, 3, 5), 2: (1, 2, 5), 3: (1, 3)}
+    digits = next((digits for most_decades, digits in of_few.items() if decades < most_decades), (1,))
     first, last = math.floor(math.log10(least)), math.ceil(math.log10(most))
     step = max(1, math.ceil((last - first) / _MOST_POWERS)) if len(digits) == 1 else 1
     return [float(f"{digit}e{power}") for power in range(first, last + 1, step) for digit in digits]

@@ -10,7 +10,7 @@ import numpy as np
 
 from sparsecast.models.fitting import Floats
 from sparsecast.models.strip_lines import Grid, RatioLines, SlopeLines
-from sparsecast.reports.charts.chart import Chart, Spec, axis, look, panels, tooltip
+from sparsecast.reports.charts.chart import Chart, Spec, axis, layer, look, panels, tooltip
 
 _SIZE: Spec = {"width": 260, "height": 200}
 
@@ -61,9 +61,9 @@ def _panel(caption: str, rows: Sequence[Mapping[str, Any]], x: Spec) -> Chart:
     y = axis("measured_s", "one product", [row["measured_s"] for row in rows], "s")
     looks = look("who", [row["who"] for row in rows])
     shown = tooltip({"who": "rows"}, x="x", measured_s="measured", fitted_s="fitted")
-    point = {"mark": {"type": "point", "clip": True}, "encoding": {"x": x, "y": y, **looks, "tooltip": shown}}
+    point = layer({"type": "point", "clip": True}, {"x": x, "y": y, **looks, "tooltip": shown})
     over = {"x": x, "y": {**y, "field": "fitted_s"}, "color": looks["color"]}
-    line = {"mark": {"type": "line", "clip": True}, "encoding": over}
+    line = layer({"type": "line", "clip": True}, over)
     return Chart("fit", caption, {"data": {"values": list(rows)}, "layer": [line, point], **_SIZE})
 
 
@@ -84,8 +84,8 @@ def forecasts(name: str, kernels: Mapping[str, Sequence[tuple[str, str, float, f
         ends = [dict.fromkeys(keys[2:], end) for end in (min(times), max(times))]
         points = {**places, **look("model", [row["model"] for row in rows]), "tooltip": shown}
         layers = [
-            {"data": {"values": ends}, "mark": {"type": "line", "color": "grey"}, "encoding": places},
-            {"data": {"values": rows}, "mark": "point", "encoding": points},
+            layer({"type": "line", "color": "grey"}, places, ends),
+            layer("point", points, rows),
         ]
         charts.append(Chart("forecasts", kernel, {"layer": layers, **_SIZE}))
     return panels(name, "", charts, 2)

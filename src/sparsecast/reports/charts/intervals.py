@@ -11,7 +11,20 @@ from sparsecast.formats import FORMATS
 from sparsecast.formats.libraries import LIBRARIES
 from sparsecast.models.clusters.cluster_model import ClusterForecast
 from sparsecast.records import Candidate, Configuration, DistributedRecord, Forecast, Record
-from sparsecast.reports.charts.chart import LINE, WIDTH, Chart, Spec, axis, format_look, look, panels, tooltip
+from sparsecast.reports.charts.chart import (
+    LINE,
+    WIDTH,
+    Chart,
+    Spec,
+    axis,
+    dot,
+    format_look,
+    layer,
+    look,
+    panels,
+    spans,
+    tooltip,
+)
 from sparsecast.results.cluster import MeasuredProduct
 from sparsecast.results.columns import stored_as
 from sparsecast.results.placement import Placement
@@ -56,9 +69,8 @@ def forecast_rows(items: Iterable[Forecast], measured: Mapping[str, Record] | No
     for label, forecast in zip(labels, ordered, strict=True):
         name = forecast.candidate.format
         if forecast.basis == "measured":
-            rows.append(
-                row(label, name.upper(), "measured", forecast.time_s, forecast.low_s, forecast.high_s)
-            )
+            ends = forecast.low_s, forecast.high_s
+            rows.append(row(label, name.upper(), "measured", forecast.time_s, *ends))
             continue
         shown = label if forecast.basis == "model" else f"{label} ({forecast.basis})"
         rows += _pair(shown, name.upper(), forecast, (measured or {}).get(name))
@@ -173,12 +185,10 @@ def intervals(
     values = [number for row in rows for number in (row["value"], row["low"], row["high"])]
     groups = [row["format"] for row in rows]
     are_formats = {group.lower() for group in groups} <= {*FORMATS.names(), *LIBRARIES.names()}
-    encoding = {
+    looks = format_look(groups) if are_formats else look("format", groups)
+    encoding: Spec = {
         "y": y,
-        "color": {
-            **(format_look(groups) if are_formats else look("format", groups))["color"],
-            "legend": None,
-        },
+        "color": {**looks["color"], "legend": None},
         "tooltip": tooltip(
             {"label": "name", "what": "kind", **(texts or {})},
             value=f"{title}, {unit}" if unit else title,
@@ -196,23 +206,11 @@ def intervals(
         "scale": {"domain": kinds, "range": _SHAPES[: len(kinds)]},
         **({} if len(kinds) > 1 else {"legend": None}),
     }
-    layers: list[Spec] = [
-        {
-            "transform": [{"filter": "isValid(datum.low) && isValid(datum.high)"}],
-            "mark": {"type": "rule", "strokeWidth": 5, "opacity": 0.4},
-            "encoding": {**encoding, "x": axis("low", title, values, unit), "x2": {"field": "high"}},
-        },
-        {
-            "transform": [{"filter": "isValid(datum.value)"}],
-            "mark": {"type": "point", "filled": True, "size": 80, "opacity": 1},
-            "encoding": {
-                **encoding,
-                "x": axis("value", title, values, unit),
-                "shape": shape,
-            },
-        },
+    encoding["x"] = axis("value", title, values, unit)
+    layers = [
+        spans(encoding, "x", "low", "high", 5),
+        {"transform": [{"filter": "isValid(datum.value)"}], **layer(dot(), {**encoding, "shape": shape})},
     ]
     height = max(_LEAST_HEIGHT, LINE * len(labels) * (1.3 if is_paired else 1))
-    return Chart(
-        name, caption, {"data": {"values": list(rows)}, "width": WIDTH, "height": height, "layer": layers}
-    )
+    spec = {"data": {"values": list(rows)}, "width": WIDTH, "height": height, "layer": layers}
+    return Chart(name, caption, spec)

@@ -27,6 +27,7 @@ from sparsecast.reports.charts.chart import (
     axis,
     beside,
     format_look,
+    layer,
     log_from_0,
     panels,
     tooltip,
@@ -154,11 +155,11 @@ def pattern(shown: Pattern, blocks: Sequence[PlannedBlock] = (), colours: Sequen
     y = {**axis("rows", "row"), "scale": {"domain": [0, rows], "nice": False, "reverse": True}}
     for encoding in (x, y):
         encoding["axis"] = {**encoding["axis"], "grid": False, "tickCount": 5, "tickMinStep": 1}
-    entries = {
-        "data": {"values": [{"cols": cols / 2, "rows": rows / 2, "url": shown.image(colours)}]},
-        "mark": {"type": "image", "width": width, "height": height, "aspect": False},
-        "encoding": {"x": x, "y": y, "url": {"field": "url", "type": "nominal"}},
-    }
+    entries = layer(
+        {"type": "image", "width": width, "height": height, "aspect": False},
+        {"x": x, "y": y, "url": {"field": "url", "type": "nominal"}},
+        [{"cols": cols / 2, "rows": rows / 2, "url": shown.image(colours)}],
+    )
     bands: list[dict[str, Any]] = [
         {
             "first_row": block.first_row,
@@ -169,18 +170,14 @@ def pattern(shown: Pattern, blocks: Sequence[PlannedBlock] = (), colours: Sequen
         }
         for block in blocks
     ]
-    behind = {
-        "data": {"values": bands},
-        "mark": {"type": "rect", "opacity": 0.35},
-        "encoding": {
-            "y": {**y, "field": "first_row"},
-            "y2": {"field": "end_row"},
-            "color": format_look(band["format"] for band in bands)["color"],
-            "tooltip": tooltip(
-                {"format": "format", "kernel": "kernel", "first_row": "first row", "last_row": "last row"}
-            ),
-        },
+    texts = {"format": "format", "kernel": "kernel", "first_row": "first row", "last_row": "last row"}
+    of_band = {
+        "y": {**y, "field": "first_row"},
+        "y2": {"field": "end_row"},
+        "color": format_look(band["format"] for band in bands)["color"],
+        "tooltip": tooltip(texts),
     }
+    behind = layer({"type": "rect", "opacity": 0.35}, of_band, bands)
     count = int(shown.counts.sum())
     caption = f"{count:,} entries in {shown.rows:,} rows and {shown.cols:,} columns"
     if bands:

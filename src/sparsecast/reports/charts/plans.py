@@ -17,8 +17,11 @@ from sparsecast.reports.charts.chart import (
     Spec,
     axis,
     beside,
+    dot,
     format_look,
+    layer,
     look,
+    spans,
     tooltip,
     zoom,
 )
@@ -65,38 +68,21 @@ def totals(chosen: Plan, check: PlanCheck | None, placements: Placements | None)
         ]
     color = {key: value for key, value in encoding.items() if key != "shape"}
     texts = {"way": "way", "products": "products"}
-    ends = {**color, "y": {**y, "field": "low_s"}, "y2": {"field": "high_s"}}
+    shown = tooltip(texts, time_s="forecast, s", low_s="from, s", high_s="to, s")
+    hollow = {"type": "point", "shape": "diamond", "size": 160, "color": "black"}
+    measured = {"y": {**y, "field": "measured_s"}, "tooltip": tooltip(texts, measured_s="measured, s")}
     layers: list[Spec] = [
-        {"data": {"values": points}, "mark": "line", "encoding": color},
-        {
-            "transform": [{"filter": "isValid(datum.low_s) && isValid(datum.high_s)"}],
-            "mark": {"type": "rule", "strokeWidth": 4, "opacity": 0.4},
-            "encoding": ends,
-        },
-        {
-            "mark": {"type": "point", "filled": True, "size": 80, "opacity": 1},
-            "encoding": {
-                **encoding,
-                "tooltip": tooltip(texts, time_s="forecast, s", low_s="from, s", high_s="to, s"),
-            },
-        },
-        {
-            "transform": [{"filter": "isValid(datum.measured_s)"}],
-            "mark": {"type": "point", "shape": "diamond", "size": 160, "color": "black"},
-            "encoding": {
-                "x": x,
-                "y": {**y, "field": "measured_s"},
-                "tooltip": tooltip(texts, measured_s="measured, s"),
-            },
-        },
+        layer("line", color, points),
+        spans(color, "y", "low_s", "high_s", 4),
+        layer(dot(), {**encoding, "tooltip": shown}),
+        {"transform": [{"filter": "isValid(datum.measured_s)"}], **layer(hollow, {"x": x, **measured})},
     ]
     caption = f"Marks and intervals are of {counted(chosen.iterations, 'product')}."
     if check is not None:
         caption += " Hollow: measured."
     if even is not None:
         caption += f" The conversion pays off after {counted(even, 'product')} (dotted)."
-        line = {"type": "rule", "strokeDash": [2, 3], "color": GREY}
-        layers.append({"mark": line, "encoding": {"x": {"datum": even}}})
+        layers.append(layer({"type": "rule", "strokeDash": [2, 3], "color": GREY}, {"x": {"datum": even}}))
     spec = {"data": {"values": rows}, "layer": layers, "width": WIDTH, "height": HEIGHT}
     return Chart("totals", caption, spec)
 

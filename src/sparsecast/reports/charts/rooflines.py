@@ -21,8 +21,11 @@ from sparsecast.reports.charts.chart import (
     Spec,
     axis,
     beside,
+    dot,
     format_look,
+    layer,
     look,
+    spans,
     tooltip,
     zoom,
 )
@@ -104,24 +107,13 @@ def bandwidths(profile: Profile) -> Chart:
         ),
     }
     color = {key: value for key, value in encoding.items() if key != "shape"}
-    layers: list[Spec] = [
-        {"mark": "line", "encoding": color},
-        {"mark": {"type": "point", "filled": True, "size": 60, "opacity": 1}, "encoding": encoding},
-        {
-            "transform": [{"filter": "isValid(datum.low)"}],
-            "mark": {"type": "rule", "strokeWidth": 3, "opacity": 0.4},
-            "encoding": {**color, "y": {**y, "field": "low"}, "y2": {"field": "high"}},
-        },
-        {
-            "data": {"values": caches},
-            "mark": {"type": "rule", "strokeDash": [2, 3], "color": GREY},
-            "encoding": {"x": x},
-        },
-        {
-            "data": {"values": caches},
-            "mark": {"type": "text", "align": "left", "dx": 3, "color": GREY},
-            "encoding": {"x": x, "y": {"value": 8}, "text": {"field": "cache"}},
-        },
+    named = {"x": x, "y": {"value": 8}, "text": {"field": "cache"}}
+    layers = [
+        layer("line", color),
+        layer(dot(60), encoding),
+        spans(color, "y", "low", "high", 3),
+        layer({"type": "rule", "strokeDash": [2, 3], "color": GREY}, {"x": x}, caches),
+        layer({"type": "text", "align": "left", "dx": 3, "color": GREY}, named, caches),
     ]
     spec = {"data": {"values": rows}, "layer": layers, "width": _HALF, "height": HEIGHT}
     return Chart("bandwidths", "Bandwidths with their noise; dotted: caches.", spec)
@@ -158,38 +150,16 @@ def roofline(points: Sequence[Row], roofs: Sequence[Bandwidth], caption: str, wi
     shown = format_look(row["format"] for row in points)
     if len(kinds) > 1:
         shown["shape"] = {"field": "what", "title": None, "scale": {"domain": kinds, "range": _SHAPES}}
-    layers: list[Spec] = [
-        {
-            "data": {"values": list(points)},
-            "mark": {"type": "point", "filled": True, "size": 60, "opacity": 0.8},
-            "encoding": {
-                "x": x,
-                "y": y,
-                **shown,
-                "tooltip": tooltip(
-                    {"format": "format", "what": "kind"}, intensity="FLOP per byte", speed="speed, FLOP/s"
-                ),
-            },
-            "params": zoom(),
-        },
-    ]
+    texts = {"format": "format", "what": "kind"}
+    shown["tooltip"] = tooltip(texts, intensity="FLOP per byte", speed="speed, FLOP/s")
+    places, array = {"x": x, "y": y}, {"field": "array"}
+    layers = [{**layer({**dot(60), "opacity": 0.8}, {**places, **shown}, points), "params": zoom()}]
     if lines:
+        of_line = {**places, "detail": array, "tooltip": tooltip({"array": "reads of an array of"})}
+        named = {"type": "text", "align": "right", "dy": -7, "color": GREY}
         layers = [
-            {
-                "data": {"values": lines},
-                "mark": {"type": "line", "color": GREY, "strokeDash": [5, 3]},
-                "encoding": {
-                    "x": x,
-                    "y": y,
-                    "detail": {"field": "array"},
-                    "tooltip": tooltip({"array": "reads of an array of"}),
-                },
-            },
-            {
-                "data": {"values": _named(lines)},
-                "mark": {"type": "text", "align": "right", "dy": -7, "color": GREY},
-                "encoding": {"x": x, "y": y, "text": {"field": "array"}},
-            },
+            layer({"type": "line", "color": GREY, "strokeDash": [5, 3]}, of_line, lines),
+            layer(named, {**places, "text": array}, _named(lines)),
             *layers,
         ]
     return Chart("roofline", caption, {"layer": layers, "width": width, "height": HEIGHT})

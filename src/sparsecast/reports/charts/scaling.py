@@ -6,7 +6,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from sparsecast.errors import InputError
-from sparsecast.reports.charts.chart import HEIGHT, WIDTH, Chart, Spec, axis, counts_axis, look, tooltip
+from sparsecast.reports.charts.chart import (
+    HEIGHT,
+    WIDTH,
+    Chart,
+    axis,
+    counts_axis,
+    dot,
+    layer,
+    look,
+    spans,
+    tooltip,
+)
 from sparsecast.results.cluster import ClusterChoice
 
 #: Horizontal offset of lines, so that no interval hides another.
@@ -23,6 +34,7 @@ def scaling(choices: Sequence[ClusterChoice]) -> Chart:
     y = axis("time_s", "forecast of one product", values, "s")
     encoding = {
         "x": x,
+        "y": y,
         **look("algorithm", [row["algorithm"] for row in rows]),
         "tooltip": tooltip(
             {"algorithm": "algorithm", "format": "format", "partition": "partition"},
@@ -33,18 +45,7 @@ def scaling(choices: Sequence[ClusterChoice]) -> Chart:
         ),
     }
     color = {key: value for key, value in encoding.items() if key != "shape"}
-    layers: list[Spec] = [
-        {"mark": {"type": "line"}, "encoding": {**color, "y": y}},
-        {
-            "transform": [{"filter": "isValid(datum.low_s) && isValid(datum.high_s)"}],
-            "mark": {"type": "rule", "strokeWidth": 3, "opacity": 0.4},
-            "encoding": {**color, "y": {**y, "field": "low_s"}, "y2": {"field": "high_s"}},
-        },
-        {
-            "mark": {"type": "point", "filled": True, "size": 70, "opacity": 1},
-            "encoding": {**encoding, "y": y},
-        },
-    ]
+    layers = [layer("line", color), spans(color, "y", "low_s", "high_s", 3), layer(dot(70), encoding)]
     spec = {"data": {"values": rows}, "layer": layers, "width": WIDTH, "height": HEIGHT}
     return Chart("scaling", "Forecast time of one product over ranks; bars are intervals.", spec)
 

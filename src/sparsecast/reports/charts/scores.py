@@ -16,7 +16,9 @@ from sparsecast.reports.charts.chart import (
     Chart,
     Spec,
     axis,
+    dot,
     format_look,
+    layer,
     panels,
     tooltip,
     zoom,
@@ -84,32 +86,15 @@ def agreement(rows: Sequence[EvaluationRow], score: ModelScore, pixels: int = _S
     scale = {key: value for key, value in x["scale"].items() if key != "zero"}  # a logarithm has none
     x["scale"] = y["scale"] = {**scale, "domain": ends, "clamp": False}
     at = {**x, "field": "at"}
-    layers: list[Spec] = [
-        {
-            "data": {"values": line},
-            "mark": {"type": "area", "color": GREY, "opacity": 0.35, "clip": True},
-            "encoding": {"x": at, "y": {**y, "field": "low"}, "y2": {"field": "high"}},
-        },
-        {
-            "data": {"values": line},
-            "mark": {"type": "line", "color": GREY, "strokeWidth": 1},
-            "encoding": {"x": at, "y": {**y, "field": "at"}},
-        },
-        {
-            "data": {"values": points},
-            "mark": {"type": "point", "filled": True, "size": 45, "opacity": 0.8},
-            "encoding": {
-                "x": x,
-                "y": y,
-                **format_look(point["format"] for point in points),
-                "tooltip": tooltip(
-                    {"matrix": "matrix", "format": "format", "error": "error"},
-                    forecast=f"forecast, {unit}",
-                    measured=f"measured, {unit}",
-                ),
-            },
-            "params": zoom(),
-        },
+    band = {"x": at, "y": {**y, "field": "low"}, "y2": {"field": "high"}}
+    texts = {"matrix": "matrix", "format": "format", "error": "error"}
+    shown_of_point = tooltip(texts, forecast=f"forecast, {unit}", measured=f"measured, {unit}")
+    looks = format_look(point["format"] for point in points)
+    of_points = {"x": x, "y": y, **looks, "tooltip": shown_of_point}
+    layers = [
+        layer({"type": "area", "color": GREY, "opacity": 0.35, "clip": True}, band, line),
+        layer({"type": "line", "color": GREY, "strokeWidth": 1}, {"x": at, "y": {**y, "field": "at"}}, line),
+        {**layer({**dot(45), "opacity": 0.8}, of_points, points), "params": zoom()},
     ]
     caption = (
         "Each point is a format of a matrix that the model had not seen. On the line, the forecast is right."
@@ -155,10 +140,8 @@ def coverage(scores: Mapping[str, ModelScore]) -> Chart:
     ]
     nominal = 100 * INTERVAL_SHARE
     caption = f"Measurements within the interval, which is meant to hold {nominal:.0f} % (line)."
-    line = {
-        "mark": {"type": "rule", "color": GREY, "strokeDash": [5, 3], "strokeWidth": 2},
-        "encoding": {"x": {"datum": nominal}},
-    }
+    mark = {"type": "rule", "color": GREY, "strokeDash": [5, 3], "strokeWidth": 2}
+    line = layer(mark, {"x": {"datum": nominal}})
     encoding = {
         "x": {**axis("held", "measurements within the interval, %"), "scale": {"domain": [0, 100]}},
         "tooltip": tooltip({"name": "model"}, held="held, %", width="mean width, %"),
@@ -170,11 +153,6 @@ def _bars(
     name: str, caption: str, values: Sequence[dict[str, Any]], more: Sequence[Spec], encoding: Spec
 ) -> Chart:
     y = {"field": "name", "type": "nominal", "sort": None, "title": None}
-    bars = {"mark": {"type": "bar", "color": COLOURS[0]}, "encoding": {**encoding, "y": y}}
-    spec = {
-        "data": {"values": list(values)},
-        "layer": [bars, *more],
-        "width": WIDTH,
-        "height": {"step": LINE},
-    }
-    return Chart(name, caption, spec)
+    bars = layer({"type": "bar", "color": COLOURS[0]}, {**encoding, "y": y})
+    spec = {"data": {"values": list(values)}, "layer": [bars, *more]}
+    return Chart(name, caption, {**spec, "width": WIDTH, "height": {"step": LINE}})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sparsecast.reports.charts.chart import COLOURS, GREY, WIDTH, Chart, Spec, axis, tooltip
+from sparsecast.reports.charts.chart import COLOURS, GREY, WIDTH, Chart, Spec, axis, layer, spans, tooltip
 from sparsecast.results.application import ApplicationCost, ApplicationRun
 from sparsecast.system.texts import time
 
@@ -36,20 +36,13 @@ def shares(cost: ApplicationCost, run: ApplicationRun | None = None) -> Chart:
         "scale": {"domain": kinds, "range": [COLOURS[0], GREY][: len(kinds)]},
         **({} if run else {"legend": None}),
     }
-    layers: list[Spec] = [
-        {"mark": {"type": "bar"}, "encoding": {**encoding, "x": x, "color": colour}},
-        {
-            "transform": [{"filter": "isValid(datum.low) && isValid(datum.high)"}],
-            "mark": {"type": "rule", "strokeWidth": 2},
-            "encoding": {**encoding, "x": {**x, "field": "low"}, "x2": {"field": "high"}},
-        },
-        {
-            "transform": [
-                {"calculate": "isValid(datum.low) ? max(datum.share, datum.high) : datum.share", "as": "end"}
-            ],
-            "mark": {"type": "text", "align": "left", "dx": 5},
-            "encoding": {**encoding, "x": {**x, "field": "end"}, "text": {"field": "text"}},
-        },
+    end = {"calculate": "isValid(datum.low) ? max(datum.share, datum.high) : datum.share", "as": "end"}
+    beyond = {**encoding, "x": {**x, "field": "end"}, "text": {"field": "text"}}
+    encoding["x"] = x
+    layers = [
+        layer("bar", {**encoding, "color": colour}),
+        spans(encoding, "x", "low", "high", width=2, opacity=1),
+        {"transform": [end], **layer({"type": "text", "align": "left", "dx": 5}, beyond)},
     ]
     caption = "Share of each loop in the run; the line is the interval of the forecast."
     spec = {"data": {"values": rows}, "layer": layers, "width": WIDTH}
@@ -86,12 +79,5 @@ def _row(
     """Return seconds as a share of the whole in percent; a loop may have an interval of its share."""
     share, low, high = (None if part is None else 100 * part / whole_s for part in (time_s, low_s, high_s))
     text = f"{share:.2g} %, {time(time_s).replace(' us', ' µs')}"
-    return {
-        "loop": loop,
-        "what": what,
-        "share": share,
-        "low": low,
-        "high": high,
-        "time_s": time_s,
-        "text": text,
-    }
+    numbers = {"share": share, "low": low, "high": high, "time_s": time_s}
+    return {"loop": loop, "what": what, **numbers, "text": text}
