@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecast.system.integers import GOLDEN
-from sparsecast.system.jit import inner, njit
 from sparsecast.system.parallel import equal_parts, on_threads
 
 #: Distinct values are counted up to one more than a byte can tell apart.
@@ -20,11 +18,8 @@ MOST_COUNTED = 2**18
 #: Values of a chunk.
 _CHUNK = 2**16
 
-#: Slots of a table of values, as a power of two: many more than values, so that most are in their own slot.
-_SLOT_BITS = 11
-_SHIFT, _LOW_BITS = np.uint64(64 - _SLOT_BITS), np.uint64(2**_SLOT_BITS - 1)
-
-_ONE = np.uint64(1)
+#: Values among which most matrices have MOST_DISTINCT.
+_SOON = 1024
 
 
 def words(data: NDArray[Any]) -> tuple[NDArray[Any], ...]:
@@ -40,18 +35,23 @@ def are_alike(data: NDArray[Any], workers: int) -> bool:
     bits = words(data)
 
     def alike(first: int, last: int) -> bool:
-        return all(
-            _is_constant(word[start:stop], word[0]) for start, stop in _chunks(first, last) for word in bits
-        )
+        chunks = _chunks(first, last)
+        return all((word[start:stop] == word[0]).all() for start, stop in chunks for word in bits)
 
     return len(data) > 0 and all(on_threads(alike, equal_parts(len(data), workers)))
 
 
 def distinct_values(data: NDArray[Any]) -> int:
     """Return how many of the first MOST_COUNTED values differ in their bits, up to MOST_DISTINCT."""
-    bits, slots = words(data[:MOST_COUNTED]), 2**_SLOT_BITS
-    table, is_taken = np.zeros((slots, len(bits)), dtype=np.uint64), np.zeros(slots, dtype=np.bool_)
-    return int(_count_distinct(bits, table, is_taken))
+    distinct = 0
+    for count in (_SOON, MOST_COUNTED):
+        first, *others = (np.unique(word, return_inverse=True)[1] for word in words(data[:count]))
+        for other in others:
+            first = np.unique(first * MOST_COUNTED + other, return_inverse=True)[1]
+        distinct = min(int(first.max(initial=-1)) + 1, MOST_DISTINCT)
+        if distinct == MOST_DISTINCT:
+            break
+    return distinct
 
 
 def are_float32(data: NDArray[Any], workers: int) -> bool:
@@ -61,54 +61,11 @@ def are_float32(data: NDArray[Any], workers: int) -> bool:
 
     def exact(first: int, last: int) -> bool:
         chunks = (np.asarray(data[start:stop], dtype=np.float64) for start, stop in _chunks(first, last))
-        return all(_is_float32(chunk) for chunk in chunks)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return all((chunk.astype(np.float32) == chunk).all() for chunk in chunks)
 
     return all(on_threads(exact, equal_parts(len(data), workers)))
 
 
 def _chunks(first: int, last: int) -> list[tuple[int, int]]:
     return [(start, min(start + _CHUNK, last)) for start in range(first, last, _CHUNK)]
-
-
-@njit(cache=True, nogil=True)
-def _is_constant(word, value):  # type: ignore[no-untyped-def]
-    differing = value ^ value
-    for each in word:
-        differing |= each ^ value
-    return differing == 0
-
-
-@njit(cache=True, nogil=True)
-def _is_float32(values):  # type: ignore[no-untyped-def]
-    changed = 0
-    for value in values:
-        changed += np.float64(np.float32(value)) != value
-    return changed == 0
-
-
-@njit(cache=True, nogil=True)
-def _count_distinct(words, slots, is_taken):  # type: ignore[no-untyped-def]
-    count = 0
-    for entry in range(np.uint64(len(words[0]))):
-        slot = np.uint64(0)
-        for word in words:
-            slot = (slot ^ np.uint64(word[entry])) * GOLDEN
-        slot >>= _SHIFT
-        while is_taken[slot] and not _holds(slots, slot, words, entry):
-            slot = (slot + _ONE) & _LOW_BITS
-        if not is_taken[slot]:
-            for place, word in enumerate(words):
-                slots[slot, place] = word[entry]
-            is_taken[slot] = True
-            count += 1
-            if count == MOST_DISTINCT:
-                break
-    return count
-
-
-@inner
-def _holds(slots, slot, words, entry):  # type: ignore[no-untyped-def]
-    same = True
-    for place, word in enumerate(words):
-        same &= slots[slot, place] == word[entry]
-    return same
