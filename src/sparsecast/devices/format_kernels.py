@@ -18,46 +18,30 @@ from sparsecast.records import PANEL_VECTORS
 
 @dataclass(frozen=True)
 class FormatKernels:
-    """The kernel variants of a format on a device.
+    """The kernel variants of a format on a device."""
 
-    Attributes
-    ----------
-    variants : tuple of str
-        Names, for Candidates.
-    choose : callable
-        (RowBlocks, Machine, dtype) to an array of indices into `variants`: the variant for each block. The
-        Machine is that of the question, which may be another one than the host.
-    bind : callable
-        (matrix in the format, variant, threads) to a Product that can be called any number of times. On a
-        GPU, `threads` is ignored and the result is a DeviceProduct, for x and y on the device.
-    bind_multivector : callable, optional
-        (matrix in the format, threads) to a Product with several vectors: X and out are C-contiguous, of
-        shape (cols, vectors) and (rows, vectors), with at least one vector. None: one vector at a time.
-    real_only : tuple of str
-        Variants without complex values: `choose` never chooses them for complex types, `bind` refuses them.
-    layout : mapping of str to int
-        Parameters of Candidates that give the layout of the format on this device, of those that
-        `predicted_parameters` of the format names.
-    sizes : tuple of mappings
-        Parameters of Candidates with code of their own, which a calibration compiles beforehand.
-    reads_narrow : bool
-        Whether the kernels read the narrow storage that the format takes.
-    sums_by_threads : bool
-        Whether the order of sums follows from how many threads share the rows. Products with as many threads
-        have the same bits each time in every kernel: no sum waits for whichever thread is first.
-    version : int
-        Raise it with every change of a kernel, its rule or its layout; older Records then no longer count.
-    """
-
-    variants: tuple[str, ...]
+    variants: tuple[str, ...]  # names, for Candidates
+    #: (RowBlocks, Machine, dtype) to an array of indices into `variants`: the variant for each block. The
+    #: Machine is that of the question, which may be another one than the host.
     choose: Callable[[RowBlocks, Machine, str], NDArray[np.int64]]
+    #: (matrix in the format, variant, threads) to a Product that can be called any number of times. On a GPU,
+    #: `threads` is ignored and the result is a DeviceProduct, for x and y on the device.
     bind: Callable[[Any, str, int], Product]
+    #: (matrix in the format, threads) to a Product with several vectors: X and out are C-contiguous, of shape
+    #: (cols, vectors) and (rows, vectors), with at least one vector. None: one vector at a time.
     bind_multivector: Callable[[Any, int], Product] | None = None
+    #: Variants without complex values: `choose` never chooses them for complex types, `bind` refuses them.
     real_only: tuple[str, ...] = ()
+    #: Parameters of Candidates that give the layout of the format on this device, of those that
+    #: `predicted_parameters` of the format names.
     layout: Mapping[str, int] = field(default_factory=dict)
+    #: Parameters of Candidates with code of their own, which a calibration compiles beforehand.
     sizes: tuple[Mapping[str, Any], ...] = ({},)
-    reads_narrow: bool = False
+    reads_narrow: bool = False  # whether the kernels read the narrow storage that the format takes
+    #: Whether the order of sums follows from how many threads share the rows. Products with as many threads
+    #: have the same bits each time in every kernel: no sum waits for whichever thread is first.
     sums_by_threads: bool = False
+    #: Raise it with every change of a kernel, its rule or its layout; older Records then no longer count.
     version: int = 1
 
     def passes(self, vectors: int) -> int:

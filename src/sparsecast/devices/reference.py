@@ -25,19 +25,12 @@ _ROUNDED, _ROUNDED_AWAY = 2.0**-24, 2.0**-148
 
 @dataclass(frozen=True)
 class ReferenceProduct:
-    """y = A x in extended precision, and the scale of its rounding errors.
+    """y = A x in extended precision, longdouble or clongdouble, and the scale of its rounding errors."""
 
-    Attributes
-    ----------
-    y : longdouble array of shape (rows,), or clongdouble
-    magnitude : longdouble array of shape (rows,)
-        The sum over each row of abs(a x), the modulus of complex terms.
-    row_lengths : array of shape (rows,)
-    """
-
-    y: NDArray[Any]
+    y: NDArray[Any]  # shape (rows,)
+    #: Shape (rows,): the sum over each row of abs(a x), the modulus of complex terms.
     magnitude: NDArray[np.longdouble]
-    row_lengths: NDArray[Any]
+    row_lengths: NDArray[Any]  # shape (rows,)
 
     @classmethod
     def of(cls, A: csr_array[Any], x: NDArray[Any]) -> ReferenceProduct:

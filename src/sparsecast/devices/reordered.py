@@ -35,13 +35,7 @@ def in_first_order(there: Bound, order: NDArray[Any], candidate: Candidate) -> B
 
     x is copied into the other order, and y back, unless the format says where each stored row belongs.
 
-    Parameters
-    ----------
-    there : Bound
-    order : integer array of shape (rows,)
-        A permutation.
-    candidate : Candidate
-        As which `there` was built; as many threads copy.
+    `order` is a permutation of shape (rows,); `there` was built as `candidate`, and as many threads copy.
     """
     starts = equal_parts(len(order), candidate.threads).astype(np.uint64)
     copy_x, copy_y = (share(_gather, (unsigned(each),), starts) for each in (order, np.argsort(order)))

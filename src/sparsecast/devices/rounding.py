@@ -16,19 +16,13 @@ from sparsecast.formats.narrowing import rounded
 
 @dataclass(frozen=True, slots=True)
 class Rounding:
-    """The measured errors of rounded values; 0 where float32 holds them all.
+    """The measured errors of rounded values; 0 where float32 holds them all."""
 
-    Attributes
-    ----------
-    value_error : float
-        Largest relative error of a finite value: at most 2**-24, about 6e-8, unless values are below the
-        least normal float32, 1.2e-38.
-    y_error : float
-        Largest error of a row of y = A x, for the x of measurements, over its sum of abs(a x). For any x it
-        is at most `value_error`. Relative to y itself it is larger where the terms of a row cancel.
-    """
-
+    #: Largest relative error of a finite value: at most 2**-24, about 6e-8, unless values are below the least
+    #: normal float32, 1.2e-38.
     value_error: float
+    #: Largest error of a row of y = A x, for the x of measurements, over its sum of abs(a x). For any x it is
+    #: at most `value_error`. Relative to y itself it is larger where the terms of a row cancel.
     y_error: float
 
     @classmethod

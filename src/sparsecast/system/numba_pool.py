@@ -26,14 +26,8 @@ T = TypeVar("T")
 def _each_part(typingctx, part, arguments, pool):  # type: ignore[no-untyped-def]
     """Call part(number, *arguments) for each part, from compiled code.
 
-    Parameters
-    ----------
-    part : compiled function
-        It returns nothing and raises nothing.
-    arguments : tuple
-        The last one is the array `starts` of `share`.
-    pool : int64
-        From `share`: 0, and the parts are done one after another.
+    The function `part` returns nothing and raises nothing. The last of the `arguments` is the array `starts`
+    of `share`, and `pool` is from there: 0, and the parts are done one after another.
     """
 
     def generate(context, builder, signature, given):  # type: ignore[no-untyped-def]
@@ -62,13 +56,7 @@ each_part: Any = _each_part
 
 
 class _CallOfPart:
-    """Emits calls of a compiled function.
-
-    Parameters
-    ----------
-    kinds : tuple
-        Numba's types of its arguments.
-    """
+    """Emits calls of a compiled function, from Numba's types of its arguments."""
 
     def __init__(self, context: Any, part: Any, kinds: tuple[Any, ...]) -> None:
         self.context, self.kinds = context, kinds
@@ -101,17 +89,11 @@ def share(
 ) -> Callable[..., T]:
     """Return a callable that runs a kernel over its parts: several in the pool of threads, one without it.
 
-    Parameters
-    ----------
-    kernel : compiled function that releases the interpreter lock
-        Called as (*arrays, *called with, starts, pool); it passes `pool` on to `each_part`.
-    arrays : tuple
-        Arrays and scalars that stay the same, as the kernel takes them.
-    starts : integer array of shape (parts + 1,)
-        The first unit of work of each part and the end of the last one, in the type of the kernel's indices.
-    scratch : array, optional
-        Memory for what the parts tell each other, which the kernel takes after `arrays`. Only the caller that
-        has the pool uses this one; every other caller gets its own.
+    The `kernel` is compiled, releases the interpreter lock, and is called as (*arrays, *called with, starts,
+    pool); it passes `pool` on to `each_part`. Of each part, `starts` holds the first unit of work, then the
+    end of the last one, in the type of the kernel's indices: shape (parts + 1,). The kernel takes `scratch`,
+    memory for what the parts tell each other, after `arrays`. Only the caller that has the pool uses this
+    one; every other caller gets its own.
     """
     threads = len(starts) - 1
     limit = int(numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]

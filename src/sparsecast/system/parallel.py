@@ -30,17 +30,9 @@ def threads_for(entries: int) -> int:
 def balanced_parts(work: NDArray[Any], parts: int | None = None) -> NDArray[np.int64]:
     """Return the bounds of parts with as even work as whole units allow.
 
-    Parameters
-    ----------
-    work : integer array of shape (units + 1,)
-        Work before each unit, and the total: row pointers where the units are rows.
-    parts : int, optional
-        Some may be empty; by default as many as pay, where the work is entries.
-
-    Returns
-    -------
-    int64 array of shape (parts + 1,)
-        The first unit of each part, and the end.
+    `work` holds the work before each unit, and the total, shape (units + 1,): row pointers where the units
+    are rows. There are as many parts as pay, where the work is entries; some may be empty. Of the parts, the
+    first units and the end are returned, shape (parts + 1,).
     """
     return balanced_parts_by(lambda unit: int(work[unit]), len(work) - 1, parts)
 
@@ -91,14 +83,9 @@ def on_threads(function: Callable[[int, int], T], bounds: NDArray[np.int64]) -> 
 def in_parts(function: Callable[..., T], arrays: tuple[Any, ...], bounds: NDArray[np.int64]) -> list[T]:
     """Return the results of a compiled function for each part, on threads.
 
-    Parameters
-    ----------
-    function : compiled function that releases the interpreter lock
-        Called as (*arrays, first, last), all integers unsigned, for the units first to last - 1.
-    arrays : tuple
-        Integer arrays are passed as `unsigned`, all else as it is.
-    bounds : int64 array
-        From `balanced_parts` or `equal_parts`.
+    The function releases the interpreter lock. It is called as (*arrays, first, last), all integers unsigned,
+    for the units first to last - 1 of each part of `bounds`; arrays of integers are passed as `unsigned`, all
+    else as it is.
     """
     arrays = tuple(unsigned(array) if isinstance(array, np.ndarray) else array for array in arrays)
     return on_threads(lambda first, last: function(*arrays, np.uint64(first), np.uint64(last)), bounds)

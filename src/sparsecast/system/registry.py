@@ -46,18 +46,10 @@ def papers() -> dict[str, Path]:
 class Registry(Generic[T]):
     """The implementations of one kind, by name.
 
-    Parameters
-    ----------
-    kind : str
-        Kind of member, for messages: ``"format"``, ``"model"``.
-    package : str
-        Dotted name of the package whose modules each register one implementation, under the module's name.
-    helpers : tuple of str
-        Modules of the package that register nothing, such as a common base class.
-    separator : str
-        Replaces the underscore of modules in names.
-    unlisted : callable, optional
-        Returns a member that `get` knows by name and `names` does not list, or None.
+    `kind` names a member in messages, such as ``"format"``. Each module of `package` registers one
+    implementation, under the name of the module with `separator` for its underscores; the `helpers`, such as
+    a common base class, register nothing. `unlisted` returns a member that `get` knows by name and `names`
+    does not list, or None.
     """
 
     def __init__(

@@ -23,33 +23,17 @@ _SHOWN = 30
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One value of a row, or one key of a document.
+    """One value of a row, or one key of a document."""
 
-    Attributes
-    ----------
-    key : str
-        In documents, frames and CSV files, with the unit at its end; empty for a column of text alone.
-    heading : str
-        In text tables; empty for a column of documents alone.
-    value : str or callable
-        Path of an attribute or key, or a function of the row. By default the key. A path ends at None.
-    text : callable, optional
-        Returns the text of a value; by default `texts.shown`, by the unit of the key.
-    columns : tuple of Column
-        Of the value, if it is an object, or a sequence of objects.
-    by : str
-        Meaning of the names, if the value is a mapping of names to objects.
-    about : str
-        Meaning of the key, where its name does not say it.
-    """
-
-    key: str
-    heading: str = ""
+    key: str  # in documents, frames and CSV files, with the unit at its end; empty for a column of text alone
+    heading: str = ""  # in text tables; empty for a column of documents alone
+    #: Path of an attribute or key, or a function of the row. By default the key. A path ends at None.
     value: str | Callable[[Any], Any] = ""
+    #: Returns the text of a value; by default `texts.shown`, by the unit of the key.
     text: Callable[[Any], str] | None = None
-    columns: Columns = ()
-    by: str = ""
-    about: str = ""
+    columns: Columns = ()  # of the value, if it is an object, or a sequence of objects
+    by: str = ""  # meaning of the names, if the value is a mapping of names to objects
+    about: str = ""  # meaning of the key, where its name does not say it
 
     def of(self, row: Any) -> Any:
         """Return the value of a row."""
@@ -107,21 +91,13 @@ def plain(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows and their columns.
-
-    Attributes
-    ----------
-    below : tuple of str
-        Lines below the table: explanations, or what is missing.
-    most : int
-        Greatest number of rows in the terminal; 0 for all.
-    """
+    """Rows and their columns."""
 
     title: str
     columns: Columns
     rows: Sequence[Any]
-    below: tuple[str, ...] = ()
-    most: int = 0
+    below: tuple[str, ...] = ()  # lines below the table: explanations, or what is missing
+    most: int = 0  # greatest number of rows in the terminal; 0 for all
 
     @property
     def shown(self) -> Columns:

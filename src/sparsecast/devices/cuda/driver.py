@@ -32,12 +32,8 @@ _COMPILER_TOO_NEW = "UNSUPPORTED_PTX_VERSION", "NO_BINARY_FOR_GPU"
 def driver_errors() -> Iterator[None]:
     """Turn errors of the driver into one line; those that only a fault of ours can cause are raised as is.
 
-    Raises
-    ------
-    MatrixSizeError
-        If the device's memory did not suffice, although it was free before.
-    DeviceError
-        If the device was lost, or is too old for the compiler.
+    A MatrixSizeError says that the device's memory did not suffice, although it was free before; a
+    DeviceError that the device was lost, or is too old for the compiler.
     """
     try:
         yield
