@@ -11,7 +11,7 @@ import numpy as np
 from sparsecast.features import FEATURES
 from sparsecast.features.analysis import MatrixSource
 from sparsecast.features.feature_group import FeatureGroup
-from sparsecast.features.sweep import Counts, Indices
+from sparsecast.features.sweep import Counts, Indices, spread_entries
 from sparsecast.system.integers import GOLDEN, unsigned
 from sparsecast.system.jit import inner, njit
 
@@ -31,7 +31,6 @@ _FILL_BUFFER = 1024
 
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
 _ALL_BITS = np.uint64(2**64 - 1)
-_GOLDEN_RATIO = (math.sqrt(5.0) - 1.0) / 2.0
 
 
 @FEATURES.register("blocks")
@@ -77,9 +76,7 @@ def block_fill(indptr: Indices, indices: Indices) -> tuple[float, ...]:
         return (1.0,) * len(BLOCK_SIZES)
     exact = nnz <= _EXACT_FILL_NNZ
     draws = nnz if exact else _FILL_DRAWS
-    # Anywhere within its equal share of the entries: at its middle, a draw could keep step with a mesh.
-    within = np.arange(draws) * _GOLDEN_RATIO % 1.0
-    entries = ((np.arange(draws) + within) * (nnz / draws)).astype(indptr.dtype)
+    entries = spread_entries(draws, nnz).astype(indptr.dtype)
     groups = (np.searchsorted(indptr, entries, side="right") - 1) // _SPAN
     if not exact:
         stride = _draw_stride(indptr, groups, nnz)

@@ -134,8 +134,12 @@ def sampled_ranges(nnz: int) -> list[Range]:
 
 
 def sampled_entries(nnz: int) -> Counts:
+    """Return some hundred entries of all parts of a matrix."""
+    return spread_entries(min(max(nnz >> 11, _LEAST_SCATTERED), _MOST_SCATTERED, nnz), nnz)
+
+
+def spread_entries(count: int, nnz: int) -> Counts:
     """Return entries of all parts of a matrix: one of each, at a step of the golden ratio as above."""
-    count = min(max(nnz >> 11, _LEAST_SCATTERED), _MOST_SCATTERED, nnz)
     number = np.arange(count)
     return ((number + number * _GOLDEN_RATIO % 1.0) * (nnz / max(count, 1))).astype(np.int64)
 

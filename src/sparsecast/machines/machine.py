@@ -189,11 +189,11 @@ def _caches(of_cpu: Path) -> tuple[Cache, ...]:
             continue
         level = int((folder / "level").read_text())
         in_bytes = int(size.group(1)) << {"K": 10, "M": 20, "G": 30}[size.group(2)]
-        caches.append(Cache(level, in_bytes, _count_cores((folder / "shared_cpu_list").read_text())))
+        caches.append(Cache(level, in_bytes, len(listed_numbers((folder / "shared_cpu_list").read_text()))))
     return tuple(sorted(caches, key=lambda cache: cache.level))
 
 
-def _count_cores(listed: str) -> int:
-    """Count the cores of a list such as ``"0-3,8"``."""
-    ends = (part.partition("-") for part in listed.strip().split(","))
-    return sum(int(last or first) - int(first) + 1 for first, _, last in ends)
+def listed_numbers(text: str) -> list[int]:
+    """Return the numbers of a list such as ``"0-3,8"``, as the system writes cores."""
+    spans = (part.split("-") for part in text.strip().split(","))
+    return [number for span in spans for number in range(int(span[0]), int(span[-1]) + 1)]

@@ -20,7 +20,7 @@ from sparsecast.matrices.families import FAMILIES, VALUES, built, expected_entri
 from sparsecast.matrices.gallery import gallery_from_specification, gallery_names
 from sparsecast.matrices.reading import FileFacts, matrix_name, read_file
 from sparsecast.matrices.reordering import cuthill_mckee_order, reordered
-from sparsecast.matrices.sources import check_file, damaged
+from sparsecast.matrices.sources import damaged
 from sparsecast.matrices.structure_files import COUNTS_PREFIX
 from sparsecast.matrices.twin_synthesis import banded_twin, twin
 from sparsecast.matrices.values import computed_dtype
@@ -126,8 +126,7 @@ class Problem:
     @classmethod
     def _file(cls, path: Path) -> Problem:
         def specified() -> str:
-            check_file(path)
-            return f"{FILE_PREFIX}{path.resolve()}?sha256={_file_digest(path)}"
+            return f"{FILE_PREFIX}{path.resolve()}?sha256={suitesparse.sha256(path)[: suitesparse.DIGITS]}"
 
         return cls(matrix_name(path), lambda: read_file(path), specified)
 
@@ -185,7 +184,7 @@ class Problem:
             original = specification.rpartition("of=")[2]
         if original.startswith(FILE_PREFIX):
             path, _, digest = original.removeprefix(FILE_PREFIX).rpartition("?sha256=")
-            if not Path(path).is_file() or _file_digest(Path(path)) != digest:
+            if not Path(path).is_file() or suitesparse.sha256(Path(path))[: suitesparse.DIGITS] != digest:
                 return None
         elif original.startswith(suitesparse.PREFIX):
             name, _, digest = original.partition(_DIGEST)
@@ -303,8 +302,3 @@ def _digest(A: csr_array[Any]) -> str:
     for array in (A.indptr, A.indices, A.data):
         digest.update(array.tobytes())
     return digest.hexdigest()[: suitesparse.DIGITS]
-
-
-def _file_digest(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()[: suitesparse.DIGITS]

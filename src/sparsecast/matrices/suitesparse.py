@@ -94,7 +94,7 @@ class Downloaded:
         origin = self._origin()
         if origin is None or not self.path.exists():
             self._download(origin)
-        elif _sha256(self.path) != origin.matrix_sha256:
+        elif sha256(self.path) != origin.matrix_sha256:
             raise damaged(
                 self.path,
                 f"differs from what was downloaded on {origin.downloaded_at}, by its SHA-256",
@@ -122,7 +122,7 @@ class Downloaded:
         with storage.storage_errors(folder), tempfile.TemporaryDirectory(dir=folder) as temporary:
             archive = Path(temporary) / "archive"
             self._retrieve(archive)
-            digest = _sha256(archive)
+            digest = sha256(archive)
             if before is not None and digest != before.archive_sha256:
                 problem = f"its archive differs from the one of {before.downloaded_at}, by its SHA-256"
                 remedy = f"if the collection has changed it, remove {self._origin_path} to take the new one"
@@ -130,7 +130,7 @@ class Downloaded:
             storage.write_atomically(self.path, lambda path: self._unpack(archive, path))
             now = datetime.now(UTC).isoformat(timespec="seconds")
             text = msgspec.json.format(
-                msgspec.json.encode(Origin(self.address, now, digest, _sha256(self.path))), indent=1
+                msgspec.json.encode(Origin(self.address, now, digest, sha256(self.path))), indent=1
             )
         # Last, so that a matrix without checksums is downloaded again.
         storage.write_atomically(self._origin_path, lambda path: path.write_bytes(text))
@@ -222,7 +222,8 @@ def _error(matrix: Downloaded | str, problem: str, remedy: str) -> MatrixFileErr
     return MatrixFileError(f"{' '.join(str(matrix).split())}: {problem}; {remedy}")
 
 
-def _sha256(path: Path) -> str:
+def sha256(path: Path) -> str:
+    """Return the SHA-256 of a file, in hexadecimal digits."""
     check_file(path)
     with failures_of(path), path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -75,8 +75,10 @@ class ProcessorMeter(ABC):
     def is_present(cls) -> bool:
         """Tell whether this machine has such counters, readable or not."""
 
-    @abstractmethod
-    def joules(self) -> float | None: ...
+    def joules(self) -> float | None:
+        """Return the joules of all domains so far, None if the meter does not answer."""
+        domains = self.domains()
+        return sum(domains.values()) if domains else None
 
     def domains(self) -> Mapping[str, float]:
         """Return the joules of PACKAGE and DRAM so far; empty where they are not counted apart."""

@@ -113,11 +113,11 @@ def drift_since(profile: Profile, target: Target, records: Sequence[Record]) -> 
     if here.name != profile.name:
         return NO_DRIFT
     shared, key = _SHARED.get(), (here.name, target.device, target.threads)
-    if shared is None:
-        return _drift(records, _read(here, target))
+    shared = {} if shared is None else shared
     if key not in shared:
         shared[key] = _read(here, target)
-    return _drift(records, shared[key])
+    now = shared[key]
+    return NO_DRIFT if now is None else Drift.since(records, now)
 
 
 @contextmanager
@@ -141,7 +141,3 @@ def _read(here: Machine, target: Target) -> Readings | None:
     for _ in range(_READINGS):
         monitor.time()
     return monitor.pooled()
-
-
-def _drift(records: Sequence[Record], now: Readings | None) -> Drift:
-    return NO_DRIFT if now is None else Drift.since(records, now)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from sparsecast.errors import MeterError
+from sparsecast.machines.machine import listed_numbers
 from sparsecast.measuring.energy import DRAM, PACKAGE, ProcessorMeter
 from sparsecast.measuring.meters import METERS
 
@@ -48,7 +49,7 @@ class PerfMeter(ProcessorMeter):
         self._counters: list[tuple[str, int, float]] = []
         try:
             kind = int((self.root / "type").read_text())
-            sockets = _processors((self.root / "cpumask").read_text())
+            sockets = listed_numbers((self.root / "cpumask").read_text())
             for event in _EVENTS:
                 if (self.root / "events" / event).exists():
                     self._open(event, kind, sockets)
@@ -66,10 +67,6 @@ class PerfMeter(ProcessorMeter):
             (_EVENTS[event], _open_event(kind, config, processor), joules) for processor in sockets
         ]
 
-    def joules(self) -> float | None:
-        domains = self.domains()
-        return sum(domains.values()) if domains else None
-
     def domains(self) -> dict[str, float]:
         joules: defaultdict[str, float] = defaultdict(float)
         try:
@@ -85,12 +82,6 @@ class PerfMeter(ProcessorMeter):
 
     def __del__(self) -> None:
         self.close()
-
-
-def _processors(text: str) -> list[int]:
-    """Return the numbers of a list such as ``0-1,36``."""
-    spans = (span.split("-") for span in text.strip().split(","))
-    return [number for span in spans for number in range(int(span[0]), int(span[-1]) + 1)]
 
 
 def _open_event(kind: int, config: int, processor: int) -> int:

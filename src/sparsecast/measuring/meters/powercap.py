@@ -55,10 +55,6 @@ class PowercapMeter(ProcessorMeter):
         named = [(_domain(zone), zone) for zone in self.root.glob(_ZONES)]
         self._counters = [(name, _Counter(zone)) for name, zone in named if name in _COUNTED]
 
-    def joules(self) -> float | None:
-        domains = self.domains()
-        return sum(domains.values()) if domains else None
-
     def domains(self) -> dict[str, float]:
         joules: defaultdict[str, float] = defaultdict(float)
         try:
