@@ -16,6 +16,7 @@ from sparsecast.cli import completing
 from sparsecast.errors import InputError
 from sparsecast.records import DTYPES
 from sparsecast.system.addresses import Place, exists, is_address, shown
+from sparsecast.system.files import unwritable
 
 if TYPE_CHECKING:
     from sparsecast.api import Meter, PowerFile
@@ -292,11 +293,6 @@ def refuse_figure(path: Path | None) -> None:
 
         refuse_unwritable(path)
         refuse_undrawable(path)
-
-
-def unwritable(path: Path, why: str = "") -> InputError:
-    """Return the error for a file that cannot be written."""
-    return InputError(f"{path} cannot be written{why}: expected a file in a writable folder; name another")
 
 
 def refuse_taken(path: Place, force: bool) -> None:

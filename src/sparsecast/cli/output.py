@@ -17,6 +17,7 @@ import typer
 from rich.console import Console
 
 from sparsecast.cli import options
+from sparsecast.system.files import write_file
 
 if TYPE_CHECKING:
     from sparsecast.system.tabular import Columns, Table
@@ -78,9 +79,10 @@ class Output:
         shown = list(self.shown)
         if csv is not None:
             table = self.all_rows or next(item for item in shown if isinstance(item, Table))
-            write_text(csv, table.to_csv())
+            write_file(csv, table.to_csv().encode())
         if markdown is not None:
-            write_text(markdown, "\n\n".join(map(_in_markdown, shown)) + "\n")
+            text = "\n\n".join(map(_in_markdown, shown)) + "\n"
+            write_file(markdown, text.encode())
         if as_json:
             print(json.dumps(document(self.columns, self.item), allow_nan=False))
         else:
@@ -171,11 +173,3 @@ def _rich(table: Table) -> rich.table.Table:
     for cells in rows:
         drawn.add_row(*cells)
     return drawn
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a file that is asked for; an InputError if it cannot be written."""
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise options.unwritable(path, f" ({error.strerror})") from error

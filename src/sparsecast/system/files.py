@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from sparsecast.errors import InputError
+
 
 @contextmanager
 def replacement(path: Path) -> Iterator[Path]:
@@ -23,3 +25,20 @@ def replacement(path: Path) -> Iterator[Path]:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def unwritable(path: Path, why: str = "") -> InputError:
+    """Return the error for a file that a user asks for and that cannot be written."""
+    return InputError(f"{path} cannot be written{why}: expected a file in a writable folder; name another")
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """Write a whole file that a user asks for; an InputError says that it cannot be written."""
+    try:
+        if path.exists() and not path.is_file():  # such as /dev/stdout
+            path.write_bytes(data)
+            return
+        with replacement(path) as temporary:
+            temporary.write_bytes(data)
+    except OSError as error:
+        raise unwritable(path, f" ({error.strerror or error})") from error

@@ -10,7 +10,8 @@ import typer
 
 from sparsecast.cli import options
 from sparsecast.cli.commands import Panel, command
-from sparsecast.cli.output import Output, write_text
+from sparsecast.cli.output import Output
+from sparsecast.system.files import unwritable, write_file
 
 if TYPE_CHECKING:
     from sparsecast.results.paper import PaperReport
@@ -72,7 +73,7 @@ def _make(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise options.unwritable(folder, f" ({error.strerror})") from error
+        raise unwritable(folder, f" ({error.strerror})") from error
     options.refuse_figure(folder / "chart.svg")
 
 
@@ -82,4 +83,4 @@ def _write(report: PaperReport, folder: Path) -> None:
     for name, chart in report.charts.items():
         render(chart, chart.caption, folder / f"{name}.svg")
     command = " ".join(["sparsecast", *sys.argv[1:]])
-    write_text(folder / f"{report.paper.name}.md", report.to_markdown(command))
+    write_file(folder / f"{report.paper.name}.md", report.to_markdown(command).encode())

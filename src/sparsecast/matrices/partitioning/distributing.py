@@ -47,22 +47,13 @@ def _strips(A: csr_array[Any], partition: Partition) -> Distribution:
 
 
 def _blocks(A: csr_array[Any], partition: Partition) -> Distribution:
-    parts, ranks = partition.parts, partition.ranks
+    parts = partition.parts
     row_parts = _owners(partition.row_bounds, partition.order)
     column_parts = _owners(partition.column_bounds, partition.order)
-    nothing = np.zeros(ranks, dtype=np.int64)
-    return Distribution(
-        method=partition.method,
-        shape=partition.shape,
-        rows=np.repeat(np.diff(partition.row_bounds), parts),
-        columns=np.tile(np.diff(partition.column_bounds), parts),
-        local_nnz=_block_counts(A.indptr, A.indices, row_parts, column_parts, parts).ravel(),
-        remote_nnz=nothing,
-        received_words=nothing,
-        sent_words=nothing,
-        received_messages=nothing,
-        sent_messages=nothing,
-    )
+    rows = np.repeat(np.diff(partition.row_bounds), parts)
+    columns = np.tile(np.diff(partition.column_bounds), parts)
+    nnz = _block_counts(A.indptr, A.indices, row_parts, column_parts, parts).ravel()
+    return Distribution.of_blocks(partition.method, rows, columns, nnz)
 
 
 def _owners(bounds: Integers, order: Integers | None) -> NDArray[np.int32]:

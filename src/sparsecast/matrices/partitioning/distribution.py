@@ -62,6 +62,13 @@ class Distribution:
     edge_cut: int | None = None
     is_estimate: bool = False
 
+    @classmethod
+    def of_blocks(cls, method: str, rows: Integers, columns: Integers, nnz: Integers, **more: Any) -> Self:
+        """Return that of a 2D partition with blocks of so many rows, columns and entries."""
+        parts, nothing = math.isqrt(len(rows)), np.zeros_like(nnz)
+        shape = int(rows.sum()) // parts, int(columns.sum()) // parts
+        return cls(method, shape, rows, columns, nnz, *[nothing] * 5, **more)
+
     @property
     def ranks(self) -> int:
         return len(self.rows)

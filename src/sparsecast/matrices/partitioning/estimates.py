@@ -98,20 +98,8 @@ def _blocks(rows: int, nnz: int, ranks: int) -> Distribution:
     parts = square_root(ranks)
     sizes = np.diff(np.minimum(np.arange(parts + 1) * -(-rows // parts), rows))
     block_rows, block_columns = np.repeat(sizes, parts), np.tile(sizes, parts)
-    nothing = np.zeros(ranks, dtype=np.int64)
-    return Distribution(
-        method=GRID,
-        shape=(rows, rows),
-        rows=block_rows,
-        columns=block_columns,
-        local_nnz=_entries(nnz, (block_rows > 0) & (block_columns > 0)),
-        remote_nnz=nothing,
-        received_words=nothing,
-        sent_words=nothing,
-        received_messages=nothing,
-        sent_messages=nothing,
-        is_estimate=True,
-    )
+    entries = _entries(nnz, (block_rows > 0) & (block_columns > 0))
+    return Distribution.of_blocks(GRID, block_rows, block_columns, entries, is_estimate=True)
 
 
 def _crossing(nnz_per_row: float, dimension: int) -> float:

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from sparsecast.matrices.reordering import reordered
+
 Integers = NDArray[np.int64]
 
 
@@ -53,8 +55,4 @@ class Partition:
 
     def renumbered(self, A: csr_array[Any]) -> csr_array[Any]:
         """Return the matrix in the order of the partition, or `A` itself where nothing moves."""
-        if self.order is None:
-            return A
-        renumbered = csr_array(A[self.order][:, self.order])
-        renumbered.sort_indices()
-        return renumbered
+        return A if self.order is None else reordered(A, self.order)

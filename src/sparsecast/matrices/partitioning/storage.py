@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import struct
 import zipfile
 import zlib
@@ -14,7 +15,7 @@ from scipy.sparse import csr_array
 
 from sparsecast.errors import InputError
 from sparsecast.matrices.partitioning.partition import Partition
-from sparsecast.system.files import replacement
+from sparsecast.system.files import write_file
 
 #: Version of the file, raised with its content.
 _VERSION = 1
@@ -42,23 +43,18 @@ def pattern_checksum(A: csr_array[Any]) -> str:
 def save(partition: Partition, path: Path, A: csr_array[Any]) -> None:
     """Write a partition of a matrix into an ``.npz`` file, which is replaced in one step."""
     order: dict[str, Any] = {} if partition.order is None else {"order": partition.order}
-    try:
-        with replacement(path) as temporary, temporary.open("wb") as stream:
-            np.savez(
-                stream,
-                version=np.int64(_VERSION),
-                method=np.str_(partition.method),
-                ranks=np.int64(partition.ranks),
-                pattern=np.str_(pattern_checksum(A)),
-                row_bounds=partition.row_bounds,
-                column_bounds=partition.column_bounds,
-                **order,
-            )
-    except OSError as error:
-        raise InputError(
-            f"partition {path} cannot be written ({error.strerror or error}): expected a file in a writable "
-            f"folder; name another"
-        ) from error
+    archive = io.BytesIO()
+    np.savez(
+        archive,
+        version=np.int64(_VERSION),
+        method=np.str_(partition.method),
+        ranks=np.int64(partition.ranks),
+        pattern=np.str_(pattern_checksum(A)),
+        row_bounds=partition.row_bounds,
+        column_bounds=partition.column_bounds,
+        **order,
+    )
+    write_file(path, archive.getvalue())
 
 
 def load(path: Path, A: csr_array[Any]) -> Partition:

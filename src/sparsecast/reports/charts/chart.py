@@ -17,7 +17,7 @@ from typing import Any
 from sparsecast.errors import InputError
 from sparsecast.formats import FORMATS
 from sparsecast.formats.libraries import LIBRARIES
-from sparsecast.system.files import replacement
+from sparsecast.system.files import write_file
 
 Spec = dict[str, Any]
 
@@ -140,19 +140,7 @@ def render(chart: Chart, title: str, path: Path) -> None:
         data = vl_convert.vegalite_to_png(spec, scale=_SCALE)
     else:
         data = vl_convert.vegalite_to_pdf(spec)
-    write_bytes(data, path)
-
-
-def write_bytes(data: bytes, path: Path) -> None:
-    """Write a whole file; an InputError says that it cannot be written."""
-    try:
-        with replacement(path) as place:
-            place.write_bytes(data)
-    except OSError as error:
-        raise InputError(
-            f"{path} cannot be written ({error.strerror or error}): expected a file in a writable folder; "
-            f"name another"
-        ) from error
+    write_file(path, data)
 
 
 def _wrapped(text: str, letters: int) -> list[str]:

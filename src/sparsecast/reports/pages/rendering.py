@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sparsecast.machines import storage
-from sparsecast.reports.charts.chart import refuse_missing, svg, write_bytes
+from sparsecast.reports.charts.chart import refuse_missing, svg
+from sparsecast.system.files import write_file
 from sparsecast.system.version import VERSION
 
 if TYPE_CHECKING:
@@ -110,5 +111,5 @@ def write(text: str, path: Path) -> int:
     data = text.encode()
     if path.parent.parent.is_dir():
         path.parent.mkdir(exist_ok=True)
-    write_bytes(data, path)
+    write_file(path, data)
     return len(data)

@@ -10,7 +10,8 @@ import typer
 
 from sparsecast.cli import options
 from sparsecast.cli.commands import Panel, command
-from sparsecast.cli.output import Output, write_text
+from sparsecast.cli.output import Output
+from sparsecast.system.files import write_file
 
 
 @command("bench", Panel.MACHINES, figure=True, csv=True)
@@ -54,7 +55,7 @@ def bench(
         )
     columns, main = bench_reports.DOCUMENTS["bench"], result.main
     if output is not None:
-        write_text(output, json.dumps(document(columns, result), allow_nan=False) + "\n")
+        write_file(output, (json.dumps(document(columns, result), allow_nan=False) + "\n").encode())
 
     def draw(path: Path) -> None:
         if main is not None:
