@@ -132,39 +132,25 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """The conditions of a measurement; None for values that the system does not report.
+    """The conditions of a measurement; None for values that the system does not report."""
 
-    Attributes
-    ----------
-    other_processes : float or None
-        Mean number of threads of other programs that ran or waited for a core.
-    stolen_share : float or None
-        Share of the processors' time that a hypervisor gave to other machines.
-    pressure_share : float or None
-        Share of the time in which some thread, of this program or another, waited for a core.
-    references_s : mapping of str to float
-        Seconds of reference products around that time, by the place of their data: ``"L2"``, ``"L3"``,
-        ``"memory"``.
-    waited_for_cores : bool or None
-        Whether it was never measured with a core for each thread, as the machine was busy; None if this was
-        not tested.
-    slow_share : float or None
-        Share of the samples at less than full speed of the cores, 1.0 if the time is that of slow cores; None
-        if this was not tested.
-    idle_w : float or None
-        Watts of the meter at rest, before the products; None without a meter.
-    frequency_hz : float or None
-        Mean over the cores right after the products; None if unknown.
-    """
-
+    #: Mean number of threads of other programs that ran or waited for a core.
     other_processes: float | None = None
+    #: Share of the processors' time that a hypervisor gave to other machines.
     stolen_share: float | None = None
+    #: Share of the time in which some thread, of this program or another, waited for a core.
     pressure_share: float | None = None
+    #: Seconds of reference products around that time, by the place of their data: ``"L2"``, ``"L3"``,
+    #: ``"memory"``.
     references_s: Mapping[str, float] = field(default_factory=dict)
+    #: Whether it was never measured with a core for each thread, as the machine was busy; None if this was
+    #: not tested.
     waited_for_cores: bool | None = None
+    #: Share of the samples at less than full speed of the cores, 1.0 if the time is that of slow cores; None
+    #: if this was not tested.
     slow_share: float | None = None
-    idle_w: float | None = None
-    frequency_hz: float | None = None
+    idle_w: float | None = None  # watts of the meter at rest, before the products; None without a meter
+    frequency_hz: float | None = None  # mean over the cores right after the products; None if unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,27 +286,17 @@ def _names(kind: type) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Bandwidth:
-    """A measured bandwidth, the upper limit of a product's. Other fields are as in a Record.
+    """A measured bandwidth, the upper limit of a product's. Other fields are as in a Record."""
 
-    Attributes
-    ----------
-    kind : str
-        One of BANDWIDTH_KINDS: ``"read"`` of an array and ``"copy"`` to another one on the device, ``"to
-        device"`` and ``"from device"`` between a NumPy array and one on the device.
-    threads : int
-        Threads that share the array; 1 on a device, as in a Candidate.
-    bytes : int
-        Moved by one call. A copy reads and writes, so the array counts twice; between host and device it
-        counts once.
-    time_s : float
-        Seconds per call.
-    """
-
+    #: One of BANDWIDTH_KINDS: ``"read"`` of an array and ``"copy"`` to another one on the device, ``"to
+    #: device"`` and ``"from device"`` between a NumPy array and one on the device.
     kind: str
     device: str
-    threads: int
+    threads: int  # threads that share the array; 1 on a device, as in a Candidate
+    #: Moved by one call. A copy reads and writes, so the array counts twice; between host and device it
+    #: counts once.
     bytes: int
-    time_s: float
+    time_s: float  # seconds per call
     noise: float | None
     measured_at: str
     version: str
@@ -332,23 +308,14 @@ class Bandwidth:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A model's estimate of the cost of a product.
-
-    Attributes
-    ----------
-    value : float
-        Seconds or joules, the quantity of the model.
-    low, high : float or None
-        Interval for nine tenths of the measurements; None if unknown.
-    why : tuple of (str, float)
-        The model's terms and their values.
-    """
+    """A model's estimate of the cost of a product."""
 
     candidate: Candidate
-    value: float
+    value: float  # seconds or joules, the quantity of the model
+    #: low, high: interval for nine tenths of the measurements; None if unknown.
     low: float | None
     high: float | None
-    why: tuple[tuple[str, float], ...] = ()
+    why: tuple[tuple[str, float], ...] = ()  # the model's terms and their values
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,62 +24,38 @@ MICROBENCHMARK_KINDS = (
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """One way to do a product on many ranks.
+    """One way to do a product on many ranks."""
 
-    Attributes
-    ----------
-    algorithm : str
-        One of `sparsecast.distributed.products`.
-    format, remote_format : str
-        Of the entries whose x the rank owns, and of those whose x comes from other ranks; equal for an
-        algorithm with one matrix.
-    partition : str
-        Method of the Partition.
-    index_bits : int
-        Of the column indices of the local matrices: 32 or 64.
-    """
-
-    algorithm: str
+    algorithm: str  # one of `sparsecast.distributed.products`
+    #: format, remote_format: of the entries whose x the rank owns, and of those whose x comes from other
+    #: ranks; equal for an algorithm with one matrix.
     format: str
     remote_format: str
-    partition: str
+    partition: str  # method of the Partition
     ranks: int
     nodes: int
     dtype: str = "float64"
-    index_bits: int = 32
+    index_bits: int = 32  # of the column indices of the local matrices: 32 or 64
 
 
 @dataclass(frozen=True, slots=True)
 class MicroBenchmark:
-    """One measured speed of a machine with several ranks (Hossain and Saule, section III.C).
+    """One measured speed of a machine with several ranks (Hossain and Saule, section III.C)."""
 
-    Attributes
-    ----------
-    kind : str
-        One of MICROBENCHMARK_KINDS.
-    ranks, nodes : int
-        Number of participants. A ping-pong has 2 ranks, on one node or on two.
-    bytes : int
-        ``"triad"``: moved by one call of a rank, 3 arrays, while all ranks do the same. ``"ping-pong"``: of
-        the message. ``"allgatherv"``: contributed by each rank. ``"reduce"``, ``"bcast"``: of the vector.
-        ``"neighbour exchange"``: to each neighbour. ``"fma"``: 0.
-    neighbours : int or None
-        Number of receivers of each rank in a neighbour exchange; None for other kinds.
-    time_s : float
-        Seconds per call until the last rank is done; one way for a ping-pong; of one fused multiply-add for
-        ``"fma"``.
-    is_oversubscribed : bool
-        Whether more ranks than cores ran.
-    """
-
-    kind: str
+    kind: str  # one of MICROBENCHMARK_KINDS
+    #: ranks, nodes: number of participants. A ping-pong has 2 ranks, on one node or on two.
     ranks: int
     nodes: int
+    #: ``"triad"``: moved by one call of a rank, 3 arrays, while all ranks do the same. ``"ping-pong"``: of
+    #: the message. ``"allgatherv"``: contributed by each rank. ``"reduce"``, ``"bcast"``: of the vector.
+    #: ``"neighbour exchange"``: to each neighbour. ``"fma"``: 0.
     bytes: int
-    neighbours: int | None
+    neighbours: int | None  # number of receivers of each rank in a neighbour exchange; None for other kinds
+    #: Seconds per call until the last rank is done; one way for a ping-pong; of one fused multiply-add for
+    #: ``"fma"``.
     time_s: float
     noise: float | None
-    is_oversubscribed: bool
+    is_oversubscribed: bool  # whether more ranks than cores ran
     measured_at: str
     version: str
 
@@ -96,37 +72,24 @@ class MicroBenchmark:
 
 @dataclass(frozen=True, slots=True)
 class DistributedRecord:
-    """One measurement of a Configuration on a matrix; other fields are as in a Record.
-
-    Attributes
-    ----------
-    distribution : mapping
-        The Distribution of the matrix, as plain data.
-    samples_s : tuple of float
-        Seconds per product until the last rank is done, in the order taken.
-    parts_s : mapping of str to list of float
-        Seconds in ``"local"``, ``"communication"`` and ``"remote"``, by rank; empty if not measured.
-    is_oversubscribed : bool
-        Whether more ranks than cores ran.
-    deviation : float or None
-        Of the row lengths of the matrix; None if unknown.
-    """
+    """One measurement of a Configuration on a matrix; other fields are as in a Record."""
 
     configuration: Configuration
     matrix: str
     nnz: int
-    distribution: Mapping[str, Any]
-    samples_s: tuple[float, ...]
+    distribution: Mapping[str, Any]  # the Distribution of the matrix, as plain data
+    samples_s: tuple[float, ...]  # seconds per product until the last rank is done, in the order taken
     time_s: float
     spread: float | None
     noise: float | None
     error: float | None
-    is_oversubscribed: bool
+    is_oversubscribed: bool  # whether more ranks than cores ran
     measured_at: str
     version: str
+    #: Seconds in ``"local"``, ``"communication"`` and ``"remote"``, by rank; empty if not measured.
     parts_s: Mapping[str, list[float]] = field(default_factory=dict)
     suite: str = "user"
-    deviation: float | None = None
+    deviation: float | None = None  # of the row lengths of the matrix; None if unknown
 
     @property
     def impossible(self) -> dict[str, float]:

@@ -31,36 +31,17 @@ class LoopCost:
 
 @dataclass(frozen=True, slots=True)
 class ApplicationCost:
-    """What a whole run will cost.
-
-    Attributes
-    ----------
-    application : str
-    profile : str
-        Its name.
-    iterations : Iterations
-    plan : Plan
-        Of the products, for the iterations expected.
-    loops : tuple of LoopCost
-        The product among them.
-    power_w : float or None
-        Of the product, and of each loop; None where no energy was ever measured.
-    notes : tuple of str
-    convert_s : float
-        Of a conversion as it usually takes; the plan has that of a quick one.
-    convert_ends_s : (float, float), or None
-        Ends of its interval; None where it is sure.
-    """
+    """What a whole run will cost."""
 
     application: str
-    profile: str
+    profile: str  # its name
     iterations: Iterations
-    plan: Plan
-    loops: tuple[LoopCost, ...]
-    power_w: float | None
+    plan: Plan  # of the products, for the iterations expected
+    loops: tuple[LoopCost, ...]  # the product among them
+    power_w: float | None  # of the product, and of each loop; None where no energy was ever measured
     notes: tuple[str, ...]
-    convert_s: float
-    convert_ends_s: tuple[float, float] | None = None
+    convert_s: float  # of a conversion as it usually takes; the plan has that of a quick one
+    convert_ends_s: tuple[float, float] | None = None  # ends of its interval; None where it is sure
 
     @property
     def energy_j(self) -> float | None:
@@ -117,18 +98,10 @@ class ApplicationCost:
 
 
 class LoopError(NamedTuple):
-    """Signed errors of the forecast of a loop: above 0 where it was too long.
+    """Signed errors of the forecast of a loop: above 0 where it was too long."""
 
-    Attributes
-    ----------
-    relative : float
-        Of the measured time (Barreda et al. 2020, equation 5).
-    weighted : float
-        Of the mean time of all loops (equations 6 and 7).
-    """
-
-    relative: float
-    weighted: float
+    relative: float  # of the measured time (Barreda et al. 2020, equation 5)
+    weighted: float  # of the mean time of all loops (equations 6 and 7)
 
 
 class ErrorTerm(NamedTuple):
@@ -142,35 +115,16 @@ class ErrorTerm(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ApplicationRun:
-    """A run that was measured.
-
-    Attributes
-    ----------
-    iterations : int
-    stop : str
-        Why it ended.
-    time_s : float
-        Of all loops, without conversion and compiling.
-    loops : dict of str to float
-        Seconds of one run of each loop, in the mean.
-    residual : float
-        The last one.
-    product_s : float
-        Of a product alone, at full speed of the cores.
-    convert_s : float
-        Seconds that building took.
-    energy_j : float or None
-        None where nothing measured it.
-    """
+    """A run that was measured."""
 
     iterations: int
-    stop: str
-    time_s: float
-    loops: dict[str, float]
-    residual: float
-    product_s: float
-    convert_s: float
-    energy_j: float | None = None
+    stop: str  # why it ended
+    time_s: float  # of all loops, without conversion and compiling
+    loops: dict[str, float]  # seconds of one run of each loop, in the mean
+    residual: float  # the last one
+    product_s: float  # of a product alone, at full speed of the cores
+    convert_s: float  # seconds that building took
+    energy_j: float | None = None  # None where nothing measured it
 
     def errors(self, cost: ApplicationCost) -> dict[str, LoopError]:
         """Return the errors of each loop's forecast."""

@@ -24,47 +24,29 @@ GOOD = 0.05
 
 @dataclass(frozen=True)
 class ClusterChoice:
-    """One Configuration with its forecast.
-
-    Attributes
-    ----------
-    efficiency : float or None
-        Time on one rank over ranks times time; None where one rank has no forecast.
-    cost : float or None
-        Of one product, in the unit of the price of a node and hour; None without a price.
-    """
+    """One Configuration with its forecast."""
 
     forecast: ClusterForecast
-    efficiency: float | None
-    cost: float | None
+    efficiency: float | None  # time on one rank over ranks times time; None where one rank has no forecast
+    cost: float | None  # of one product, in the unit of the price of a node and hour; None without a price
 
 
 @dataclass(frozen=True)
 class ClusterAnswer:
-    """What the choice among Configurations rests on.
-
-    Attributes
-    ----------
-    choices : tuple of ClusterChoice
-        The least of the objective first: fastest, where nothing else was asked for.
-    refused : mapping of str to str
-        What has no forecast, and why.
-    enough_ranks : int or None
-        Of the numbers of ranks asked about, the one from which on more do not pay: the fewest whose
-        fastest product takes at most WORTHWHILE longer than the fastest of all.
-    objective : str
-        One of OBJECTIVES.
-    """
+    """What the choice among Configurations rests on."""
 
     name: str
     structure: Structure
     profile: str
     model: str
+    #: The least of the objective first: fastest, where nothing else was asked for.
     choices: tuple[ClusterChoice, ...]
-    refused: Mapping[str, str]
+    refused: Mapping[str, str]  # what has no forecast, and why
     notes: tuple[str, ...]
+    #: Of the numbers of ranks asked about, the one from which on more do not pay: the fewest whose fastest
+    #: product takes at most WORTHWHILE longer than the fastest of all.
     enough_ranks: int | None
-    objective: str = "time"
+    objective: str = "time"  # one of OBJECTIVES
 
     def table(self) -> Table:
         """Return the choices in their order, and below them what has no forecast."""
@@ -102,16 +84,11 @@ class MeasuredProduct:
 
 @dataclass(frozen=True)
 class MeasuredOnRanks:
-    """What was measured of a matrix, fastest first, and what was forecast before; complete on rank 0.
-
-    Attributes
-    ----------
-    forecasts : mapping of Configuration to ClusterForecast
-        Empty where the profile of this machine has no micro-benchmarks of ranks.
-    """
+    """What was measured of a matrix, fastest first, and what was forecast before; complete on rank 0."""
 
     problem: Problem
     measured: Sequence[MeasuredProduct]
+    #: Empty where the profile of this machine has no micro-benchmarks of ranks.
     forecasts: Mapping[Configuration, ClusterForecast]
     refused: Mapping[str, str]
     notes: tuple[str, ...] = ()
@@ -158,36 +135,23 @@ class ClusterRow:
 
 @dataclass(frozen=True, slots=True)
 class ClusterScore:
-    """How good a model is.
+    """How good a model is."""
 
-    Attributes
-    ----------
-    forecasts, unforecast : int
-        Measured products that it has a forecast for, and the others.
-    median_error, mean_error, p90_error : float
-    coverage : float or None
-        Share of the measurements within their intervals; None without intervals.
-    choices : int
-        Matrices and numbers of ranks with two measured ways or more, at least one of them forecast.
-    found, good : float or None
-        Share of the choices that were the fastest measured way, and of those that take at most GOOD longer.
-    regret : float or None
-        Geometric mean of chosen over fastest time, minus 1.
-    median_noise : float or None
-        Of the measurements.
-    """
-
+    #: forecasts, unforecast: measured products that it has a forecast for, and the others.
     forecasts: int
     unforecast: int
     median_error: float
     mean_error: float
     p90_error: float
-    coverage: float | None
+    coverage: float | None  # share of the measurements within their intervals; None without intervals
+    #: Matrices and numbers of ranks with two measured ways or more, at least one of them forecast.
     choices: int
+    #: found, good: share of the choices that were the fastest measured way, and of those that take at most
+    #: GOOD longer.
     found: float | None
     good: float | None
-    regret: float | None
-    median_noise: float | None
+    regret: float | None  # geometric mean of chosen over fastest time, minus 1
+    median_noise: float | None  # of the measurements
 
 
 @dataclass(frozen=True)

@@ -13,32 +13,23 @@ from sparsecast.system.texts import counted, percent
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The times of one product in A and B.
-
-    Attributes
-    ----------
-    specification, machine, candidate
-        Of B; `kernel_before` is the kernel in A.
-    time_a_s, time_b_s : float
-        Geometric means of the times of the Records; `low` and `high` are the interval of their ratio for 95
-        of 100 cases. The interval, `p_value` and `differs` are None where the noise is unknown.
-    p_value : float, optional
-        Probability of such a difference by chance, corrected for the number of products.
-    differs : bool, optional
-        Whether the times differ beyond the noise.
-    """
+    """The times of one product in A and B."""
 
     matrix: str
+    #: specification, machine, candidate: of B; `kernel_before` is the kernel in A.
     specification: str
     machine: str
     candidate: Candidate
     kernel_before: str
+    #: time_a_s, time_b_s: geometric means of the times of the Records; `low` and `high` are the interval of
+    #: their ratio for 95 of 100 cases. The interval, `p_value` and `differs` are None where the noise is
+    #: unknown.
     time_a_s: float
     time_b_s: float
     low: float | None
     high: float | None
-    p_value: float | None
-    differs: bool | None
+    p_value: float | None  # probability of such a difference by chance, corrected for the number of products
+    differs: bool | None  # whether the times differ beyond the noise
     samples_a: int
     samples_b: int
 
@@ -69,30 +60,20 @@ class GeometricMean:
 
 @dataclass(frozen=True)
 class Differences(Tabular):
-    """What differs between A and B.
+    """What differs between A and B."""
 
-    Attributes
-    ----------
-    rows : sequence of Difference
-        Those that differ come first, each part by the size of the change.
-    deviation : float, optional
-        Standard deviation of a measured time, relative, by `repeats` measurements of something that was
-        measured several times; with 0 of them, by what most products differ by, or, on two machines, by the
-        earlier and later samples of each Record. None if they have none.
-    only_a, only_b : int
-        Products in one of them alone.
-    across : bool
-        Whether A and B are of two machines.
-    """
-
-    rows: Sequence[Difference]
+    rows: Sequence[Difference]  # those that differ come first, each part by the size of the change
     mean: GeometricMean
     formats: Mapping[str, GeometricMean]
+    #: Standard deviation of a measured time, relative, by `repeats` measurements of something that was
+    #: measured several times; with 0 of them, by what most products differ by, or, on two machines, by the
+    #: earlier and later samples of each Record. None if they have none.
     deviation: float | None
     repeats: int
+    #: only_a, only_b: products in one of them alone.
     only_a: int
     only_b: int
-    across: bool
+    across: bool  # whether A and B are of two machines
 
     def table(self) -> Table:
         """Return a row for each product."""

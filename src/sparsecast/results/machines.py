@@ -59,24 +59,14 @@ FINDING: Columns = (
 
 @dataclass(frozen=True)
 class Machines:
-    """The machine at hand, and the profiles.
-
-    Attributes
-    ----------
-    contents : mapping of str to str
-        What each profile holds, or why it cannot be used, by name.
-    origins : mapping of str to str
-        Where profiles are from that were not measured here, and under which licence.
-    bandwidths : mapping of str to tuple of Bandwidth
-    disturbances : mapping of str to list of str
-        What disturbed the calibrations.
-    """
+    """The machine at hand, and the profiles."""
 
     machine: Machine
-    contents: Mapping[str, str]
+    contents: Mapping[str, str]  # what each profile holds, or why it cannot be used, by name
+    #: Where profiles are from that were not measured here, and under which licence.
     origins: Mapping[str, str] = field(default_factory=dict)
     bandwidths: Mapping[str, tuple[Bandwidth, ...]] = field(default_factory=dict)
-    disturbances: Mapping[str, list[str]] = field(default_factory=dict)
+    disturbances: Mapping[str, list[str]] = field(default_factory=dict)  # what disturbed the calibrations
 
     def table(self) -> Table:
         """Return what each profile holds, with its origin and its bandwidths."""

@@ -19,25 +19,15 @@ STEPS_ABOUT = "what would be faster and is left to you, at most three; empty wit
 
 @dataclass(frozen=True, slots=True)
 class NextStep:
-    """Something that only the user can decide, and what a product would take then.
+    """Something that only the user can decide, and what a product would take then."""
 
-    Attributes
-    ----------
-    kind : str
-        ``"format"``: another one than plain CSR, which other programs have. ``"products"``: more of them pay
-        for another format. ``"vectors"``: several at once. ``"values"``: these rounded to float32.
-        ``"indices"``: these in 32 bits, not in 64.
-    forecast : Forecast
-        Of the fastest product after this step; with several vectors, of all.
-    now : Forecast
-        Of a product with one vector without it.
-    products : int or None
-        From which on it pays for its conversion against plain CSR; None where that is not the question.
-    """
-
+    #: ``"format"``: another one than plain CSR, which other programs have. ``"products"``: more of them pay
+    #: for another format. ``"vectors"``: several at once. ``"values"``: these rounded to float32.
+    #: ``"indices"``: these in 32 bits, not in 64.
     kind: str
-    forecast: Forecast
-    now: Forecast
+    forecast: Forecast  # of the fastest product after this step; with several vectors, of all
+    now: Forecast  # of a product with one vector without it
+    #: From which on it pays for its conversion against plain CSR; None where that is not the question.
     products: int | None = None
 
     @property

@@ -42,31 +42,16 @@ class PaperItem:
 
 @dataclass(frozen=True, slots=True)
 class Paper:
-    """A paper that is repeated here.
+    """A paper that is repeated here."""
 
-    Attributes
-    ----------
-    name : str
-        Of its experiment.
-    forecasts : str
-        What it forecasts.
-    headline : str
-        Its own result, as printed.
-    never_run : str
-        What was never run here, and why.
-    items : tuple of PaperItem
-    notes : tuple of str
-        What the page says whatever is measured.
-    """
-
-    name: str
+    name: str  # of its experiment
     authors: str
     title: str
-    forecasts: str
-    headline: str
-    never_run: str
+    forecasts: str  # what it forecasts
+    headline: str  # its own result, as printed
+    never_run: str  # what was never run here, and why
     items: tuple[PaperItem, ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # what the page says whatever is measured
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,26 +64,15 @@ class ListedPaper:
 
 @dataclass(frozen=True)
 class PaperReport:
-    """The tables of a paper with our columns.
-
-    Attributes
-    ----------
-    machine : str
-        Where our numbers come from.
-    tables : tuple of Table
-        Each title names the table or figure of the paper. What was not measured is None.
-    charts : mapping of str to chart
-        By the name of the file.
-    notes : tuple of str
-    ours : str
-        Our result next to the headline of the paper; the list of papers shows the last one of each machine.
-    """
+    """The tables of a paper with our columns."""
 
     paper: Paper
-    machine: str
+    machine: str  # where our numbers come from
+    #: Each title names the table or figure of the paper. What was not measured is None.
     tables: tuple[Table, ...]
-    charts: Mapping[str, Any] = field(default_factory=dict)
+    charts: Mapping[str, Any] = field(default_factory=dict)  # by the name of the file
     notes: tuple[str, ...] = ()
+    #: Our result next to the headline of the paper; the list of papers shows the last one of each machine.
     ours: str = ""
 
     @property

@@ -16,17 +16,11 @@ from sparsecast.system.texts import percent
 
 @dataclass(frozen=True, slots=True)
 class Partitioned:
-    """A partition of a matrix, and what it makes of it.
-
-    Attributes
-    ----------
-    partition_s : float or None
-        Seconds that the partition took; None where it was read.
-    """
+    """A partition of a matrix, and what it makes of it."""
 
     partition: Partition
     distribution: Distribution
-    partition_s: float | None
+    partition_s: float | None  # seconds that the partition took; None where it was read
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,26 +24,13 @@ _SMALL = 1e-3
 
 @dataclass(frozen=True, slots=True)
 class Rarity:
-    """A trait in which a matrix is unusual.
+    """A trait in which a matrix is unusual."""
 
-    Attributes
-    ----------
-    trait : str
-        One of TRAITS.
-    value : float
-        Of the matrix.
-    end : float
-        Of the others, the largest where `is_large`, else the least.
-    is_large : bool
-        Whether few others have a value as large; otherwise few have one as small.
-    beyond, others : int
-        How many have such a value, of how many.
-    """
-
-    trait: str
-    value: float
-    end: float
-    is_large: bool
+    trait: str  # one of TRAITS
+    value: float  # of the matrix
+    end: float  # of the others, the largest where `is_large`, else the least
+    is_large: bool  # whether few others have a value as large; otherwise few have one as small
+    #: beyond, others: how many have such a value, of how many.
     beyond: int
     others: int
 
@@ -57,59 +44,35 @@ class Rarity:
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """How far a profile can be trusted for a question.
+    """How far a profile can be trusted for a question."""
 
-    Attributes
-    ----------
-    records, matrices : int
-        That its model is fitted to.
-    noise : float or None
-        Median difference between the earlier and the later half of the samples of its Records.
-    age_days : float or None
-        Since the newest of these Records; None where nobody wrote down when they were measured.
-    drift : str
-        In words, how the machine has changed since then.
-    """
-
+    #: records, matrices: that its model is fitted to.
     records: int
     matrices: int
+    #: Median difference between the earlier and the later half of the samples of its Records.
     noise: float | None
+    #: Since the newest of these Records; None where nobody wrote down when they were measured.
     age_days: float | None
-    drift: str
+    drift: str  # in words, how the machine has changed since then
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MatrixReport:
-    """What is known of a matrix on a machine.
+    """What is known of a matrix on a machine."""
 
-    Attributes
-    ----------
-    problem, profile, target : Problem, Profile and Target
-        What the question was about.
-    structure : Structure
-    prediction : Prediction
-    plan : Plan or None
-        None where none can be made; `unplanned` says why.
-    measured : dict of str to Record
-        For each format, the newest measurement that was kept of this matrix on that machine.
-    roofs : tuple of Bandwidth
-        What the machine reads from arrays of various sizes, small ones first.
-    trust : Trust
-    next_steps : tuple of NextStep
-        From the plan on.
-    """
-
+    #: problem, profile, target: what the question was about.
     problem: Problem
     profile: Profile
     target: Target
     structure: Structure
     prediction: Prediction
-    plan: Plan | None
+    plan: Plan | None  # None where none can be made; `unplanned` says why
     unplanned: str
+    #: For each format, the newest measurement that was kept of this matrix on that machine.
     measured: dict[str, Record]
-    roofs: tuple[Bandwidth, ...]
+    roofs: tuple[Bandwidth, ...]  # what the machine reads from arrays of various sizes, small ones first
     trust: Trust
-    next_steps: tuple[NextStep, ...] = ()
+    next_steps: tuple[NextStep, ...] = ()  # from the plan on
 
     def released(self) -> Self:
         """Return the same report without the matrix, which would be made again when needed."""
@@ -118,30 +81,16 @@ class MatrixReport:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CollectionReport:
-    """What is known of a collection of matrices on a machine.
+    """What is known of a collection of matrices on a machine."""
 
-    Attributes
-    ----------
-    matrices : tuple of str
-        Paths, folders and gallery matrices, as they were asked for.
-    reports : dict of str to MatrixReport
-        By name; their problems hold no matrix any more.
-    model : str
-        That forecasts each matrix, and whose errors are shown one by one.
-    evaluation : Evaluation
-        Scores of the models on what was measured of these matrices, none of which they had seen.
-    rarities : dict of str to tuple of Rarity
-        In what each measured matrix is unusual among those of other groups that the model learned from.
-    refused : dict of str to str
-        Matrices that cannot be forecast, and why.
-    """
-
-    matrices: tuple[str, ...]
-    reports: Mapping[str, MatrixReport]
-    model: str
+    matrices: tuple[str, ...]  # paths, folders and gallery matrices, as they were asked for
+    reports: Mapping[str, MatrixReport]  # by name; their problems hold no matrix any more
+    model: str  # that forecasts each matrix, and whose errors are shown one by one
+    #: Scores of the models on what was measured of these matrices, none of which they had seen.
     evaluation: Evaluation
+    #: In what each measured matrix is unusual among those of other groups that the model learned from.
     rarities: Mapping[str, tuple[Rarity, ...]]
-    refused: Mapping[str, str]
+    refused: Mapping[str, str]  # matrices that cannot be forecast, and why
 
     @property
     def rows(self) -> list[EvaluationRow]:

@@ -24,27 +24,15 @@ TRIALS: Columns = (
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What became of a Candidate that was tried.
-
-    Attributes
-    ----------
-    candidate : Candidate
-    forecast_s : float
-        Of a product.
-    convert_s : float or None
-        Seconds to build it; None where it could not be built.
-    time_s, other_s : float or None
-        Of a product, and of one in the way that was the best until then, in turn.
-    is_kept : bool
-        Whether it was faster.
-    """
+    """What became of a Candidate that was tried."""
 
     candidate: Candidate
-    forecast_s: float
-    convert_s: float | None = None
+    forecast_s: float  # of a product
+    convert_s: float | None = None  # seconds to build it; None where it could not be built
+    #: time_s, other_s: of a product, and of one in the way that was the best until then, in turn.
     time_s: float | None = None
     other_s: float | None = None
-    is_kept: bool = False
+    is_kept: bool = False  # whether it was faster
 
     def sentence(self) -> str:
         name = stored_as(self.candidate)
@@ -59,26 +47,13 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Trials:
-    """What was tried for a plan or a forecast.
+    """What was tried for a plan or a forecast."""
 
-    Attributes
-    ----------
-    used_s : float
-        Seconds that it took in all.
-    csr_ratio : float
-        Measured time of plain CSR over its forecast.
-    gain_s : float
-        What a product in the best way takes less than one of plain CSR; 0 where that is the best.
-    tried : tuple of Trial
-        Beside plain CSR, in the order tried.
-    share : float or None
-        `used_s` over the time in plain CSR of all products that the plan is for; None for stated seconds.
-    """
-
-    used_s: float
-    csr_ratio: float
-    gain_s: float
-    tried: tuple[Trial, ...] = ()
+    used_s: float  # seconds that it took in all
+    csr_ratio: float  # measured time of plain CSR over its forecast
+    gain_s: float  # what a product in the best way takes less than one of plain CSR; 0 where that is the best
+    tried: tuple[Trial, ...] = ()  # beside plain CSR, in the order tried
+    #: `used_s` over the time in plain CSR of all products that the plan is for; None for stated seconds.
     share: float | None = None
 
     def sentence(self) -> str:
