@@ -44,7 +44,7 @@ class NarrowStorage(FeatureGroup):
         """Return the features of a matrix; those of a sample hold for what it read."""
         reach = row_group_reach(source)
         values = [source.data[:1]] if source.all_alike else source.values
-        is_exact = all(are_float32(each, source.workers) for each in values)
+        is_exact = all(are_float32(part, source.workers) for part in values)
         if source.ranges and (is_exact or source.all_alike or reach < NARROW_COLUMNS):
             source.unproven.add(cls.name)
         return cls(source.all_alike, is_exact, distinct_values(values[0]), reach)

@@ -64,13 +64,12 @@ class ConversionCost:
                 f"calibration, which plans need; calibrate the machine, or ask for a forecast"
             )
         name = what_is_built(candidate)
-        known = (
-            [self.costs[name]] if name in self.costs else [each for each in self.costs.values() if each.any()]
-        )
+        timed = [costs for costs in self.costs.values() if costs.any()]
+        known = [self.costs[name]] if name in self.costs else timed
         if not known:
             return np.zeros(len(blocks.rows))
         terms = self._terms(candidate, blocks)
-        return np.asarray(np.min([terms @ each for each in known], axis=0))
+        return np.asarray(np.min([terms @ costs for costs in known], axis=0))
 
     def _terms(self, candidate: Candidate, blocks: RowBlocks) -> NDArray[np.float64]:
         storage: Any = FORMATS.get(candidate.format)

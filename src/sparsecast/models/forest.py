@@ -58,8 +58,8 @@ class Forest:
     def joined(cls, forests: Sequence[Forest]) -> Forest:
         """Return the trees of several forests, each with as many, whose mean is that of the forests."""
         return cls(
-            np.concatenate([each.feature for each in forests]),
-            np.concatenate([each.number for each in forests]),
+            np.concatenate([forest.feature for forest in forests]),
+            np.concatenate([forest.number for forest in forests]),
         )
 
     def rounded(self, step: float) -> Forest:

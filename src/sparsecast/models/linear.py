@@ -140,4 +140,4 @@ class LinearModel(Model):
 
     def terms(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, Floats]:
         factor = self.several_factor(candidate)
-        return {name: factor * each for name, each in self.costs_.terms(candidate, blocks).items()}
+        return {name: factor * seconds for name, seconds in self.costs_.terms(candidate, blocks).items()}

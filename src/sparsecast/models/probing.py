@@ -148,13 +148,13 @@ class ProbedForecaster(AdjustedForecaster):
     ) -> None:
         super().__init__(model)
         self._correction = correction
-        self._measured = {_storage(each.candidate): each for each in measured}
+        self._measured = {_storage(record.candidate): record for record in measured}
         self._blocks = RowBlocks.of(structure)
         self._factors = {storage: self._measured_factor(each) for storage, each in self._measured.items()}
-        csr = next(each.candidate for each in measured if is_plain_csr(each.candidate))
+        csr = next(record.candidate for record in measured if is_plain_csr(record.candidate))
         self.csr_factor = self._factors[_storage(csr)]
         self.conversion_ = model.conversion_.scaled(
-            {what_is_built(each.candidate): self._conversion_factor(each) for each in measured}
+            {what_is_built(record.candidate): self._conversion_factor(record) for record in measured}
         )
 
     def _measured_factor(self, measured: Measured) -> float:

@@ -122,7 +122,7 @@ class Errors:
         near = min(_NEAREST, len(order))
         first = np.unique(np.linspace(0, len(order) - near, _PLACES).astype(np.int64))
         windows = [np.exp(errors[order[start : start + near]]) for start in first]
-        ends = np.log([prediction_interval(each.tolist()) for each in windows])
+        ends = np.log([prediction_interval(window.tolist()) for window in windows])
         return cls(log_s[order[first + near // 2]], *ends.T)
 
     def interval(self, log_s: float) -> tuple[float, float]:
@@ -146,8 +146,7 @@ class PublishedTrees:
     @classmethod
     def learned(cls, training: TrainingSet) -> PublishedTrees:
         """Return what results teach; a ProfileError if no kernel has LEAST_RESULTS of two groups."""
-        every = PublishedWork(training.machine).counted(training)
-        work = [each for each in every if _suffices(each, training)]
+        work = [fit for fit in PublishedWork(training.machine).counted(training) if _suffices(fit, training)]
         if not work:
             raise ProfileError(
                 f"the profile's {len(training.records)} published results do not suffice: expected "
@@ -156,17 +155,17 @@ class PublishedTrees:
         physics = PublishedCosts.fitted(training.machine, work, typical_costs)
         points = {r.matrix: of_matrix(training.structure(r)) for r in training.records}
         trees, errors, start_s = {}, {}, {}
-        for number, each in enumerate(work):
+        for number, fit in enumerate(work):
             tell(f"fitting {training.machine.name}", number, len(work))
-            own = [training.records[place] for place in each.places]
-            costs = [physics.costs[each.label][kind] for kind in each.kinds]
-            log_physics = np.log(np.maximum(each.counts @ costs, np.finfo(float).tiny))
-            features = _rounded(np.column_stack([[points[record.matrix] for record in own], log_physics]))
-            groups = np.array([training.group(record) for record in own], dtype=object)
-            ratios = np.log(each.time_s) - log_physics
-            trees[each.label], left_out = _boosted_without(features, ratios, _parts(groups))
-            errors[each.label] = Errors.of(log_physics + left_out, ratios - left_out)
-            start_s[each.label] = shortest(each.time_s)
+            records = [training.records[place] for place in fit.places]
+            costs = [physics.costs[fit.label][kind] for kind in fit.kinds]
+            log_physics = np.log(np.maximum(fit.counts @ costs, np.finfo(float).tiny))
+            features = _rounded(np.column_stack([[points[record.matrix] for record in records], log_physics]))
+            groups = np.array([training.group(record) for record in records], dtype=object)
+            ratios = np.log(fit.time_s) - log_physics
+            trees[fit.label], left_out = _boosted_without(features, ratios, _parts(groups))
+            errors[fit.label] = Errors.of(log_physics + left_out, ratios - left_out)
+            start_s[fit.label] = shortest(fit.time_s)
         return cls(physics, trees, errors, start_s)
 
     def terms(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, Floats]:

@@ -42,9 +42,13 @@ class Grid:
 
         The non-zeros a row are those of section 3.4.2; on the paper's benchmark matrices they are all alike.
         """
-        found = [training.structure(record) for record in training.records]
-        lengths = [each.row_lengths.max if format_name == "ell" else each.row_lengths.mode for each in found]
-        units = [each.nnz if format_name == "coo" else each.rows for each in found]
+        structures = [training.structure(record) for record in training.records]
+        length, unit = (
+            ("max" if format_name == "ell" else "mode"),
+            ("nnz" if format_name == "coo" else "rows"),
+        )
+        lengths = [getattr(structure.row_lengths, length) for structure in structures]
+        units = [getattr(structure, unit) for structure in structures]
         return cls(
             np.maximum(np.array(lengths, dtype=float), 1),
             np.ceil(np.maximum(np.array(units, dtype=float), 1) / strip),

@@ -48,7 +48,8 @@ def usual_over_full(records: Iterable[Record]) -> Usual:
     A time is a low quantile of samples, so that measurements can be compared. In a run their mean counts. The
     median over the Records is expected.
     """
-    return Usual.of([fmean(each.samples_s) / each.time_s for each in records if each.samples_s], median)
+    ratios = [fmean(record.samples_s) / record.time_s for record in records if record.samples_s]
+    return Usual.of(ratios, median)
 
 
 def usual_conversion(training: TrainingSet, plan: Plan) -> Usual:
@@ -58,9 +59,9 @@ def usual_conversion(training: TrainingSet, plan: Plan) -> Usual:
     """
     fit, formats = ConversionCost.fitted(training), {what_is_built(block.candidate) for block in plan.blocks}
     ratios = [
-        each.convert_s / float(fit.seconds(each.candidate, RowBlocks.of(training.structure(each)))[0])
-        for each in training.records
-        if each.convert_s and what_is_built(each.candidate) in formats
+        record.convert_s / float(fit.seconds(record.candidate, RowBlocks.of(training.structure(record)))[0])
+        for record in training.records
+        if record.convert_s and what_is_built(record.candidate) in formats
     ]
     return Usual.of(ratios, fmean)
 
@@ -120,22 +121,22 @@ class _Speeds:
 
     @classmethod
     def of(cls, profile: Profile) -> _Speeds:
-        reads = [each for each in profile.bandwidths if each.kind == "read"]
+        reads = [read for read in profile.bandwidths if read.kind == "read"]
         if not reads:
             raise ProfileError(
                 f"profile {profile.name} has no bandwidths: expected those of reads, for the loops over "
                 f"vectors; calibrate the machine"
             )
-        threads = min(each.threads for each in reads)
-        own = sorted((each for each in reads if each.threads == threads), key=lambda each: each.bytes)
+        threads = min(read.threads for read in reads)
+        reads = sorted((read for read in reads if read.threads == threads), key=lambda read: read.bytes)
         # The smallest array takes a call, and what its bytes take at the speed of the fastest.
-        fastest = max(own, key=_per_s)
-        call_s = max(0.0, own[0].time_s - own[0].bytes / _per_s(fastest))
-        larger = [each for each in own if each.bytes >= fastest.bytes]
+        fastest = max(reads, key=_per_s)
+        call_s = max(0.0, reads[0].time_s - reads[0].bytes / _per_s(fastest))
+        larger = [read for read in reads if read.bytes >= fastest.bytes]
         caches = sorted(cache.bytes for cache in profile.machine.product_caches)
         # An array measured the least cache that is not smaller; an unknown cache holds what was measured.
-        holds = [next((c for c in caches if c >= each.bytes), each.bytes) for each in larger]
-        return cls((*holds[:-1], math.inf), tuple(_per_s(each) / threads for each in larger), call_s)
+        holds = [next((c for c in caches if c >= read.bytes), read.bytes) for read in larger]
+        return cls((*holds[:-1], math.inf), tuple(_per_s(read) / threads for read in larger), call_s)
 
     def at(self, size_bytes: int) -> float:
         """Return the bytes a second from the least level that holds so many bytes."""
@@ -143,5 +144,5 @@ class _Speeds:
         return self.per_s[level]
 
 
-def _per_s(each: Bandwidth) -> float:
-    return each.bandwidth_bytes_per_s
+def _per_s(read: Bandwidth) -> float:
+    return read.bandwidth_bytes_per_s

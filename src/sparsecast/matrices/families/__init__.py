@@ -35,8 +35,8 @@ class Family:
     @property
     def parameters(self) -> tuple[str, ...]:
         """Those without a default, in order."""
-        every = inspect.signature(self.entries).parameters.values()
-        return tuple(each.name for each in every if each.default is each.empty)
+        signature = inspect.signature(self.entries).parameters.values()
+        return tuple(parameter.name for parameter in signature if parameter.default is parameter.empty)
 
 
 #: The parameter of every family that says what replaces its values, and by what: ones, or the nearest values

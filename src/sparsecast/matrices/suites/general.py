@@ -197,8 +197,8 @@ def transposed_benchmarks() -> list[SuiteMatrix]:
     held_out = [gallery_benchmark(specification) for specification in TRANSPOSED_GALLERY]
     learned = [varied_benchmark(*shape) for shape in TRANSPOSED]
     return [
-        replace(each, problem=Problem.named(f"{TRANSPOSE_PREFIX}{each.problem.specification}"))
-        for each in in_turn([held_out, learned])
+        replace(matrix, problem=Problem.named(f"{TRANSPOSE_PREFIX}{matrix.problem.specification}"))
+        for matrix in in_turn([held_out, learned])
     ]
 
 
