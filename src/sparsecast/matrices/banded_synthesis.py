@@ -112,13 +112,6 @@ def banded_matrix(
     csr_array of shape (rows, rows)
         float64 values uniform in (-1, 1) without zeros; int32 indices, int64 from 2**31 entries on; sorted,
         without duplicates.
-
-    Raises
-    ------
-    InputError
-        If an argument is out of its range or `lengths` is another distribution.
-    MatrixSizeError
-        If the matrix does not fit in memory.
     """
     size, blocks = _checked(rows, nnz_per_row, block, symmetric, seed)
     shares = _checked_shares(band_statistics().bands(nnz_per_row) if bands is None else bands)

@@ -62,15 +62,6 @@ class Problem:
         specification is a group.
     expected_nnz : int
         Estimate of its number of entries, before it is made.
-
-    Attributes
-    ----------
-    built : dict
-        By Candidate, the matrix as trials built it: who needs it takes it out, in place of a conversion.
-    order : integer array of shape (rows,) or None
-        That of rows and columns, where it is `in_other_order`.
-    spent_s : float
-        Seconds that were spent on trials of it in its first order, and on the other one.
     """
 
     def __init__(
@@ -83,9 +74,10 @@ class Problem:
     ) -> None:
         self.name, self.expected_nnz = name, expected_nnz
         self._make, self._specification, self._group = make, specification, group
+        #: By Candidate, the matrix as trials built it: who needs it takes it out, in place of a conversion.
         self.built: dict[Any, Any] = {}
-        self.order: NDArray[Any] | None = None
-        self.spent_s = 0.0
+        self.order: NDArray[Any] | None = None  # of rows and columns, where it is `in_other_order`
+        self.spent_s = 0.0  # seconds spent on trials of it in its first order, and on the other one
 
     @classmethod
     def of(cls, A: Any, name: str = "matrix") -> Problem:

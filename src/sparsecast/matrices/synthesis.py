@@ -116,25 +116,13 @@ def varied_matrix(rows: int, mean_length: int, lengths: str, reach: float, *, se
     It has what matrices with rows of one length lack: mispredicted ends of rows, long rows among short ones,
     and reads of x that miss a cache.
 
-    Parameters
-    ----------
-    rows : int
-        Rows and columns.
-    mean_length : int
-        Mean entries per row, before rows are cut to the columns within reach.
-    lengths : str
-        Distribution of the row lengths: ``"fixed"``, ``"uniform"`` (0 to twice the mean), ``"mixed"`` (one
-        row in ten uniform, the others fixed) or ``"power"`` (Pareto of exponent 2: a few very long rows).
-    reach : float
-        Share of the columns, around the diagonal, from which a row draws its columns; at least four times
-        the mean length.
-    seed : int
-        Same arguments, same matrix.
+    There are `mean_length` entries per row in the mean, before rows are cut to the columns within reach. The
+    `lengths` are ``"fixed"``, ``"uniform"`` (0 to twice the mean), ``"mixed"`` (one row in ten uniform, the
+    others fixed) or ``"power"`` (Pareto of exponent 2: a few very long rows). `reach` is the share of the
+    columns, around the diagonal, from which a row draws its columns: at least four times the mean length.
 
-    Returns
-    -------
-    csr_array of shape (rows, rows)
-        float64 values uniform in (-1, 1) without zeros, int32 indices, sorted, without duplicates.
+    The same arguments give the same square csr_array: float64 values uniform in (-1, 1) without zeros, int32
+    indices, sorted, without duplicates.
     """
     _check_sizes(rows, mean_length, seed)
     width = min(rows, max(int(reach * rows), BAND_WIDTH_IN_ROW_LENGTHS * mean_length, LEAST_BAND_WIDTH))

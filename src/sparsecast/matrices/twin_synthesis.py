@@ -74,24 +74,12 @@ def twin(structure: Structure, block: int = 1, *, seed: int) -> csr_array:
     ages of the lines read again; entries within its bandwidth where possible; and, in blocks, their fill.
     Bands only say where first reads of a line are likely.
 
-    Parameters
-    ----------
-    structure : Structure
-        Of the real matrix.
-    block : int
-        Side of the blocks whose fill is kept, 1 or one of BLOCK_SIZES; this many rows share their columns.
+    `structure` is that of the real matrix. `block` is the side of the blocks whose fill is kept, 1 or one of
+    BLOCK_SIZES; this many rows share their columns.
 
-    Returns
-    -------
-    csr_array of shape (rows, cols)
-        Sorted, without duplicates; float64 values uniform in (-1, 1) without zeros.
-
-    Raises
-    ------
-    InputError
-        If `block` or `seed` is out of range, or the Structure contradicts itself.
-    MatrixSizeError
-        If the twin does not fit in memory.
+    The result is sorted, without duplicates, with float64 values uniform in (-1, 1) without zeros. An
+    InputError says that `block` or `seed` is out of range, or that the Structure contradicts itself; a
+    MatrixSizeError that the twin does not fit in memory.
     """
     index = _checked(structure, block, seed)
     if structure.nnz == 0:
