@@ -25,21 +25,11 @@ IDLE_S = 2.0
 
 
 class Meter(Protocol):
-    """A counter of joules.
+    """A counter of joules."""
 
-    Attributes
-    ----------
-    source : str
-        Name of the source in Records.
-    run_s : float
-        Seconds of a run.
-    step_s : float
-        Approximate seconds of a step of the counter: the most of a run that may be missed.
-    """
-
-    source: str
-    run_s: float
-    step_s: float
+    source: str  # name of the source in Records
+    run_s: float  # seconds of a run
+    step_s: float  # approximate seconds of a step of the counter: the most of a run that may be missed
 
     def joules(self) -> float | None:
         """Return the joules since some moment in the past, None if the meter does not answer."""
@@ -51,21 +41,15 @@ class ProcessorMeter(ABC):
 
     The class is registered. Instances are made without arguments; a MeterError, in one line with the remedy,
     says that the counters are there and cannot be read.
-
-    Attributes
-    ----------
-    order : int
-        Meters are tried in ascending order, and the first readable one is used. RAPL by its files has 10, by
-        performance events 20, the counters of sockets below hwmon 30.
-    source, run_s, step_s
-        As of a Meter.
-    is_modelled : bool
-        It computes joules from a model of power and counts nothing: it is never tried, but chosen by its
-        name, and its Records are not kept.
     """
 
+    #: Meters are tried in ascending order, and the first readable one is used. RAPL by its files has 10, by
+    #: performance events 20, the counters of sockets below hwmon 30.
     order: ClassVar[int]
+    #: It computes joules from a model of power and counts nothing: it is never tried, but chosen by its name,
+    #: and its Records are not kept.
     is_modelled: ClassVar[bool] = False
+    #: source, run_s, step_s: as of a Meter.
     source: str
     run_s: float
     step_s: float

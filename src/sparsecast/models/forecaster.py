@@ -26,17 +26,10 @@ class Forecaster(ABC):
     """Forecasts what one product costs.
 
     A fitted Model is one; others correct what a model says, and have no fit of their own.
-
-    Attributes
-    ----------
-    quantity : str
-        What it forecasts: a name of QUANTITIES.
-    machine_, device_ : Machine, str
-        That the forecasts are for.
-    conversion_ : ConversionCost
     """
 
-    quantity: ClassVar[str] = "time"
+    quantity: ClassVar[str] = "time"  # what it forecasts: a name of QUANTITIES
+    #: machine_, device_: that the forecasts are for.
     machine_: Machine
     device_: str
     conversion_: ConversionCost

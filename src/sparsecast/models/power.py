@@ -47,30 +47,17 @@ IDLE = "idle"
 
 @MODELS.register("power")
 class PowerModel(Model):
-    """Joules for each second and each unit of work, and trees that have learned the power.
-
-    Attributes
-    ----------
-    time_ : SparsecastModel
-        The model of time.
-    joules_ : dict of str to float
-        For a second, called IDLE, and for a unit of each kind of work.
-    labels_ : tuple of str
-        Formats, or formats and kernels, that were measured.
-    forest_ : Forest or None
-        None where too little was measured.
-    ends_ : (float, float) or None
-        Ends of the interval of measured over forecast power, where the time is known.
-    """
+    """Joules for each second and each unit of work, and trees that have learned the power."""
 
     name: ClassVar[str] = "power"
     quantity: ClassVar[str] = "energy"
     version: ClassVar[int] = 4
     optional_groups: ClassVar[tuple[str, ...]] = SparsecastModel.optional_groups
-    time_: SparsecastModel
-    joules_: dict[str, float]
-    labels_: tuple[str, ...]
-    forest_: Forest | None
+    time_: SparsecastModel  # the model of time
+    joules_: dict[str, float]  # for a second, called IDLE, and for a unit of each kind of work
+    labels_: tuple[str, ...]  # formats, or formats and kernels, that were measured
+    forest_: Forest | None  # None where too little was measured
+    #: Ends of the interval of measured over forecast power, where the time is known.
     ends_: tuple[float, float] | None
 
     def fit(self, training: TrainingSet) -> Self:

@@ -29,14 +29,9 @@ _SHARED = "bytes beyond"
 
 @runtime_checkable
 class PricesWork(Protocol):
-    """A fitted model of energy that tells joules by kinds of work, so that they can be added up over nodes.
+    """A fitted model of energy that tells joules by kinds of work, to be added up over nodes."""
 
-    Attributes
-    ----------
-    joules_, ends_
-        As `joules` and `ends` of ClusterPower.
-    """
-
+    #: joules_, ends_: as `joules` and `ends` of ClusterPower.
     joules_: dict[str, float]
     ends_: tuple[float, float] | None
 

@@ -107,20 +107,13 @@ class ClusterModel(ABC):
     """Forecasts products on many ranks from what was measured on some.
 
     A forecast reads counts of each rank and takes no time that grows with the entries of the matrix.
-
-    Attributes
-    ----------
-    name : str
-    algorithms, covers : tuple of str or None
-        Algorithms and formats that its paper models; None is all.
-    compared : tuple of mappings
-        The settings that `evaluate --ranks` scores.
     """
 
     name: ClassVar[str]
+    #: algorithms, covers: algorithms and formats that its paper models; None is all.
     algorithms: ClassVar[tuple[str, ...] | None] = None
     covers: ClassVar[tuple[str, ...] | None] = None
-    compared: ClassVar[tuple[Mapping[str, Any], ...]] = ({},)
+    compared: ClassVar[tuple[Mapping[str, Any], ...]] = ({},)  # the settings that `evaluate --ranks` scores
 
     @property
     def title(self) -> str:

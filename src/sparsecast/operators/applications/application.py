@@ -98,33 +98,16 @@ class Application(ABC):
 
     A subclass registers in APPLICATIONS under its `name`. Its constructor takes the user's matrix, checks it,
     and takes the `settings` as keywords.
-
-    Attributes
-    ----------
-    settings : tuple of str
-        Keywords of the constructor, each with a default.
-    matrix : csr_array
-        The matrix of the products: the user's, or one that is derived from it.
-    loops : tuple of VectorLoop
-        All loops but the product.
-    vectors : int
-        Number of vectors of an iteration.
-    most_iterations : int
-        Greatest number of iterations of a run.
-    trials : int
-        Iterations, at least, that forecast the number of all.
-    notes : tuple of str
-        Sentences on the matrix for the user.
     """
 
     name: ClassVar[str]
-    settings: ClassVar[tuple[str, ...]] = ()
-    matrix: csr_array[Any]
-    loops: tuple[VectorLoop, ...]
-    vectors: int
-    most_iterations: int
-    trials: int
-    notes: tuple[str, ...] = ()
+    settings: ClassVar[tuple[str, ...]] = ()  # keywords of the constructor, each with a default
+    matrix: csr_array[Any]  # the matrix of the products: the user's, or one that is derived from it
+    loops: tuple[VectorLoop, ...]  # all loops but the product
+    vectors: int  # number of vectors of an iteration
+    most_iterations: int  # greatest number of iterations of a run
+    trials: int  # iterations, at least, that forecast the number of all
+    notes: tuple[str, ...] = ()  # sentences on the matrix for the user
 
     @classmethod
     def with_settings(cls, A: csr_array[Any], settings: Mapping[str, Any]) -> Self:

@@ -14,15 +14,9 @@ from sparsecast.system.registry import Registry
 
 
 class Planner(ABC):
-    """How a paper plans, with the model that has the name of the planner, fitted as printed.
+    """How a paper plans, with the model that has the name of the planner, fitted as printed."""
 
-    Attributes
-    ----------
-    is_printed : bool
-        Whether it is that of a paper.
-    """
-
-    is_printed: ClassVar[bool] = True
+    is_printed: ClassVar[bool] = True  # whether it is that of a paper
 
     @abstractmethod
     def coarsening(self, strips: int) -> int:
