@@ -67,7 +67,7 @@ class Distribution:
         """Return that of a 2D partition with blocks of so many rows, columns and entries."""
         parts, nothing = math.isqrt(len(rows)), np.zeros_like(nnz)
         shape = int(rows.sum()) // parts, int(columns.sum()) // parts
-        return cls(method, shape, rows, columns, nnz, *[nothing] * 5, **more)
+        return cls(method, shape, rows, columns, nnz, nothing, nothing, nothing, nothing, nothing, **more)
 
     @property
     def ranks(self) -> int:
