@@ -151,7 +151,7 @@ def test_an_error_while_writing_leaves_the_old_file(kept, monkeypatch):
     def full(*_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(np, "savez", full)
+    monkeypatch.setattr(type(kept), "write_bytes", full)
     with pytest.raises(InputError, match="No space left"):
         save(partition(A, 9, "rows"), kept, A)
     assert kept.read_bytes() == before

@@ -18,8 +18,8 @@ MOST_COUNTED = 2**18
 #: Values of a chunk.
 _CHUNK = 2**16
 
-#: Values among which most matrices have MOST_DISTINCT.
-_SOON = 1024
+#: Values that are sorted at once, among which most matrices have MOST_DISTINCT.
+_AT_ONCE = 2**12
 
 
 def words(data: NDArray[Any]) -> tuple[NDArray[Any], ...]:
@@ -43,15 +43,13 @@ def are_alike(data: NDArray[Any], workers: int) -> bool:
 
 def distinct_values(data: NDArray[Any]) -> int:
     """Return how many of the first MOST_COUNTED values differ in their bits, up to MOST_DISTINCT."""
-    distinct = 0
-    for count in (_SOON, MOST_COUNTED):
-        first, *others = (np.unique(word, return_inverse=True)[1] for word in words(data[:count]))
-        for other in others:
-            first = np.unique(first * MOST_COUNTED + other, return_inverse=True)[1]
-        distinct = min(int(first.max(initial=-1)) + 1, MOST_DISTINCT)
-        if distinct == MOST_DISTINCT:
-            break
-    return distinct
+    kind, distinct = ("u" if data.itemsize <= 8 else "V"), set[Any]()
+    bits = np.ascontiguousarray(data[:MOST_COUNTED]).view(f"{kind}{data.itemsize}")
+    for first in range(0, len(bits), _AT_ONCE):
+        distinct.update(np.unique(bits[first : first + _AT_ONCE]).tolist())
+        if len(distinct) >= MOST_DISTINCT:
+            return MOST_DISTINCT
+    return len(distinct)
 
 
 def are_float32(data: NDArray[Any], workers: int) -> bool:
