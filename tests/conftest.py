@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
 import importlib
 import json
 import os
@@ -57,11 +58,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: 0 if item.get_closest_marker("slow") else 1 if _format_of(item.nodeid) else 2)
 
 
+def pytest_collection_finish() -> None:
+    """Have the collector of garbage pass over what was imported until now: each look at it takes a second."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Have one process run all tests of a format: two would compile the same kernels at once.
 
-    One process, too, runs the tests that look at what a campaign left, or one mpirun: each would run it for
+    One process, too, runs the tests that look at what a command left, or one mpirun: each would run it for
     itself.
     """
     from xdist.scheduler import LoadScopeScheduling
@@ -74,7 +81,13 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return ByFormat(config, log)
 
 
-_SHARED = ("test_gpu_campaign.py", "test_mpi.py")
+_SHARED = (
+    "test_gpu_campaign.py",
+    "test_mpi.py",
+    "test_pages.py",
+    "test_published_machines.py",
+    "test_report.py",
+)
 
 
 def _format_of(nodeid: str) -> str | None:

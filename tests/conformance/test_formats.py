@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import gc
 import tracemalloc
 
 import numba
@@ -97,7 +96,6 @@ def test_memory_of_a_conversion_is_forecast_within_a_tenth(name):
                 built = storage.from_csr(A, **parameters)  # compiles
             except FormatError:
                 continue
-            gc.collect()
             tracemalloc.start()
             try:
                 built = storage.from_csr(A, **parameters)
