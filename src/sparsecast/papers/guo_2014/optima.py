@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 
@@ -24,16 +24,9 @@ from sparsecast.results.paper import grouped
 class Optimum:
     """The optimal solution of a matrix, by our fits or by those as printed.
 
-    Attributes
-    ----------
-    way : str
-        One of WAYS.
-    blocks : str
-        As table 3 writes them.
-    measured_s : float or None
-        None where a split solution was not measured.
-    whole_s : dict of str to float
-        Measured times of the whole matrix, by format; of CSR in turn with a solution that was measured.
+    `way` is one of WAYS, and `blocks` are as table 3 writes them. `measured_s` is None where a split solution
+    was not measured. `whole_s` are measured times of the whole matrix by format; of CSR in turn with a
+    solution that was measured.
     """
 
     matrix: str
@@ -47,11 +40,10 @@ class Optimum:
 
     @property
     def error(self) -> float | None:
-        """Return |forecast - time| / time."""
         return abs(self.forecast_s - self.measured_s) / self.measured_s if self.measured_s else None
 
     def gain(self, name: str) -> float | None:
-        """Return what it saves of the time of the whole matrix in a format."""
+        """Return the share of the time of the whole matrix in a format that it saves."""
         whole_s = self.whole_s.get(name)
         return (whole_s - self.measured_s) / whole_s if whole_s and self.measured_s else None
 
@@ -83,11 +75,8 @@ def _optimum(
     plan = make_plan(statistics, model, target, machine, 1, planner)
     costs = Costs(model, target, machine, math.inf)
     blocks = (
-        (
-            block.first_row // strip + 1,
-            math.ceil((block.last_row + 1) / strip),
-            ties(statistics, costs, block),
-        )
+        f"[{block.first_row // strip + 1}, {math.ceil((block.last_row + 1) / strip)}] "
+        f"{'/'.join(ties(statistics, costs, block)).upper()}"
         for block in plan.blocks
     )
     times_s = {trial.record.candidate: trial.record.time_s for trial in of_matrix}
@@ -98,10 +87,5 @@ def _optimum(
         checked = check(problem, plan, device=device)
         measured_s, whole_s["csr"] = checked.time_s, checked.baseline_s  # sampled in turn
     is_refused = bool(refusal_of_ell(RowBlocks.of(problem.structure), costs))
-    text = solution_text(blocks)
+    text = ", ".join(blocks)
     return Optimum(problem.specification, way, text, is_split, is_refused, plan.time_s, measured_s, whole_s)
-
-
-def solution_text(blocks: Iterable[tuple[int, int, Sequence[str]]]) -> str:
-    """Return blocks of first strip, last strip and formats as table 3 writes them."""
-    return ", ".join(f"[{first}, {last}] {'/'.join(formats).upper()}" for first, last, formats in blocks)

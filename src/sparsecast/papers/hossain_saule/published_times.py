@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from itertools import product
 
 from sparsecast.matrices.partitioning.distribution import Distribution
 from sparsecast.matrices.partitioning.estimates import estimated_distribution
@@ -94,19 +95,36 @@ class PublishedTime:
         )
 
 
+def _rows(file: str) -> list[dict[str, str]]:
+    text = resources.files("sparsecast.papers").joinpath("hossain_saule", file).read_text(encoding="utf-8")
+    return list(csv.DictReader(text.splitlines()))
+
+
+def _printed() -> Iterator[dict[str, str]]:
+    """Give what the tables print, a time or an error of a product at once."""
+    yield from _rows("tables_ii_to_ix.csv")
+    # Tables X and XI have columns for each algorithm and format.
+    kinds = list(product(("local-1d", "global-1d", "uniform-2d"), ("csr", "coo")))
+    for (algorithm, name), row in product(kinds, _rows("table_x.csv")):
+        error = row[f"{name} {algorithm}"]
+        yield {**row, "table": "X", "algorithm": algorithm, "format": name, "error_percent": error}
+    for row, (algorithm, name) in product(_rows("table_xi.csv"), kinds):
+        times_s = {key: row[f"{name} {algorithm} {key}"] for key in ("actual_s", "predicted_s")}
+        yield {**row, "table": "XI", "algorithm": algorithm, "format": name, **times_s}
+
+
 @cache
 def published_times() -> Sequence[PublishedTime]:
     """Return the rows of tables II to XI, in their order."""
     numbers = published("hossain_saule")
     counts = numbers["matrices"] | numbers["rmat"]
-    text = resources.files("sparsecast.papers").joinpath("hossain_saule", "published.csv").read_text()
     times = []
-    for row in csv.DictReader(text.splitlines()):
+    for row in _printed():
         name, matrix = row["format"], row["matrix"]
         algorithm, partition = ALGORITHMS[row["algorithm"]]
         way = Configuration(algorithm, name, name, partition, int(row["processes"]), int(row["nodes"]))
-        columns = ("actual_s", "paper_predicted_s", "paper_error_percent")
-        actual_s, predicted_s, percent = (float(row[key]) if row[key] else None for key in columns)
+        columns = ("actual_s", "predicted_s", "error_percent")
+        actual_s, predicted_s, percent = (float(row[key]) if row.get(key) else None for key in columns)
         error = None if percent is None else percent / 100
         rows, nnz = counts[matrix]["rows"], counts[matrix]["nnz"]
         times.append(PublishedTime(row["table"], matrix, rows, nnz, way, actual_s, predicted_s, error))

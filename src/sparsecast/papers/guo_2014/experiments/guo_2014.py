@@ -25,7 +25,7 @@ from sparsecast.models.model import Model
 from sparsecast.models.strip_lines import Grid
 from sparsecast.papers import described, published
 from sparsecast.papers.guo_2014.models.guo import GuoModel
-from sparsecast.papers.guo_2014.optima import Optimum, optima, solution_text
+from sparsecast.papers.guo_2014.optima import Optimum, optima
 from sparsecast.reports.charts.chart import Chart
 from sparsecast.reports.charts.fits import Fit, fits, forecasts
 from sparsecast.results.paper import PaperReport, grouped, known_mean
@@ -154,9 +154,7 @@ def _small(trials: Sequence[Trial], solved: Sequence[Optimum]) -> Iterator[dict[
 def _solutions(trials: Sequence[Trial], solved: Sequence[Optimum]) -> Iterator[dict[str, Any]]:
     """Give the solutions of each matrix next to that of table 3, where it has the matrix."""
     printed = {
-        solution["suitesparse"].rpartition("/")[2]: solution_text(
-            (*block["strips"], block["formats"]) for block in solution["blocks"]
-        )
+        solution["suitesparse"].rpartition("/")[2]: solution["blocks"]
         for solution in published("guo_2014")["solutions"]
         if "suitesparse" in solution
     }
