@@ -18,15 +18,9 @@ ALL, ROW, COLUMN = "all", "row", "column"
 class Collective:
     """Calls of a collective of MPI, one after another.
 
-    Attributes
-    ----------
-    kind : str
-        As that of a MicroBenchmark: ``"allgatherv"``, ``"reduce"`` or ``"bcast"``.
-    words : float
-        Of the vector; in an allgatherv what each rank contributes.
-    group : str
-        ALL, ROW or COLUMN. All rows, or all columns, call at once.
-    calls : int
+    `kind` is that of a MicroBenchmark: ``"allgatherv"``, ``"reduce"`` or ``"bcast"``. `words` are those of
+    the vector; in an allgatherv what each rank contributes. `group` is ALL, ROW or COLUMN: all rows, or all
+    columns, call at once.
     """
 
     kind: str
@@ -39,12 +33,8 @@ class Collective:
 class Exchange:
     """Messages point to point. Arrays have an entry for each rank.
 
-    Attributes
-    ----------
-    words, messages : array
-        Received or sent, whichever is more.
-    packed_words : array
-        Copied into buffers before they are sent.
+    `words` and `messages` are received or sent, whichever is more; `packed_words` are copied into buffers
+    before they are sent.
     """
 
     kind: ClassVar[str] = "neighbour exchange"
@@ -55,7 +45,6 @@ class Exchange:
 
     @classmethod
     def of(cls, distribution: Distribution) -> Exchange:
-        """Return the exchange of the entries of x that ranks need of each other."""
         return cls(
             np.maximum(distribution.received_words, distribution.sent_words),
             np.maximum(distribution.received_messages, distribution.sent_messages),

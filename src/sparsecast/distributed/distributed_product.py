@@ -75,7 +75,6 @@ class DistributedProduct(ABC):
 
     @classmethod
     def x_words(cls, distribution: Distribution) -> Integers:
-        """Return the entries of x that each rank multiplies."""
         if cls.gathers_x:
             return np.full(distribution.ranks, distribution.shape[1])
         return distribution.columns + distribution.received_words

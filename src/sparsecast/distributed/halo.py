@@ -16,12 +16,8 @@ from sparsecast.matrices.partitioning.partition import Integers
 class Halo:
     """What a rank sends to others in each product and gets of them, and where that lies meanwhile.
 
-    Owners are told once what the others need: a collective call.
-
-    Attributes
-    ----------
-    received : array
-        x of the columns `needed` of the layout.
+    Owners are told once what the others need: a collective call. `received` is x of the columns `needed` of
+    the layout.
     """
 
     def __init__(self, comm: Any, layout: LocalLayout, column_bounds: Integers, dtype: np.dtype[Any]) -> None:

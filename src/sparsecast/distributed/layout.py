@@ -40,7 +40,6 @@ class LocalLayout:
 
 
 def local_layout(part: RankPart) -> LocalLayout:
-    """Return the layout of a rank's rows."""
     rows, bounds = part.matrix, part.partition.column_bounds
     first, end = int(bounds[part.rank]), int(bounds[part.rank + 1])
     is_local = (rows.indices >= first) & (rows.indices < end)
@@ -62,7 +61,7 @@ def local_layout(part: RankPart) -> LocalLayout:
 
 
 def _csr(data: NDArray[Any], columns: NDArray[Any], indptr: NDArray[Any], width: int) -> csr_array[Any]:
-    """Return a matrix of these arrays, with indices as narrow as they can be."""
+    """Return a matrix with indices as narrow as they can be."""
     index = index_dtype(width, len(data))
     made = csr_array((len(indptr) - 1, width), dtype=data.dtype)
     made.data, made.indices, made.indptr = data, columns.astype(index), indptr.astype(index)

@@ -43,13 +43,11 @@ def told(comm: Any, array: NDArray[Any]) -> None:
 
 
 def wait_for(requests: Sequence[Any]) -> None:
-    """Wait until requests are complete."""
     if requests:
         type(requests[0]).Waitall(requests)
 
 
 def start(requests: Sequence[Any]) -> None:
-    """Start persistent requests."""
     if requests:
         type(requests[0]).Startall(requests)
 
@@ -71,13 +69,7 @@ def exchanged(
 ) -> dict[int, NDArray[Any]]:
     """Send each rank its array, and return what came, by the rank that sent it, in ascending order.
 
-    Parameters
-    ----------
-    comm : communicator
-    outgoing : mapping of int to array
-        Ranks that get nothing may be missing.
-    dtype : dtype
-        Of all arrays.
+    Ranks that get nothing may be missing; `dtype` is that of all arrays.
     """
     sent = np.zeros(comm.size, dtype=np.int64)
     for rank, array in outgoing.items():

@@ -49,12 +49,8 @@ _MOST_NEIGHBOURS = 8
 class Wanted:
     """One micro-benchmark to measure; the fields are those of a MicroBenchmark.
 
-    Attributes
-    ----------
-    members : tuple of int
-        The ranks that take part; rank 0 always does.
-    stage : int
-        In which turn it is measured: 0 first.
+    `members` are the ranks that take part; rank 0 always does. `stage` is in which turn it is measured: 0
+    first.
     """
 
     kind: str
@@ -154,10 +150,7 @@ def _pairs(nodes: Nodes) -> list[tuple[int, int]]:
 class Running:
     """A micro-benchmark that is ready to be timed on the ranks that take part.
 
-    Attributes
-    ----------
-    per_call : float
-        What is wanted of each call: half of a round trip, one of many FMAs.
+    `per_call` is what is wanted of each call: half of a round trip, one of many FMAs.
     """
 
     call: Call
@@ -166,7 +159,6 @@ class Running:
 
 
 def ready(benchmark: Wanted, comm: Any) -> Running:
-    """Prepare a micro-benchmark on the communicator of its members."""
     return _READY[benchmark.kind](benchmark, comm)
 
 

@@ -16,12 +16,8 @@ from sparsecast.machines.machine import Machine, detect
 class Nodes:
     """The nodes of some ranks.
 
-    Attributes
-    ----------
-    of_rank : tuple of int
-        The node of each rank; nodes are numbered in the order of their first ranks.
-    cores : int
-        Physical cores of a node.
+    `of_rank` has the node of each rank; nodes are numbered in the order of their first ranks. `cores` are
+    physical cores of a node.
     """
 
     of_rank: tuple[int, ...]
@@ -41,7 +37,6 @@ class Nodes:
         return cls(tuple(np.unique(every, return_inverse=True)[1].tolist()), machine.cores)
 
     def count(self, members: range | tuple[int, ...]) -> int:
-        """Return on how many nodes these ranks are."""
         return len({self.of_rank[rank] for rank in members})
 
     def fullest(self, members: range | tuple[int, ...]) -> int:
@@ -53,7 +48,6 @@ class Nodes:
         return self.fullest(members) > self.cores
 
     def notes(self) -> list[str]:
-        """Return what a reader must know of measurements on these ranks."""
         ranks = range(len(self.of_rank))
         notes = []
         if self.is_oversubscribed(ranks):

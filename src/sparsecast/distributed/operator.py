@@ -19,11 +19,7 @@ from sparsecast.records import Configuration
 class Products:
     """The product of a matrix and, from its first use on, that of its transpose.
 
-    Parameters
-    ----------
-    product : DistributedProduct
-    make : callable
-        Makes the product of a RankPart; collective.
+    `make` makes the product of a RankPart; collective.
     """
 
     def __init__(self, product: DistributedProduct, make: Callable[[RankPart], DistributedProduct]) -> None:
@@ -69,7 +65,6 @@ class DistributedOperator:
 
     @property
     def configuration(self) -> Configuration:
-        """How the product is done."""
         return self.product.configuration
 
     def matvec(self, x: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:

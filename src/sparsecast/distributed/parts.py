@@ -20,13 +20,8 @@ from sparsecast.system.integers import index_dtype
 class RankPart:
     """The entries of a rank.
 
-    Attributes
-    ----------
-    partition : Partition
-        With `order` on rank 0 alone.
-    rank : int
-    matrix : csr_array
-        In 1D the rows of the rank with all columns of the matrix, in 2D its block.
+    `matrix` has in 1D the rows of the rank with all columns of the matrix, in 2D its block. The partition has
+    its `order` on rank 0 alone.
     """
 
     partition: Partition
@@ -154,5 +149,4 @@ def from_entries(comm: Any, entries: Triplets, partition: Partition) -> RankPart
 
 
 def joined(arrays: Mapping[int, NDArray[Any]], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return the arrays of ranks one after the other."""
     return np.concatenate([np.empty(0, dtype=dtype), *arrays.values()])

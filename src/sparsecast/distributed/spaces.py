@@ -24,7 +24,6 @@ class DistributedSpace:
 
     Attributes
     ----------
-    comm : communicator
     bounds : int64 array
         Of the parts, in the order of the partition.
     parts : int64 array
@@ -46,18 +45,15 @@ class DistributedSpace:
 
     @property
     def size(self) -> int:
-        """Entries of this rank's part."""
         part = self.parts[self.comm.rank]
         return int(self.bounds[part + 1] - self.bounds[part])
 
     def zeros(self) -> NDArray[Any]:
-        """Return this rank's part of a vector of zeros."""
         return np.zeros(self.size, dtype=self.dtype)
 
     host_zeros = zeros
 
     def arrays(self, x: NDArray[Any]) -> Sequence[NDArray[Any]]:
-        """Return this rank's part alone."""
         return (x,)
 
     def dot(self, x: NDArray[Any], y: NDArray[Any]) -> Any:
@@ -84,13 +80,7 @@ class DistributedSpace:
         return float(self._summed(np.array([local if self.counts else 0.0]))[0])
 
     def scatter(self, x: NDArray[Any] | None) -> NDArray[Any]:
-        """Return this rank's part of a vector that rank 0 has, in the order of the matrix; collective.
-
-        Parameters
-        ----------
-        x : array of shape (n,), or None
-            Read on rank 0 alone.
-        """
+        """Return this rank's part of a vector that rank 0 has, in the order of the matrix; collective."""
         whole = in_step(self.comm, lambda: self._whole(x) if self.comm.rank == 0 else None)
         dtype = told_text(self.comm, whole.dtype.name if whole is not None else "")
         if whole is None:

@@ -92,18 +92,9 @@ def measure_together(
 ) -> dict[str, Timing]:
     """Return the Timing of calls that all ranks make together, sampled in turn; the same on all ranks.
 
-    Parameters
-    ----------
-    calls : mapping of str to callable
-        Each collective.
-    clock : TogetherClock or SeparatedClock
-    wait_s : float
-        Seconds for each call that samples may wait for full speed.
-    cores : CoreSpeed or None
-        Of `cores_together`; None where ranks share cores, and no core is ever their own.
-    samples : int
-        Of each call; fewer where they are long.
-    on_sample : callable
+    Samples may wait for full speed for `wait_s` seconds per call. `cores` is that of `cores_together`; None
+    where ranks share cores, and no core is ever their own. There are fewer than `samples` where calls are
+    long.
     """
     for call in calls.values():
         call()  # a first call may pay for memory and connections that later ones find ready

@@ -29,13 +29,11 @@ class TwoD(DistributedProduct):
 
     @classmethod
     def communication(cls, distribution: Distribution) -> Sequence[Collective]:
-        """Return Reduce along the rows of ranks and Bcast along the columns, of the longest part."""
         words = float(distribution.rows.max(initial=0))
         return [Collective("reduce", words, ROW), Collective("bcast", words, COLUMN)]
 
     @classmethod
     def buffer_words(cls, distribution: Distribution) -> Integers:
-        """Return the length of the sums of a row of ranks."""
         return distribution.rows
 
     def _prepare(self) -> None:
@@ -49,7 +47,6 @@ class TwoD(DistributedProduct):
 
     @property
     def steps(self) -> Sequence[Step]:
-        """Multiply, then Reduce and Bcast."""
         return [Step(LOCAL, self._multiply), Step(COMMUNICATION, self._reduce)]
 
     def _multiply(self, x: NDArray[Any], out: NDArray[Any]) -> None:

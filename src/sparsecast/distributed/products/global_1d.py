@@ -45,7 +45,6 @@ class Global1D(DistributedProduct):
 
     @property
     def steps(self) -> Sequence[Step]:
-        """Gather, multiply."""
         return [Step(COMMUNICATION, self._gather), Step(LOCAL, self._multiply)]
 
     def _gather(self, x: NDArray[Any], out: NDArray[Any]) -> None:

@@ -37,12 +37,10 @@ class Local1D(DistributedProduct):
 
     @classmethod
     def communication(cls, distribution: Distribution) -> Sequence[Exchange]:
-        """Return the exchange of x."""
         return [Exchange.of(distribution)]
 
     @classmethod
     def buffer_words(cls, distribution: Distribution) -> Integers:
-        """Return the words that are sent."""
         return distribution.sent_words
 
     def _prepare(self) -> None:
@@ -55,7 +53,6 @@ class Local1D(DistributedProduct):
 
     @property
     def steps(self) -> Sequence[Step]:
-        """One after the other, as printed."""
         return [
             Step(LOCAL, self._multiply),
             Step(COMMUNICATION, self._exchange),

@@ -31,7 +31,6 @@ class Local1DOverlap(Local1D):
 
     @property
     def steps(self) -> Sequence[Step]:
-        """Communication in two halves around the local product."""
         return [
             Step(COMMUNICATION, self._begin),
             Step(LOCAL, self._multiply),

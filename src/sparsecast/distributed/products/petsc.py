@@ -42,7 +42,6 @@ class PETScProduct(Local1D):
 
     @property
     def steps(self) -> Sequence[Step]:
-        """MatMult."""
         return [Step(WHOLE, self._multiply)]
 
     def _multiply(self, x: NDArray[Any], out: NDArray[Any]) -> None:

@@ -30,18 +30,14 @@ class BlockForecast:
 
     Attributes
     ----------
-    matrix, profile, network : str
-        Names of the matrix, the machine and the network.
     ns : float array of shape (blocks,)
-        Nanoseconds an entry of each block of BLOCK_ENTRIES entries.
+        Nanoseconds per entry of each block of BLOCK_ENTRIES entries.
     first_rows : int64 array of shape (blocks,)
         Row in which each block begins.
-    time_s : float
-        Seconds of the product: the blocks' sum, for the entries of the remainder too, and its call.
+    time_s, energy_j : float, float or None
+        Of the product: sums over the blocks, for the entries of the remainder too; the time has its call.
     nj : float array of shape (blocks,), or None
-        Nanojoules an entry of each block, by a network of energy; None without one.
-    energy_j : float or None
-        Their sum, for the entries of the remainder too.
+        Nanojoules per entry of each block, by a network of energy; None without one.
     """
 
     matrix: str
@@ -60,24 +56,10 @@ class BlockForecast:
 def block_forecast(
     A: Any, profile: Profile | None = None, *, threads: int | None = None, network: Path | None = None
 ) -> BlockForecast:
-    """Forecast what each block of a matrix takes, on this machine by default.
+    """Forecast what each block of a matrix takes, on this machine by default, with one thread by default.
 
-    Parameters
-    ----------
-    threads : int, optional
-        That share a product; one by default, whose time is the sum over the blocks.
-    network : Path, optional
-        A trained network of Barreda et al. or of ours. It needs PyTorch. One of time takes the place of the
-        model `blocks`: its sum is that of the blocks, with no factor for the product. One of energy tells
-        joules beside that model's times.
-
-    Raises
-    ------
-    InputError
-        If the matrix has less than a block of entries, or complex values; if the network is damaged or of
-        another machine, or PyTorch is missing.
-    ProfileError
-        If the machine has no labels of blocks.
+    A trained `network` of time takes the place of the model `blocks`: its sum is that of the blocks, with no
+    factor for the product. One of energy gives joules beside that model's times. It needs PyTorch.
     """
     problem = Problem.of(A)
     _refuse_short(problem)
@@ -101,7 +83,6 @@ def block_forecast(
 
 
 def _refuse_short(problem: Problem) -> None:
-    """Raise an InputError for a matrix of less than a block."""
     if problem.matrix.nnz < BLOCK_ENTRIES:
         raise InputError(
             f"{problem.name} has {problem.matrix.nnz} entries: expected at least one block of {BLOCK_ENTRIES}"

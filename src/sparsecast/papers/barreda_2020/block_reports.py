@@ -133,7 +133,6 @@ def block_chart(found: BlockForecast) -> Chart:
 
 
 def _values(unit: str, found: BlockForecast, values: NDArray[np.float64]) -> Chart:
-    """Return dots, some where there are many, and the means of stretches as a line of steps."""
     step = -(-len(values) // _MOST_DOTS)
     dots = [
         {"entry": (place + 0.5) * BLOCK_ENTRIES, "value": float(values[place])}
@@ -169,7 +168,6 @@ def dispersion(labels: Mapping[float, Sequence[BlockLabels]]) -> Chart:
 
 
 def _dots(labels: BlockLabels, quantity: str, ghz: float) -> list[dict[str, Any]]:
-    """Return blocks that have both labels."""
     (timed, ns, _), (counted, nj, _) = labels.of("time"), labels.of(quantity)
     _, first, second = np.intersect1d(timed, counted, return_indices=True)
     step = -(-len(first) // _DOTS) or 1

@@ -51,16 +51,10 @@ RUN_BLOCKS, _LEAST_SWEEPS = 8, 5
 class LabelEffort:
     """How long to label each matrix.
 
-    Attributes
-    ----------
-    sweeps : int
-        Products of which each run is timed, fewer where they take longer than `most_s`.
-    most_s : float
-    hot_blocks, hot_repeats, hot_trials : int
-        Blocks of a matrix that are repeated in place, how often between two readings of the clock, and
-        readings, of which the shortest counts. Barreda et al. repeated 10,000 times.
-    energy_s : float
-        Seconds of a matrix in which a meter reads blocks, each for as long as it needs; two blocks at least.
+    Each run is timed in `sweeps` products, fewer where they take longer than `most_s`. `hot_blocks` blocks
+    are repeated in place, `hot_repeats` times between two readings of the clock; the shortest of `hot_trials`
+    counts. Barreda et al. repeated 10,000 times. A meter reads blocks for `energy_s` seconds, each for as
+    long as it needs; two blocks at least.
     """
 
     sweeps: int = 40
@@ -75,7 +69,6 @@ DEFAULT_LABEL_EFFORT = LabelEffort()
 
 
 def require_clock() -> None:
-    """Raise a DeviceError where compiled loops have no clock to read."""
     if sys.platform == "win32":
         raise DeviceError(
             "times of blocks on Windows: expected the clock clock_gettime of POSIX; label on Linux or macOS"

@@ -36,16 +36,9 @@ QUANTITIES = ("time", *ENERGIES, "streaming")
 
 @dataclass(frozen=True)
 class LabelFacts:
-    """What the labels of blocks are that networks learn.
+    """What the labels of blocks are that networks learn; `quantity` is one of QUANTITIES.
 
-    Attributes
-    ----------
-    quantity : str
-        One of QUANTITIES: nanoseconds or nanojoules an entry.
-    machine, dtype : str
-        Where they were measured, and the type of the values.
-    frequency_ghz, frequency_source, energy_source
-        As in BlockLabels.
+    Frequency and sources are those of BlockLabels.
     """
 
     quantity: str
@@ -57,26 +50,25 @@ class LabelFacts:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """These, by name."""
         return {fact.name: getattr(self, fact.name) for fact in fields(LabelFacts)}
 
 
 @dataclass(frozen=True)
 class BlockLabels:
-    """What the blocks of one matrix take, in nanoseconds an entry.
+    """What the blocks of one matrix take.
 
     Attributes
     ----------
-    matrix, name, group : str
-        Specification, name, and group in cross-validation.
+    matrix, group : str
+        Specification, and group in cross-validation.
     kernel : str
         Of CSR, that the product is done with on one thread.
     product_s, product_again_s : float
         Measured time of the whole product, twice.
     runs_over_product : float
         Sum of the times of its runs over `product_s`, before they were scaled to it.
-    machine, measured_at, version : str
-        Whose labels, when in UTC, and by which Sparsecast.
+    measured_at, version : str
+        In UTC, and by which Sparsecast.
     energy_source : str or None
         What counted the joules, ``"modelled"`` where a model of power computed them; None where nothing did.
     frequency_ghz : float or None
@@ -86,14 +78,13 @@ class BlockLabels:
     features : float32 array of shape (blocks, features)
         As in `sparsecast.papers.barreda_2020.features.entry_blocks`.
     streaming_ns, streaming_again_ns : float32 arrays of shape (blocks,)
-        Within a product, measured twice.
-    hot_blocks : int64 array of shape (h,)
-        Numbers of the blocks that were repeated in place.
-    hot_ns, hot_again_ns : float32 arrays of shape (h,)
+        Nanoseconds per entry within a product, measured twice.
+    hot_blocks, hot_ns, hot_again_ns : int64 and float32 arrays of shape (h,)
+        Numbers of the blocks that were repeated in place, and nanoseconds per entry.
     energy_blocks : int64 array of shape (e,)
         Numbers of the blocks that were repeated in place until a meter could read them; none without one.
     energy_nj, energy_again_nj : float32 arrays of shape (3, e)
-        Nanojoules an entry by ENERGIES, idle power included; NaN for what the meter does not count apart.
+        Nanojoules per entry by ENERGIES, idle power included; NaN for what the meter does not count apart.
     """
 
     matrix: str
@@ -127,7 +118,6 @@ class BlockLabels:
 
     @property
     def blocks(self) -> int:
-        """Number of blocks."""
         return len(self.streaming_ns)
 
     def of(self, quantity: str) -> tuple[NDArray[np.int64], Floats, Floats]:
@@ -174,13 +164,7 @@ def keep_labels(labels: BlockLabels) -> Path:
 
 
 def read_labels(path: Path) -> BlockLabels:
-    """Return the labels of a file.
-
-    Raises
-    ------
-    StorageError
-        If it is damaged, or another version made it.
-    """
+    """Return the labels of a file; a StorageError refuses a damaged one, and one of another version."""
     try:
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}

@@ -38,21 +38,13 @@ MACHINE = "xeon-e5-2630-barreda"
 
 @dataclass(frozen=True)
 class LabelSet(LabelFacts):
-    """Blocks with labels of one quantity.
-
-    Attributes
-    ----------
-    blocks : BlockDataset
-    sees_rows : bool
-        Whether the ends of rows are known, which our networks see.
-    """
+    """Blocks with labels of one quantity; our networks take those alone whose ends of rows are known."""
 
     blocks: BlockDataset
     sees_rows: bool = True
 
 
 def refuse_quantity(quantity: str) -> None:
-    """Raise an InputError for what labels do not have."""
     if quantity not in QUANTITIES:
         remedy = remedy_for(quantity, QUANTITIES, "name one")
         raise InputError(f"labels '{quantity}': expected one of {', '.join(QUANTITIES)}; {remedy}")
@@ -63,15 +55,8 @@ def label_set(
 ) -> LabelSet:
     """Return the labelled blocks of this machine, made again from the matrices' specifications.
 
-    At most so many blocks of one matrix are taken, evenly spread. The frequency is one that `label
+    At most `most` blocks of one matrix are taken, evenly spread. The frequency is one that `label
     --frequencies` named; by default that of the machine.
-
-    Raises
-    ------
-    InputError
-        If `quantity` is another.
-    ProfileError
-        If there are no labels whose matrices can be had.
     """
     refuse_quantity(quantity)
     machine = machine_of(PROCESSOR)
@@ -100,12 +85,7 @@ def label_set(
 def published_labels(folder: Path, quantity: str, most: int = 1024) -> LabelSet:
     """Return the labels of all files `output_MATRIX_KILOHERTZ.h5` of a folder, which are of one frequency.
 
-    At most so many blocks of one matrix are taken, evenly spread.
-
-    Raises
-    ------
-    InputError
-        If h5py is missing, there are no files or of several frequencies, or a file is something else.
+    At most `most` blocks of one matrix are taken, evenly spread.
     """
     refuse_quantity(quantity)
     if quantity not in _ARRAYS:
@@ -128,7 +108,6 @@ def published_labels(folder: Path, quantity: str, most: int = 1024) -> LabelSet:
 
 
 def _read(path: Path, name: str, most: int) -> tuple[BlockDataset, int]:
-    """Return blocks of one file, and its frequency."""
     h5py: Any = required("h5py")
     try:
         with h5py.File(path) as file:

@@ -57,14 +57,9 @@ OnMatrix = Callable[[str, str], None]
 
 @dataclass(frozen=True, slots=True)
 class LabelFrequency:
-    """The frequency that labels are of.
+    """The frequency that labels are of, as they name it.
 
-    Attributes
-    ----------
-    ghz, source
-        `frequency_ghz` and `frequency_source` of the labels.
-    slowdown : float
-        Factor of the times: above 1 where the frequency is modelled.
+    `slowdown` is the factor of the times: above 1 where the frequency is modelled.
     """
 
     ghz: float | None = None
@@ -84,18 +79,9 @@ OWN_FREQUENCY = LabelFrequency()
 class Labelling:
     """What a run of `label` did.
 
-    Attributes
-    ----------
-    known : int
-        Matrices that had labels already, at each frequency.
-    refused : dict of str to str
-        Matrices without labels, and why.
-    left : int
-        Matrices that the budget left out, or a stop from the keyboard.
-    is_stopped : bool
-        Whether it was that.
-    used_s, labelling_s : float
-        Seconds of the run, and of them those of measurements; the rest read and made the matrices.
+    `known` counts matrices that had labels already, at each frequency, and `left` those that the budget left
+    out, or a stop from the keyboard (`is_stopped`). `refused` has a reason by name. Of `used_s` seconds,
+    `labelling_s` were measurements; the rest read and made the matrices.
     """
 
     labelled: list[BlockLabels] = field(default_factory=list)
@@ -108,7 +94,6 @@ class Labelling:
 
     @property
     def blocks(self) -> int:
-        """Blocks that were labelled."""
         return sum(labels.blocks for labels in self.labelled)
 
 
@@ -125,10 +110,9 @@ def label(
 ) -> Labelling:
     """Measure what the blocks of matrices take on one core of this machine, and keep it.
 
-    The product of each matrix is measured too, as `measure` does, and its Record is kept.
-
-    A matrix that has labels is not measured again, so that a run that was stopped goes on where it was; it
-    is where a meter is there now that could count their joules.
+    The product of each matrix is measured too, as `measure` does, and its Record is kept. A matrix that has
+    labels is not measured again, so that a run that was stopped goes on where it was; it is where a meter is
+    there now that could count their joules.
 
     Parameters
     ----------
@@ -139,23 +123,12 @@ def label(
     budget_s : float, optional
         No matrix is begun after so many seconds.
     meter : Meter, optional
-        What counts joules, such as a `CommandMeter`; by default what the processor has.
+        By default what the processor has.
     frequencies_ghz : sequence of float
         Of the cores, set one after the other. Where they cannot be set and the meter is modelled, they are
         modelled, too: what is measured counts as the highest, and times grow as frequencies fall.
     shard : str or Shard, optional
         The part of the matrices to label, as in `evaluate`.
-
-    Raises
-    ------
-    InputError
-        If a folder has no matrix files, or `dtype` is another, or there is no such shard.
-    ProfileError
-        If none is named, and this machine has no profile.
-    DeviceError
-        If a frequency cannot be set, and no modelled meter was chosen.
-    StorageError
-        If nothing can be kept.
     """
     if dtype not in (None, "float64", "float32"):
         raise InputError(f"labels of {dtype} values: expected float64 or float32; name one of them")
@@ -178,7 +151,6 @@ def label(
 
 
 def _frequencies(ghz: Sequence[float], meter: Meter | None) -> list[LabelFrequency]:
-    """Return the frequencies to label at, in this order."""
     if not ghz:
         return [OWN_FREQUENCY]
     frequencies = [LabelFrequency(number, "set") for number in ghz]
@@ -279,13 +251,6 @@ def label_blocks(
 
     The values are of `dtype`, by default that of the matrix; `meter` counts the joules of blocks, which have
     none without one, and `frequency` is that of the cores now.
-
-    Raises
-    ------
-    InputError
-        If the matrix has complex values or less than a block of entries.
-    DeviceError
-        Where compiled loops have no clock to read.
     """
     A = problem.matrix
     dtype = A.dtype.name if dtype is None else dtype

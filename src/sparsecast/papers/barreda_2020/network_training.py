@@ -67,10 +67,8 @@ class TrainingRequest:
         Of QUANTITIES; None for ``"time"`` and the energies that the labels have.
     frequencies_ghz : tuple of float
         All that have labels by default; labels at the machine's own frequency where none has.
-    network : str
-        One of ARCHITECTURES.
-    split : str
-        One of SPLITS.
+    network, split : str
+        Of ARCHITECTURES and of SPLITS.
     published : Path or None
         Folder of the authors' labels, in the place of those of this machine.
     epochs, blocks : int
@@ -130,11 +128,6 @@ def train_network(
     An interrupted training goes on, and a network that was trained so before is taken over. The checkpoint
     stands beside the network until the training is over. Where `time` is the trained network of the time of
     the same blocks, joules are compared with its power baseline.
-
-    Raises
-    ------
-    InputError
-        If `split` is another, PyTorch is missing, labels lack what the network sees, or a file is damaged.
     """
     if split not in SPLITS:
         raise InputError(
@@ -219,7 +212,6 @@ def _digest(
 
 
 def network_table(networks: Sequence[TrainedNetwork]) -> Table:
-    """Return a row for each network."""
     return Table("Errors on matrices that were not learned from", NETWORK, networks)
 
 
@@ -245,13 +237,7 @@ def sentences(networks: Sequence[TrainedNetwork]) -> Iterator[str]:
 def trained(
     request: TrainingRequest, on_part: OnPart = lambda what, done, most: None
 ) -> Iterator[TrainedNetwork]:
-    """Give networks as they are trained, those of time first; what was trained so before is taken over.
-
-    Raises
-    ------
-    InputError, ProfileError
-        As `label_set`, `published_labels` and `train_network` raise them; if `network` is unknown.
-    """
+    """Give networks as they are trained, those of time first; what was trained so before is taken over."""
     if request.network not in ARCHITECTURES:
         raise InputError(f"network '{request.network}': expected paper or ours; name one")
     times: dict[float | None, Path] = {}

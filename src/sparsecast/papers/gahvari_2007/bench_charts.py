@@ -121,7 +121,7 @@ def _map(caption: str, rows: list[Row], axes: tuple[Spec, Spec], sizes: Sizes, d
 
 
 def _sizes(ends: list[float], lengths: NDArray[np.float64], rating: Rating) -> Sizes:
-    """Return the lines at which problems become medium and large, and the names of what lies between them."""
+    """Return the lines at which problems become medium and large, and the names of what lies between."""
     if not rating.cache_bytes:
         return [], []
     value_bytes = VALUE_BYTES[rating.dtype]
@@ -176,7 +176,6 @@ def _block_sizes(speeds: Speeds, rating: Rating) -> Chart:
 
 
 def _figure_lines(rating: Rating, y: Spec, drawn: Sequence[tuple[str, str, list[int]]]) -> Spec:
-    """Return the layer with some figures of the machine as lines."""
     lines = [
         {"line": f"{words}: {value:,.0f}", "mflops": value, "dash": dash}
         for name, words, dash in drawn

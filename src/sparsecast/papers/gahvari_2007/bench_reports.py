@@ -104,7 +104,6 @@ def _of_size(rating: Rating, size: str) -> int | None:
 
 
 def _points(rating: Rating) -> list[Document]:
-    """Return what was measured of each point."""
     value_bytes = VALUE_BYTES[rating.dtype]
     return [
         {

@@ -18,12 +18,10 @@ COMPARED = FIGURES[:4]
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two results.
+    """Two results: names of their machines, and the type of the values and threads of both.
 
     Attributes
     ----------
-    machines, targets : (str, str)
-        Their names, and the type of the values and threads of both figures.
     figures : dict of str to dict
         In MFLOP/s, None where a result lacks it: ``first``, ``second`` and their ``ratio``; its relative
         ``error``, the root of the sum of the squares of both; and whether they differ by more than that,
@@ -42,13 +40,7 @@ class Comparison:
 
 
 def compare(first: Path, second: Path) -> Comparison:
-    """Compare the first targets of two results, which are JSON documents of the benchmark.
-
-    Raises
-    ------
-    InputError
-        If a file is missing, or is not such a document.
-    """
+    """Compare the first targets of two results, which are JSON documents of the benchmark."""
     machines, targets, figures, errors, mflops = zip(*map(_read, (first, second)), strict=True)
     compared = {}
     for name in COMPARED:

@@ -83,17 +83,9 @@ class Search:
     and neither is time left over nor is the limit passed. At last a few series, the scouts, go on to the
     dimensions that were cut: how their speed changes there is what the others are refilled by.
 
-    Attributes
-    ----------
-    dimensions : sequence of int
-        Ascending, each twice the one before.
-    trials : dict of Series to Trial
-        The latest dimension's.
-    thresholds : dict of Series to int
-        The first dimension of each series that is not free: below it all values of non-zeros a row together
-        take less than two even shares of the time.
-    missed : list of Point
-        Points that were to be tested and for which the time did not suffice.
+    `dimensions` ascend, each twice the one before. `thresholds` are the first dimension of each series that
+    is not free: below it all values of non-zeros a row together take less than two even shares of the time.
+    `missed` are points that were to be tested and for which the time did not suffice.
     """
 
     series: Sequence[Series]
@@ -162,7 +154,6 @@ class Search:
         return trial.at(point.dimension) if trial else 0.0
 
     def _values(self, dimension: int, left_s: float) -> dict[Series, tuple[int, ...]]:
-        """Return the non-zeros a row to test of each series at a dimension."""
         trials, whole = dict(self.trials), len(NNZ_PER_ROW)
         free_s = 2 * self.limit_s / (len(self.series) * len(self.dimensions))
         for series, trial in trials.items():

@@ -52,13 +52,7 @@ def bench(
 
 
 def rated(profile: Profile, dtype: str | None = None, threads: int | None = None) -> Rating:
-    """Return the figures of a type of values and a number of threads, by default the first of a profile.
-
-    Raises
-    ------
-    InputError
-        If it has none.
-    """
+    """Return the figures of a type of values and a number of threads, by default the first of a profile."""
     for rating in ratings(profile.records, profile.machine, profile.bandwidths):
         if dtype in (None, rating.dtype) and threads in (None, rating.threads):
             return rating

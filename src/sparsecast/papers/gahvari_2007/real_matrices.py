@@ -69,10 +69,8 @@ class RealRow:
         number of non-zeros a row.
     again_mflops : float
         In CSR, measured just before the twins: how far it is from `untuned_mflops` is the noise.
-    banded_mflops, ours_mflops : float or None
-        Of the paper's twin and of ours in CSR.
-    banded_square_mflops, ours_square_mflops : float or None
-        Of the twins in the blocks of `square`.
+    banded_mflops, ours_mflops, banded_square_mflops, ours_square_mflops : float or None
+        Of the paper's twin and of ours in CSR, and in the blocks of `square`.
     """
 
     matrix: str
@@ -95,7 +93,6 @@ class RealRow:
 
     @property
     def nnz_per_row(self) -> float:
-        """Mean number of non-zeros a row."""
         return self.nnz / self.rows
 
 
@@ -143,7 +140,6 @@ class RealMatrices:
 
 
 def real_journal(machine: Machine) -> Path:
-    """Return the file of what `real_matrices` measured on a machine."""
     return storage.home() / "measurements" / f"{machine.name}.gahvari.jsonl"
 
 
@@ -158,25 +154,7 @@ def real_matrices(
     """Measure real matrices and their twins as the figures of this machine were, and compare all.
 
     What was measured before is taken over. Each eighth by size has its turn. After the budget no further
-    height of blocks and no twin is measured.
-
-    Parameters
-    ----------
-    paths : sequence of path-like
-        Matrix files, gallery matrices or names of SuiteSparse.
-    rating : Rating
-        Of this machine; its device, type of values and threads are measured.
-    sides : sequence of int
-        Heights and widths of blocks.
-
-    Raises
-    ------
-    InputError
-        If the budget cannot be, or every matrix is refused.
-    WrongResultError
-        If a kernel's result differs from the reference result by more than rounding.
-    BusyError, StorageError, ProfileError
-        If another run measures, nothing can be kept, or the journal is damaged.
+    height of blocks, of `sides`, and no twin is measured.
     """
     if not 0 < budget_s < float("inf"):
         raise InputError(f"budget {budget_s:g}: expected seconds above 0; name some")

@@ -42,18 +42,15 @@ class Series:
 
     @property
     def format(self) -> str:
-        """The format it is measured in."""
         plain = "symmetric_csr" if self.is_symmetric else "csr"
         return plain if self.block == (1, 1) else "bcsr"
 
     @property
     def is_blocked(self) -> bool:
-        """Whether it has blocks."""
         return self.format == "bcsr"
 
     @property
     def parameters(self) -> Parameters:
-        """Those of the format: the block size, where it is stored in blocks."""
         return Parameters({"block": self.block}) if self.is_blocked else NO_PARAMETERS
 
 
@@ -64,11 +61,6 @@ def all_series(blocks: Sequence[str] | None = None) -> tuple[Series, ...]:
     """Return the series of block sizes such as ``"4x2"``, by default all 36, and the symmetric one.
 
     Square sizes come first and symmetric matrices second, so that a run that is cut short has seen each kind.
-
-    Raises
-    ------
-    InputError
-        If one of them is none of the 36.
     """
     by_name = {Series(size).name: Series(size) for size in product(BLOCK_SIDES, BLOCK_SIDES)}
     for name in blocks or ():
@@ -92,12 +84,11 @@ class Point:
 
     @property
     def name(self) -> str:
-        """Name of the matrix in a Record."""
         return f"synthetic?rows={self.dimension}&nnz_per_row={self.nnz_per_row}&kind={self.series.name}"
 
     @classmethod
     def named(cls, name: str) -> Point:
-        """Return the point that has this name; a ValueError if none has."""
+        """Return the point of this name of a matrix in a Record; a ValueError if none has it."""
         parts = re.fullmatch(r"synthetic\?rows=(\d+)&nnz_per_row=(\d+)&kind=(symmetric|(\d)x(\d))", name)
         if parts is None:
             raise ValueError(f"{name!r} is no matrix of the five-minute benchmark")

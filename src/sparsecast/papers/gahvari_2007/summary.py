@@ -73,7 +73,7 @@ def speeds_of(records: Iterable[Record], suite: str = SUITE) -> dict[Point, floa
 
 
 def refilled(speeds: Speeds, end: int = 0, *, as_printed: bool = False) -> dict[Series, NDArray[np.float64]]:
-    """Return the speeds of each series at all dimensions and all non-zeros a row.
+    """Return the speeds of each series, of shape (dimensions, values of non-zeros a row).
 
     Values of non-zeros a row that were cut are refilled as in section IV: from one that was tested by
     duplication, from several by interpolation. A dimension that a series was not tested at is taken to be as
@@ -83,10 +83,6 @@ def refilled(speeds: Speeds, end: int = 0, *, as_printed: bool = False) -> dict[
 
     `end` is the largest dimension of the range, by default the largest that was measured. With `as_printed`,
     dimensions that were not tested stay NaN.
-
-    Returns
-    -------
-    dict of Series to float array of shape (dimensions, len(NNZ_PER_ROW))
     """
     if not speeds:
         return {}
@@ -186,14 +182,8 @@ def errors(speeds: Speeds, again: Speeds, end: int = 0) -> dict[str, float | Non
 class Rating:
     """The figures of one target: device, type of the values and threads.
 
-    Attributes
-    ----------
-    records, again : tuple of Record
-        Of each point that was measured, and of those that were measured again.
-    bandwidths : tuple of Bandwidth
-        Of the machine.
-    cut_end : int
-        The largest dimension before any were cut; 0 if that is not known.
+    `records` are of each point, `again` of those that were measured again. `cut_end` is the largest dimension
+    before any were cut; 0 if that is not known.
     """
 
     device: str
@@ -207,17 +197,14 @@ class Rating:
 
     @property
     def setting(self) -> str:
-        """Type and threads in words."""
         return f"{self.dtype}, {self.threads} thread{'s' if self.threads > 1 else ''}"
 
     @cached_property
     def speeds(self) -> dict[Point, float]:
-        """Speed of each point."""
         return speeds_of(self.records)
 
     @cached_property
     def figures(self) -> Summary:
-        """Maxima and medians."""
         return figures(self.speeds, self.range_end)
 
     @cached_property
@@ -227,7 +214,6 @@ class Rating:
 
     @cached_property
     def errors(self) -> dict[str, float | None]:
-        """Relative error of each figure."""
         return errors(self.speeds, speeds_of(self.again, AGAIN), self.range_end)
 
     @cached_property
@@ -256,7 +242,6 @@ class Rating:
 
     @cached_property
     def filled(self) -> dict[Series, NDArray[np.float64]]:
-        """Speeds of each series at all dimensions and all non-zeros a row."""
         return refilled(self.speeds, self.range_end)
 
     @property
@@ -282,7 +267,6 @@ class Rating:
 
     @property
     def largest_dimension(self) -> int:
-        """The largest dimension that was measured."""
         return max(point.dimension for point in self.speeds)
 
     @property
@@ -342,14 +326,8 @@ def ratings(
 class BenchResult:
     """What a run of the benchmark found.
 
-    Attributes
-    ----------
-    ratings : tuple of Rating
-        The most wanted target first; empty where nothing could be measured.
-    phases : dict of str to float
-        Seconds used by each part of the run.
-    notes : tuple of str
-        What a reader of the figures must know.
+    `ratings` begin with the most wanted target, and are empty where nothing could be measured. `phases` are
+    seconds of each part of the run; `notes` what a reader of the figures must know.
     """
 
     machine: Machine
@@ -362,12 +340,10 @@ class BenchResult:
 
     @property
     def main(self) -> Rating | None:
-        """The most wanted target."""
         return self.ratings[0] if self.ratings else None
 
 
 def notes(ratings: Iterable[Rating]) -> list[str]:
-    """Return what a reader of the figures must know, in sentences."""
     return [f"{rating.setting}: {note}" for rating in ratings for note in _notes(rating)]
 
 

@@ -44,18 +44,11 @@ def candidate_of(series: Series, structure: Structure, target: Target, machine: 
 class SyntheticSuite:
     """One run of the suite.
 
-    Attributes
-    ----------
-    targets : sequence of Target
-        Of one device, type of values and width of indices: all are measured on each matrix, in turn.
-    series : sequence of Series
-        Those that the device has no kernels for are left out.
-    on_point : callable
-        Told what is done next.
-    phases : dict of str to float
-        Seconds used so far for compiling, building matrices, measuring them, and measuring some again.
-    left_out, missed, too_large : lists of Series and of Points
-        That there was no time to compile, no time to measure, and no memory for.
+    `targets` are of one device, type of values and width of indices: all are measured on each matrix, in
+    turn. Series that the device has no kernels for are left out. `on_point` is called with what is done next.
+    `phases` are seconds used so far for compiling, building matrices, measuring them, and measuring some
+    again. There was no time to compile what is in `left_out`, no time to measure `missed`, and no memory for
+    `too_large`.
     """
 
     targets: Sequence[Target]

@@ -26,15 +26,10 @@ MODELS = ("micro", "ours", "plain")
 
 @dataclass(frozen=True)
 class ComparedTime:
-    """A row of a table with our forecasts, in seconds.
+    """A row of a table with our forecasts by MODELS.
 
-    Attributes
-    ----------
-    published : PublishedTime
-    actual_s : float
-        Measured by the paper; of table X that of the same product in tables II to VII.
-    forecasts_s : dict of str to float
-        By MODELS; hossain-micro has none of R-MAT matrices, for which the paper prints none.
+    `actual_s` is the time that the paper measured; of table X that of the same product in tables II to VII.
+    hossain-micro has no forecasts of R-MAT matrices, for which the paper prints none.
     """
 
     published: PublishedTime
@@ -58,16 +53,10 @@ class ComparedTime:
 def compared_times(
     profile: Profile, question_of: QuestionOf, on_matrix: Callable[[str], None] = lambda matrix: None
 ) -> list[ComparedTime]:
-    """Return tables II to XI with our forecasts.
+    """Return tables II to XI with our forecasts, for the profile of the paper's cluster.
 
-    Parameters
-    ----------
-    profile : Profile
-        Of the paper's cluster.
-    question_of : callable
-        Returns what is known of the matrix of a time among its ranks.
-    on_matrix : callable
-        Called with each matrix that is left out.
+    `question_of` returns what is known of the matrix of a time among its ranks; `on_matrix` is called with
+    each matrix that is left out.
     """
 
     def fitted(times: Iterable[PublishedTime]) -> SparsecastClusterModel:

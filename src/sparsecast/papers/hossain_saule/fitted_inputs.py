@@ -44,15 +44,8 @@ QuestionOf = Callable[[PublishedTime], Question]
 class FittedInputs:
     """Micro-benchmarks of the paper's cluster as its forecasts tell them.
 
-    Attributes
-    ----------
-    profile : Profile
-        Of published figures; its time of a multiplication and addition, and its cache, count.
-    bandwidth_bytes_per_s : dict of str to float
-        Of a rank, by format.
-    call_s : float
-        One call from rank to rank.
-    collectives : tuple of MicroBenchmark
+    Of the `profile` of published figures the time of a multiplication and addition, and the cache, count. The
+    bandwidth is that of a rank, by format; `call_s` is one call from rank to rank.
     """
 
     profile: Profile
@@ -61,7 +54,6 @@ class FittedInputs:
     collectives: tuple[MicroBenchmark, ...] = ()
 
     def model(self, format_name: str) -> HossainMicroCluster:
-        """Return hossain-micro as printed, with these inputs."""
         machine, triad_s = self.profile.machine, _ANY_BYTES / self.bandwidth_bytes_per_s[format_name]
         points = [point for point in self.profile.microbenchmarks if point.kind == "fma"]
         for ranks in range(1, machine.cores + 1):  # the paper's bandwidth depends on the size alone
@@ -72,7 +64,6 @@ class FittedInputs:
         )
 
     def forecasts(self, times: Sequence[PublishedTime], question_of: QuestionOf) -> list[ClusterForecast]:
-        """Return the forecast of each time."""
         models = {name: self.model(name) for name in self.bandwidth_bytes_per_s}
         return [
             models[time.configuration.format].forecast([time.configuration], question_of(time))[0]

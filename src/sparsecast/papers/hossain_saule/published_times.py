@@ -30,17 +30,8 @@ MESH_DIMENSION = 2
 class PublishedTime:
     """A row of a table.
 
-    Attributes
-    ----------
-    table : str
-        ``"II"`` to ``"XI"``.
-    matrix : str
-    rows, nnz : int
-    configuration : Configuration
-    actual_s, predicted_s : float or None
-        Measured and forecast by the paper; table X prints neither.
-    error : float or None
-        Of the forecast, as printed; table XI prints none.
+    `actual_s` and `predicted_s` are measured and forecast by the paper; table X prints neither. `error` is
+    that of the forecast, as printed; table XI prints none.
     """
 
     table: str
@@ -54,7 +45,6 @@ class PublishedTime:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """Table, algorithm and format."""
         return self.table, self.configuration.algorithm, self.configuration.format
 
     @property
@@ -67,13 +57,11 @@ class PublishedTime:
 
     @property
     def measured_s(self) -> float:
-        """The measured time of a table that prints it."""
         assert self.actual_s is not None
         return self.actual_s
 
     @property
     def question(self) -> Question:
-        """What models ask for."""
         return Question(self.distribution)
 
     def record(self, distribution: Distribution) -> DistributedRecord:
@@ -132,5 +120,4 @@ def published_times() -> Sequence[PublishedTime]:
 
 
 def of_table(table: str) -> list[PublishedTime]:
-    """Return the rows of one table."""
     return [time for time in published_times() if time.table == table]

@@ -35,13 +35,6 @@ def measure_here(machine: Machine, setting: Setting) -> None:
 
     One rank for each core, and the largest square of ranks, which 2D takes. The first matrix is measured in
     any case; a later run goes on with what is left.
-
-    Raises
-    ------
-    MpiError
-        If there is no mpirun, or this is one of its ranks.
-    InputError
-        If the budget or the cores do not suffice, or the ranks refuse a matrix.
     """
     counts = sorted({machine.cores, isqrt(machine.cores) ** 2} - {1})
     if not counts:

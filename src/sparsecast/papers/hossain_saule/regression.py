@@ -35,16 +35,9 @@ LEAST_RECORDS = 25
 class Regression:
     """A fitted regression, and how its features and its target were scaled.
 
-    Attributes
-    ----------
-    least, most, center, scale : float array of shape (features,)
-    is_of_logarithms : bool
-        Whether the target is the logarithm of the time.
-    middle, unit : float
-        Mean and deviation of the target.
-    vectors, weights, intercept, gamma : arrays, float
-        Support vectors v, their alpha, and the rest of the sum of alpha (gamma <v, x> + coef0)^degree.
-    least_s : float
+    `least`, `most`, `center` and `scale` have an entry per feature; `middle` and `unit` are mean and
+    deviation of the target, the time or its logarithm. `vectors` are the support vectors v, `weights` their
+    alpha, and the rest is that of the sum of alpha (gamma <v, x> + coef0)^degree.
     """
 
     least: Floats
@@ -62,7 +55,6 @@ class Regression:
 
     @classmethod
     def fitted(cls, features: Floats, time_s: Floats, *, is_of_logarithms: bool = True) -> Regression:
-        """Fit to features of shape (measurements, features) and times."""
         target = np.log(time_s) if is_of_logarithms else time_s
         center, scale = features.mean(axis=0), _deviation(features)
         middle, unit = float(target.mean()), float(_deviation(target))
@@ -98,11 +90,7 @@ class Regression:
 def best_regression(x: Floats, y: Floats) -> Any:
     """Return scikit-learn's regression with the C and gamma that cross-validation prefers (section III.B.1).
 
-    Parameters
-    ----------
-    x : float array of shape (measurements, features)
-    y : float array of shape (measurements,)
-        Both standardised.
+    `x` of shape (measurements, features) and `y` are standardised.
     """
     from sklearn import config_context
     from sklearn.exceptions import ConvergenceWarning

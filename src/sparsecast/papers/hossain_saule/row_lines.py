@@ -14,14 +14,8 @@ from sparsecast.models.fitting import Floats, Line, above_zero
 class RowLines:
     """A line of time over non-zeros per row for each number of rows; between them it is linear in the rows.
 
-    Attributes
-    ----------
-    lines : dict of float to Line
-        By rows, the fewest first; two at least.
-    lengths : (float, float)
-        The fewest and the most non-zeros per row that the lines were fitted to.
-    least_s : float
-        The least time that was measured: it takes the place of a forecast that is not above 0.
+    Two `lines` at least, by rows, the fewest first, fitted between the ends of `lengths`. `least_s`, the
+    least time that was measured, takes the place of a forecast that is not above 0.
     """
 
     lines: dict[float, Line]
@@ -51,10 +45,7 @@ class RowLines:
     def terms(self, r: Floats, x: Floats) -> dict[str, Floats]:
         """Return y1 and y2, the times on the next two lines, what is extrapolated, and the forecast.
 
-        Parameters
-        ----------
-        r, x : float arrays
-            Rows, and non-zeros per row.
+        `r` are rows, `x` non-zeros per row.
         """
         y1, y2, y = self._between(r, x)
         rows = list(self.lines)

@@ -67,7 +67,7 @@ _SHOWN = ("sparsecast", "the paper's", "measured")
 
 
 def tables(rows: Sequence[ComparedTime]) -> tuple[Table, ...]:
-    """Return the mean errors of all tables, then each table row by row."""
+    """Return the mean errors of all tables, then each table."""
     by_table = grouped(rows, lambda row: row.published.table)
     shown = [Table(f"Table {name}: {PAPER_MODELS[name]}", TIMES, own) for name, own in by_table.items()]
     return Table("Tables II to XI: mean errors", SUMMARY, summaries(rows)), *shown

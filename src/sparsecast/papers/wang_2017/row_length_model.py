@@ -51,17 +51,9 @@ P1 = 32
 class WangModel(AsPrinted, Model):
     """The model of one distribution of row lengths: CSR-vector, CSR-scalar, ELL and JAD.
 
-    Parameters
-    ----------
-    as_printed : bool
-        Whether the lines are ordinary least squares without a floor.
-
-    Attributes
-    ----------
-    lengths : str
-        The distribution, as in a specification of the family ``"row lengths"``.
-    grids_ : dict of str to Grid
-        The measured part of the paper's grid, by label.
+    `as_printed` takes ordinary least squares without a floor. `lengths` is the distribution, as in a
+    specification of the family ``"row lengths"``; `grids_` are the measured part of the paper's grid, by
+    label.
     """
 
     version: ClassVar[int] = 1
@@ -74,7 +66,6 @@ class WangModel(AsPrinted, Model):
 
     @classmethod
     def learns_from(cls, suite: str) -> bool:
-        """Tell whether a suite has the benchmark matrices of the paper."""
         return suite == "row lengths"
 
     def _fit(self, training: TrainingSet) -> None:
@@ -113,7 +104,6 @@ class WangModel(AsPrinted, Model):
         )
 
     def _establish(self) -> None:
-        """Establish the functions of section 3.2 that the grids suffice for."""
         self.beyond_: RatioLines | None = None
         self.fits_: dict[str, RatioLines | SlopeLines] = {}
         for label, grid in self.grids_.items():
@@ -129,7 +119,6 @@ class WangModel(AsPrinted, Model):
                 self.fits_[label] = fit
 
     def needed(self) -> str:
-        """Return which matrices are missing, and what measures them."""
         return (
             f"matrices with {self.lengths} row lengths, of which they name {self.measured_}: at {P1} "
             f"non-zeros a row in two sizes, and two lengths in each of two sizes; add them by `sparsecast "
@@ -137,11 +126,9 @@ class WangModel(AsPrinted, Model):
         )
 
     def formats(self) -> list[str]:
-        """Return the formats whose functions are established."""
         return list(dict.fromkeys(label.partition(" ")[0] for label in self.fits_))
 
     def kernels(self, format_name: str) -> tuple[str, ...]:
-        """Return the kernels of CSR on a GPU whose functions are established; other formats have one each."""
         if format_name != "csr" or not self.machine_.gpu:
             return ()
         return tuple(label.partition(" ")[2] for label in self.fits_ if label.startswith("csr "))

@@ -139,7 +139,6 @@ class Barreda2020(Experiment):
     paper = described("barreda_2020")
 
     def default_matrices(self) -> Sequence[str]:
-        """Return matrices of the gallery and of the atlas, each of another group."""
         twins = (
             f"atlas?name={name}&size={size}"
             for name, size in atlas().order
@@ -238,7 +237,6 @@ def _path(machine: str, quantity: str, ghz: float) -> Path:
 
 
 def _kept_networks(machine: str) -> Iterator[TrainedNetwork]:
-    """Give the networks that were trained, the highest frequency first."""
     for ghz, quantity in product(FREQUENCIES_GHZ, QUANTITIES):
         path = _path(machine, quantity, ghz)
         if path.exists():

@@ -53,13 +53,8 @@ _PLACES, _LINE_SHIFT, _PAGE_SHIFT = 2048, 3, 9
 class EntryBlocks(FeatureGroup):
     """Features of some blocks of entries.
 
-    Attributes
-    ----------
-    count : int
-        Blocks that were looked at: all whole blocks of a small matrix, and of one with fewer entries than a
-        block has, these.
-    shares : tuple of float
-        BLOCK_FEATURES of each, block after block.
+    `shares` are BLOCK_FEATURES of each of `count` blocks, block after block: of all whole blocks of a small
+    matrix, and of one with fewer entries than a block has, of these.
     """
 
     name: ClassVar[str] = "entry_blocks"
@@ -70,7 +65,6 @@ class EntryBlocks(FeatureGroup):
 
     @classmethod
     def compute(cls, source: MatrixSource) -> Self:
-        """Return the features of evenly spread blocks of a matrix."""
         features = describe_blocks(source.indptr, source.indices, sampled_blocks(source.nnz))
         return cls(len(features), tuple(features.ravel().tolist()))
 
@@ -80,7 +74,6 @@ class EntryBlocks(FeatureGroup):
         return np.array(self.shares, dtype=np.float64).reshape(self.count, len(BLOCK_FEATURES))
 
     def summary(self) -> list[tuple[str, str]]:
-        """Return the rows that end, and the new lines of x, in a block."""
         shares = self.features
         if not len(shares):
             return []
@@ -94,7 +87,6 @@ class EntryBlocks(FeatureGroup):
         return [("blocks of entries", text)]
 
     def contradiction(self, rows: int, cols: int, nnz: int) -> str | None:
-        """Return what is wrong with the blocks."""
         if self.count * len(BLOCK_FEATURES) != len(self.shares):
             return f"{self.count:,} blocks of entries have {len(self.shares):,} features"
         if self.count > max(nnz, 0) or (nnz > 0 and not self.count):

@@ -17,12 +17,8 @@ from sparsecast.papers import published
 class ModelledMeter(ProcessorMeter):
     """Watts for each second and joules for each entry, of the package and of the memory of the paper's core.
 
-    Attributes
-    ----------
-    slowdown : float
-        What the seconds of this machine are multiplied by, where a lower frequency is modelled, too.
-    costs : dict of str to (float, float)
-        Watts, and joules of an entry, of each domain.
+    The seconds of this machine are multiplied by `slowdown`, where a lower frequency is modelled, too.
+    `costs` are watts, and joules of an entry, of each domain.
     """
 
     order = 100

@@ -66,7 +66,7 @@ class Blocks(Model):
     Attributes
     ----------
     trees_ : Forest or None
-        Of logarithms of nanoseconds an entry.
+        Of logarithms of nanoseconds per entry.
     costs_ : (float, float)
         Factor of the sum over all blocks, and seconds of a product beyond it.
     labels_ : str
@@ -111,11 +111,9 @@ class Blocks(Model):
         self.costs_ = float(factor), float(constant)
 
     def needed(self) -> str:
-        """Return what is missing, and what measures it."""
         return "labels of blocks of matrices that were measured; calibrate, then run sparsecast label"
 
     def formats(self) -> list[str]:
-        """Return CSR, once the trees have learned."""
         return [] if self.trees_ is None else ["csr"]
 
     def block_ns(self, candidate: Candidate, structure: Structure, features: Floats) -> Floats:

@@ -26,10 +26,8 @@ class Architecture:
     ----------
     filters, kernels, pools : pairs of int
         Of the two convolutions.
-    dense : tuple of int
-        Neurons of the dense layers before the output.
-    dropout : tuple of float
-        After each of them.
+    dense, dropout : tuples of int and of float
+        Neurons of the dense layers before the output, and the dropout after each of them.
     channels : int
         1: distances of columns. 2: also the rows that end between two entries.
     conditions : int
@@ -85,19 +83,13 @@ class BlockNetwork:
 
     @property
     def parameters(self) -> int:
-        """Number of weights and biases."""
         return sum(weights.numel() for weights in self.parts.parameters())
 
 
 def built(architecture: Architecture, seed: int = 0) -> BlockNetwork:
     """Return a network with weights as drawn from a seed, the paper's as Keras draws them.
 
-    Raises
-    ------
-    InputError
-        If PyTorch is missing.
-    ValueError
-        If nothing of a block is left after the pools.
+    A ValueError says that nothing of a block is left after the pools.
     """
     torch = required("torch")
     nn = torch.nn

@@ -60,19 +60,14 @@ class BlockDataset:
         return len(self.labels)
 
     def of(self, chosen: NDArray[Any]) -> BlockDataset:
-        """Return some of the blocks, by number or by mask."""
         return replace(self, **{name: getattr(self, name)[chosen] for name in (*_ARRAYS, "matrices")})
 
     def parts(self, split: str, seed: int = 0) -> tuple[BlockDataset, BlockDataset, BlockDataset]:
         """Return what is learned, what steers the training, and what tests it.
 
-        Parameters
-        ----------
-        split : str
-            ``"groups"``: a fifth of the groups tests, a fifth of the others validates. ``"paper"``: a fifth
-            of the matrices tests, whatever their relatives, and a fifth of the blocks of the others
-            validates, drawn at random (Barreda et al. take the first fifth of shuffled blocks).
-        seed : int
+        With the split ``"groups"`` a fifth of the groups tests, a fifth of the others validates. With
+        ``"paper"`` a fifth of the matrices tests, whatever their relatives, and a fifth of the blocks of the
+        others validates, drawn at random (Barreda et al. take the first fifth of shuffled blocks).
         """
         generator = np.random.default_rng(seed)
         if split == "groups":
@@ -102,7 +97,6 @@ class BlockDataset:
 
 
 def joined(parts: Sequence[BlockDataset]) -> BlockDataset:
-    """Return several datasets as one."""
     starts = np.cumsum([0, *(len(part.names) for part in parts[:-1])])
     matrices = [part.matrices + start for part, start in zip(parts, starts, strict=True)]
     arrays: dict[str, Any] = {
@@ -145,7 +139,6 @@ def matrix_errors(estimated: NDArray[np.float32], blocks: BlockDataset) -> dict[
 
 
 def always_the_mean(training: BlockDataset, blocks: BlockDataset) -> dict[str, float]:
-    """Return the errors of forecasting the mean label of the training for every block."""
     return score(np.full(len(blocks), training.labels.mean(), dtype=np.float32), blocks)
 
 

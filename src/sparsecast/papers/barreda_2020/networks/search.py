@@ -41,11 +41,6 @@ def search(
     """Search the space of Table 2; trials that the SQLite file already has count.
 
     After each trial `on_trial` is called with its number and error.
-
-    Raises
-    ------
-    InputError
-        If Optuna or PyTorch is missing.
     """
     optuna = required("optuna")
     optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -75,7 +70,6 @@ def search(
 
 
 def suggested(trial: Any) -> tuple[Architecture, TrainingPlan]:
-    """Return what a trial proposes, from the ranges of Table 2."""
     pick = trial.suggest_categorical
     filters = {"16, 32": (16, 32), "32, 64": (32, 64)}[pick("filters", ["16, 32", "32, 64"])]
     kernels = tuple(pick(f"kernel {place}", [3, 5, 7, 9]) for place in (1, 2))

@@ -53,11 +53,8 @@ PAPER_PLAN = TrainingPlan()
 class Progress:
     """Where a training stands.
 
-    Attributes
-    ----------
-    losses, validation, rates : list of float
-        Of each epoch: mean squared errors, of logarithms where the network forecasts these, on what was
-        learned and on the validation, and the rate.
+    `losses` and `validation` are mean squared errors of each epoch, of logarithms where the network forecasts
+    these, on what was learned and on the validation; `rates` the rates.
     """
 
     losses: list[float] = field(default_factory=list)
@@ -66,7 +63,6 @@ class Progress:
 
     @property
     def best(self) -> float:
-        """The smallest error on the validation."""
         return min(self.validation)
 
     @property
@@ -75,7 +71,6 @@ class Progress:
         return len(self.validation) - 1 - self.validation.index(self.best)
 
     def is_over(self, plan: TrainingPlan) -> bool:
-        """Tell whether no epoch follows."""
         epochs = len(self.validation)
         return epochs >= plan.epochs or (epochs > 0 and self.since_best >= plan.stop_after)
 
@@ -91,12 +86,8 @@ def train(
     """Train a network in place, which ends with its best weights; `on_epoch` is called after each epoch.
 
     The state of each epoch is kept in the file `checkpoint` (safetensors). Where it is there already, the
-    training goes on from it. It stays when the training is over.
-
-    Raises
-    ------
-    InputError
-        If a dataset is empty, or the checkpoint is damaged or of another training.
+    training goes on from it; an InputError says that it is damaged or of another training. It stays when the
+    training is over.
     """
     torch = required("torch")
     if not len(training) or not len(validation):
@@ -139,7 +130,7 @@ def train(
 def _epoch(
     network: BlockNetwork, training: BlockDataset, optimizer: Any, plan: TrainingPlan, number: int
 ) -> float:
-    """Train for one epoch; return the mean squared error."""
+    """Return the mean squared error of one epoch."""
     torch = required("torch")
     network.parts.train()
     torch.manual_seed(plan.seed * 1000 + number)  # the same order and dropout where a training goes on

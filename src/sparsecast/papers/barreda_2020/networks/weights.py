@@ -61,20 +61,12 @@ class ModelCard(LabelFacts):
 
 
 def save_network(network: BlockNetwork, card: ModelCard, path: Path) -> None:
-    """Write a network with its card; a StorageError says that it cannot be written."""
     facts = {"architecture": asdict(network.architecture), "card": asdict(card)}
     write_tensors(path, network.parts.state_dict(), {"version": FILE_VERSION, **facts})
 
 
 def load_network(path: Path, machine: str | None = None) -> tuple[BlockNetwork, ModelCard]:
-    """Read a network and its card; one of another machine than is named is refused.
-
-    Raises
-    ------
-    InputError
-        If the file is missing or damaged, its weights have other shapes than its architecture, it is of
-        another version, or was trained for another machine.
-    """
+    """Read a network and its card; an InputError refuses a damaged file, and a network of another machine."""
     remedy = "name another, or train it again"
     tensors, facts = read_tensors(path, "a trained network", remedy)
     if facts.get("version") != FILE_VERSION:
@@ -95,7 +87,6 @@ def load_network(path: Path, machine: str | None = None) -> tuple[BlockNetwork, 
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
-    """Write named tensors, and plain data beside them."""
     save = required("safetensors.torch").save_file
     contiguous = {name: value.detach().contiguous() for name, value in tensors.items()}
     texts = {name: json.dumps(fact) for name, fact in facts.items()}

@@ -71,11 +71,9 @@ class Gahvari(RatingSuite):
         return fitting
 
     def ratings(self, run: Calibration) -> list[summary.Rating]:
-        """Return the figures of each target, of what a calibration has measured."""
         return summary.ratings(run.records, run.machine, run.bandwidths, self.range_ends)
 
     def result(self, run: Calibration) -> RatingResult:
-        """Return the figures of the first target, and the one number in a sentence."""
         from sparsecast.papers.gahvari_2007.bench_reports import figures_of, sentence_of
 
         ratings = self.ratings(run)

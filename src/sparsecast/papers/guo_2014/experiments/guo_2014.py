@@ -34,7 +34,6 @@ from sparsecast.system.texts import percent
 
 
 def _first_blocks(solution: str) -> str:
-    """Return the first blocks of a solution, and how many there are."""
     blocks = solution.split(", [")
     return solution if len(blocks) <= MOST_BLOCKS else f"{', ['.join(blocks[:3])} ... {len(blocks)} blocks"
 
@@ -84,11 +83,9 @@ class Guo2014(StripExperiment):
     suite = "guo"
 
     def models(self) -> list[type[Model]]:
-        """Return the one that has all formats."""
         return [GuoModel]
 
     def report(self, trials: Trials, setting: Setting, start_s: float | None) -> PaperReport:
-        """Return the tables, with the optimal solutions of each matrix."""
         numbers = published("guo_2014")
         solved = list(optima(trials, setting, start_s))
         by_format = grouped(trials.rows, lambda trial: trial.record.candidate.format)

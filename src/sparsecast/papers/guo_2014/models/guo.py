@@ -54,11 +54,8 @@ GPU_CSR_KERNEL = "vector32"
 class GuoModel(AsPrinted, Model):
     """Guo's four models, each fitted where the Profile has the benchmark matrices it needs.
 
-    Parameters
-    ----------
-    as_printed : bool
-        Whether the lines are ordinary least squares without a floor. Of published results, which lie on no
-        grid, it changes COO's line alone.
+    `as_printed` takes ordinary least squares without a floor. Of published results, which lie on no grid, it
+    changes COO's line alone.
     """
 
     name: ClassVar[str] = "guo"
@@ -71,7 +68,6 @@ class GuoModel(AsPrinted, Model):
 
     @classmethod
     def learns_from(cls, suite: str) -> bool:
-        """Tell whether a suite has the benchmark matrices of the paper, or published results."""
         return suite in ("strips", "entry strips", "published")
 
     def _fit(self, training: TrainingSet) -> None:
@@ -88,7 +84,6 @@ class GuoModel(AsPrinted, Model):
         self.csr_kernels_ = tuple(kernels) if self.machine_.gpu else ()
 
     def _establish(self) -> None:
-        """Establish the relationships that the grids suffice for."""
         fit_csr = RatioLines.fit if self.is_on_grid_ else RatioLines.fit_scattered
         fit_ell = SlopeLines.fit if self.is_on_grid_ else SlopeLines.fit_scattered
         csr, ell, coo = (self.grids_[name] for name in ("csr", "ell", "coo"))
@@ -104,7 +99,6 @@ class GuoModel(AsPrinted, Model):
         return float(self.machine_.gpu.threads_per_block) if self.machine_.gpu else np.inf
 
     def _used(self, training: TrainingSet, format_name: str) -> TrainingSet:
-        """Return the Records that the relationships of a format are established with."""
         suites = "entry strips" if format_name == "coo" else "strips", "published"
         used = training.where(lambda r: r.candidate.format == format_name and r.suite in suites)
         if not self.machine_.gpu or not used.records:
@@ -115,7 +109,6 @@ class GuoModel(AsPrinted, Model):
         return used.where(lambda record: record.candidate.kernel == kernel)
 
     def needed(self) -> str:
-        """Return which matrices are missing, and what adds them."""
         count = max(len(grid.time_s) for grid in self.grids_.values())
         if not self.is_on_grid_:
             return (
@@ -128,11 +121,9 @@ class GuoModel(AsPrinted, Model):
         )
 
     def kernels(self, format_name: str) -> tuple[str, ...]:
-        """Return the kernel of the paper for CSR on a GPU; the other formats have one each."""
         return self.csr_kernels_ if format_name == "csr" else ()
 
     def formats(self) -> list[str]:
-        """Return the formats whose relationships are established."""
         fits = {"csr": self.csr_, "ell": self.ell_, "coo": self.coo_}
         fitted = [name for name, fit in fits.items() if fit is not None]
         return [*fitted, "hyb"] if {"ell", "coo"} <= set(fitted) else fitted

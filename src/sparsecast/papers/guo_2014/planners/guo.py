@@ -23,7 +23,6 @@ class GuoPlanner(Planner):
     """The programme of Fig. 11 with the fits as printed: no gain is required, and no conversion counted."""
 
     def coarsening(self, strips: int) -> int:
-        """Return 32 for more strips than the paper shows."""
         return COARSENING if strips > MOST_STRIPS else 1
 
     def blocks(self, statistics: StripStatistics, costs: Costs) -> list[PlannedBlock]:
@@ -31,7 +30,6 @@ class GuoPlanner(Planner):
         return best_blocks(statistics, replace(costs, iterations=math.inf))
 
     def notes(self, statistics: StripStatistics, costs: Costs, blocks: list[PlannedBlock]) -> tuple[str, ...]:
-        """Return what the plan is, where formats tie, and why ELL is left out."""
         notes = ["This is the plan of Guo et al. (2014): the fastest product, with no conversion counted."]
         for block in blocks:
             if len(tied := ties(statistics, costs, block)) > 1:

@@ -62,7 +62,6 @@ class Guo(Suite):
         return [Part(0, required), Part(OPTIONAL + 1, entries), Part(OPTIONAL + 3, fine)]
 
     def whole(self, machine: Machine, threads: int) -> list[SuiteMatrix]:
-        """Return both grids; for a GPU the formats in turn."""
         return in_turn(_of_gpu(machine.gpu)) if machine.gpu is not None else super().whole(machine, threads)
 
 

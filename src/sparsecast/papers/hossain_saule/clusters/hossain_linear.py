@@ -43,15 +43,7 @@ MEASURE = "`mpirun -n N sparsecast calibrate --ranks --suites hossain`"
 class HossainLinearCluster(AsPrinted, ClusterModel):
     """Lines of time over non-zeros a row, between which forecasts are linear in the rows.
 
-    Parameters
-    ----------
-    as_printed : bool
-        Whether the lines are ordinary least squares.
-
-    Attributes
-    ----------
-    lines_ : dict of (int, str) to RowLines
-        By ranks and format, of rows of a block.
+    `as_printed` takes ordinary least squares. `lines_` are by ranks and format, of rows of a block.
     """
 
     name: ClassVar[str] = "hossain-linear"
@@ -59,7 +51,6 @@ class HossainLinearCluster(AsPrinted, ClusterModel):
     covers: ClassVar[tuple[str, ...] | None] = FORMATS_OF_THE_PAPER
 
     def fit(self, training: ClusterTraining) -> Self:
-        """Learn from DistributedRecords of 2D on random matrices alone."""
         fit = Line.ordinary if self.as_printed else Line.through
         points: dict[_Key, list[tuple[float, float, float]]] = {}
         for record, question in self._learnable(training):
@@ -81,7 +72,6 @@ class HossainLinearCluster(AsPrinted, ClusterModel):
         return self
 
     def lacking(self, configuration: Configuration, question: Question) -> str | None:
-        """Return that no lines of that number of ranks were measured."""
         outside = super().lacking(configuration, question)
         if outside is not None or _key(configuration) in self.lines_:
             return outside
@@ -91,7 +81,6 @@ class HossainLinearCluster(AsPrinted, ClusterModel):
         )
 
     def _forecast(self, configuration: Configuration, question: Question) -> ClusterForecast:
-        """Return a forecast that does not tell communication from computation."""
         place = (np.array([value]) for value in _place(question.distribution))
         terms = self.lines_[_key(configuration)].terms(*place)
         shown = (("extrapolated", float(terms["extrapolated"][0])),)

@@ -60,13 +60,7 @@ KINDS = {"global-1d": ("allgatherv",), "local-1d": ("ping-pong",), "2d": ("reduc
 
 
 class Polynomial:
-    """Time of one kind of communication: log-log of degree 2 in nodes, ranks and bytes.
-
-    Parameters
-    ----------
-    points : sequence of MicroBenchmark
-        At least one.
-    """
+    """Time of one kind of communication: log-log of degree 2 in nodes, ranks and bytes."""
 
     def __init__(self, points: Sequence[MicroBenchmark]) -> None:
         raw = self._logarithms(*np.array([[p.nodes, p.ranks, p.bytes] for p in points], dtype=float).T)
@@ -85,7 +79,6 @@ class Polynomial:
         return np.column_stack([np.ones(len(x)), x, *(x[:, i] * x[:, j] for i, j in pairs)])
 
     def __call__(self, nodes: int, ranks: int, size_bytes: float) -> float:
-        """Return the seconds of one call."""
         raw = self._logarithms(*(np.array([float(value)]) for value in (nodes, ranks, size_bytes)))
         return float(np.exp(self._powers(raw) @ self._costs)[0])
 
@@ -94,17 +87,8 @@ class Polynomial:
 class HossainMicroCluster(AsPrinted, ClusterModel):
     """Operations, bytes, misses and messages at measured speeds; fitted to no product of a matrix.
 
-    Parameters
-    ----------
-    as_printed : bool
-        Whether COO finds its y at zero.
-
-    Attributes
-    ----------
-    fma_s_ : float
-    memory_ : Memory
-    polynomials_ : dict of str to Polynomial
-        Of the kinds of communication that were measured.
+    With `as_printed`, COO finds its y at zero. `polynomials_` are of the kinds of communication that were
+    measured.
     """
 
     name: ClassVar[str] = "hossain-micro"
@@ -112,7 +96,6 @@ class HossainMicroCluster(AsPrinted, ClusterModel):
     covers: ClassVar[tuple[str, ...] | None] = FORMATS_OF_THE_PAPER
 
     def fit(self, training: ClusterTraining) -> Self:
-        """Learn the speeds."""
         for kind in ("fma", "triad"):
             if not training.of_kind(kind):
                 raise self.insufficient(
@@ -131,7 +114,6 @@ class HossainMicroCluster(AsPrinted, ClusterModel):
         return self
 
     def lacking(self, configuration: Configuration, question: Question) -> str | None:
-        """Return which micro-benchmarks of an algorithm are missing."""
         outside = super().lacking(configuration, question)
         if outside is not None or configuration.ranks == 1:
             return outside
@@ -215,10 +197,7 @@ class HossainMicroCluster(AsPrinted, ClusterModel):
 
 
 def spanned_nodes(on: Placement) -> tuple[int, int]:
-    """Return the most nodes that a row of the grid of ranks spans, and a column.
-
-    Ranks fill nodes in order.
-    """
+    """Return the most nodes that a row and a column of the grid of ranks span; ranks fill nodes in order."""
     side = isqrt(on.ranks)
     node = np.arange(side * side).reshape(side, side) // on.ranks_per_node
     return (

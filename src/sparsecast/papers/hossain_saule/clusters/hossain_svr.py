@@ -36,14 +36,7 @@ _Key = tuple[int, str, str]
 class HossainSVRCluster(AsPrinted, ClusterModel):
     """A support vector regression for each number of ranks, algorithm and format.
 
-    Parameters
-    ----------
-    as_printed : bool
-        Whether features and times are taken as they are, without logarithms.
-
-    Attributes
-    ----------
-    fits_ : dict of (int, str, str) to Regression
+    `as_printed` takes features and times as they are, without logarithms.
     """
 
     name: ClassVar[str] = "hossain-svr"
@@ -51,7 +44,6 @@ class HossainSVRCluster(AsPrinted, ClusterModel):
     covers: ClassVar[tuple[str, ...] | None] = FORMATS_OF_THE_PAPER
 
     def fit(self, training: ClusterTraining) -> Self:
-        """Learn from DistributedRecords alone."""
         points: dict[_Key, list[tuple[Floats, float]]] = {}
         for record, question in self._learnable(training):
             if question.deviation is None:
@@ -74,7 +66,6 @@ class HossainSVRCluster(AsPrinted, ClusterModel):
         return self
 
     def lacking(self, configuration: Configuration, question: Question) -> str | None:
-        """Return that too few products were measured on that number of ranks."""
         outside = super().lacking(configuration, question)
         if outside is not None:
             return outside
@@ -88,7 +79,6 @@ class HossainSVRCluster(AsPrinted, ClusterModel):
         )
 
     def _forecast(self, configuration: Configuration, question: Question) -> ClusterForecast:
-        """Return a forecast that does not tell communication from computation."""
         features = self._features(configuration, question)
         terms = self.fits_[_key(configuration)].terms(features[None, :])
         shown = (("features_beyond", float(terms["features_beyond"][0])),)

@@ -61,7 +61,6 @@ class HossainSaule(Experiment):
         return self.from_records(own, replace(setting, matrices=graphs))
 
     def from_records(self, profile: Profile, setting: Setting) -> PaperReport:
-        """Return the tables, and the scores on what was kept of a machine's ranks."""
         refuse_other_devices(setting, self.paper.name)
         if profile.machine.published_as == CLUSTER:
             return self._published(setting)
@@ -79,7 +78,6 @@ class HossainSaule(Experiment):
         )
 
     def _published(self, setting: Setting) -> PaperReport:
-        """Return the tables of the paper, whose cluster is known from published figures."""
         cluster, at_hand, done = find_profile(CLUSTER), _graphs(setting.matrices), count()
         names, of_rmat = (published("hossain_saule")[kind] for kind in ("matrices", "rmat"))
         rows = compared_times(

@@ -35,17 +35,7 @@ from sparsecast.records import Candidate
 class HossainLinear(AsPrinted, Model):
     """Lines of time over non-zeros a row, between which forecasts are linear in the rows.
 
-    Parameters
-    ----------
-    as_printed : bool
-        Whether the lines are ordinary least squares.
-
-    Attributes
-    ----------
-    lines_ : dict of str to RowLines
-        By format.
-    most_ : int
-        Records of the format that had most.
+    `as_printed` takes ordinary least squares. `most_` counts the Records of the format that had most.
     """
 
     name: ClassVar[str] = "hossain-linear"
@@ -58,7 +48,6 @@ class HossainLinear(AsPrinted, Model):
 
     @classmethod
     def learns_from(cls, suite: str) -> bool:
-        """Tell whether a suite has the random matrices of the paper."""
         return suite == "hossain"
 
     def _fit(self, training: TrainingSet) -> None:
@@ -78,14 +67,12 @@ class HossainLinear(AsPrinted, Model):
                 self.lines_[name] = lines
 
     def needed(self) -> str:
-        """Return which matrices are missing, and what measures them."""
         return (
             f"random matrices of two numbers of rows, each with two numbers of non-zeros a row, of which "
             f"they name {self.most_}; add them by `sparsecast calibrate --suites hossain`"
         )
 
     def formats(self) -> list[str]:
-        """Return the formats with lines for two numbers of rows."""
         return list(self.lines_)
 
     def terms(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, Floats]:

@@ -43,15 +43,12 @@ WORD_BYTES = 8
 class HossainMicro(AsPrinted, Model):
     """Operations, bytes and misses at the speeds of this machine; fitted to no product of a matrix.
 
-    Parameters
-    ----------
-    as_printed : bool
-        Whether caches are cold, and COO finds its y at zero.
+    With `as_printed`, caches are cold, and COO finds its y at zero.
 
     Attributes
     ----------
     fma_s_ : float or None
-        L_FMA, seconds a non-zero; None where no reference product was timed.
+        L_FMA, seconds per non-zero; None where no reference product was timed.
     bandwidths_ : list of (int, float)
         Bytes of an array and the bytes a second at which it is read, the smallest first.
     """
@@ -90,12 +87,10 @@ class HossainMicro(AsPrinted, Model):
         return max(0.0, word_s - WORD_BYTES / float(self._bandwidth(np.array([float(size)]))[0]))
 
     def needed(self) -> str:
-        """Return what is missing, and what measures it."""
         lacking = "bandwidths of its threads" if not self.bandwidths_ else "times of reference products"
         return f"{lacking}; add them by `sparsecast calibrate`"
 
     def formats(self) -> list[str]:
-        """Return CSR and COO, once all speeds are known."""
         return [] if self.fma_s_ is None else list(FORMATS_OF_THE_PAPER)
 
     def terms(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, Floats]:
@@ -124,7 +119,6 @@ class HossainMicro(AsPrinted, Model):
         return between_points(sizes, speeds, size_bytes)
 
     def _misses(self, candidate: Candidate, blocks: RowBlocks) -> Floats:
-        """Return the irregular accesses that miss the cache."""
         matrix, locality = blocks.matrix, blocks.matrix.locality
         lines = self._cache_lines(candidate.threads)
         share = blocks.nnz / max(matrix.nnz, 1)

@@ -35,17 +35,7 @@ MOST_RECORDS = 200
 class HossainSVR(AsPrinted, Model):
     """A support vector regression for each format.
 
-    Parameters
-    ----------
-    as_printed : bool
-        Whether features and times are taken as they are, without logarithms.
-
-    Attributes
-    ----------
-    fits_ : dict of str to Regression
-        By format.
-    most_ : int
-        Records of the format that had most.
+    `as_printed` takes features and times as they are. `most_` counts the Records of the format that had most.
     """
 
     name: ClassVar[str] = "hossain-svr"
@@ -77,18 +67,15 @@ class HossainSVR(AsPrinted, Model):
         return features if self.as_printed else np.log(features + np.array([1, 1, 1, 1e-12, 1]))
 
     def needed(self) -> str:
-        """Return what is missing, and what measures it."""
         return (
             f"{LEAST_RECORDS} of one format, of which they have {self.most_}; add them by "
             f"`sparsecast calibrate` with a larger budget"
         )
 
     def formats(self) -> list[str]:
-        """Return the formats with enough Records."""
         return list(self.fits_)
 
     def terms(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, Floats]:
-        """Return the forecast, and how many features lie beyond the range of the Records."""
         return self.fits_[candidate.format].terms(self._features(blocks))
 
 

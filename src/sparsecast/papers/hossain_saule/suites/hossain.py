@@ -18,7 +18,6 @@ class Hossain(Suite):
     name = "hossain"
 
     def whole(self, machine: Machine, threads: int) -> list[SuiteMatrix]:
-        """Return all of them; none for a GPU, which the paper does not measure."""
         if machine.gpu is not None:
             return []
         points = sorted((rows * length, rows, length) for rows in ROWS for length in NNZ_PER_ROW)

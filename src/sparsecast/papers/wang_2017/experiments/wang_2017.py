@@ -96,7 +96,6 @@ class Wang2017(StripExperiment):
     suite = "wang"
 
     def models(self) -> list[type[Model]]:
-        """Return the model of each distribution."""
         return [MODELS.get(name) for name in published("wang_2017")["mean_errors"]]
 
     def report(self, trials: Trials, setting: Setting, start_s: float | None) -> PaperReport:
@@ -231,7 +230,6 @@ def _over_fixed(models: Sequence[WangModel]) -> Iterator[dict[str, Any]]:
 
 
 def _times_s(grid: Grid) -> dict[tuple[float, float], float]:
-    """Return times by non-zeros a row and strips."""
     sizes = zip(grid.nnz_per_row.tolist(), grid.strips.tolist(), strict=True)
     return dict(zip(sizes, grid.time_s.tolist(), strict=True))
 
