@@ -153,6 +153,12 @@ class Comm:
     def Recv_init(self, buffer, source):
         return Request(end=lambda: self.Recv(buffer, source))
 
+    def allgather(self, value):
+        return self.together(value)
+
+    def bcast(self, value):
+        return self.together(value)[0]
+
     def Allgather(self, own, everything):
         values = self.together(own.copy())
         everything.reshape(self.size, -1)[:] = np.array(values).reshape(self.size, -1)

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from sparsecast.distributed.processes import agree, gathered_texts, in_step, together, told_text
+from sparsecast.distributed.processes import agree, in_step, together
 from sparsecast.errors import InputError, RanksError
 
 
@@ -106,12 +106,6 @@ def test_a_refusal_of_one_rank_is_raised_on_all(simulated):
         return in_step(comm, lambda: comm.rank)
 
     assert simulated.on_ranks(4, work) == [0, 1, 2, 3]
-
-
-def test_texts_of_any_length_travel(simulated):
-    texts = ["", "é" * 40, "x"]
-    assert simulated.on_ranks(3, lambda comm: gathered_texts(comm, texts[comm.rank])) == [texts] * 3
-    assert simulated.on_ranks(3, lambda comm: told_text(comm, "né" if comm.rank == 0 else "?")) == ["né"] * 3
 
 
 def test_the_first_rank_that_differs_is_named(simulated):

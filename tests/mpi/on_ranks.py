@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from sparsecast.distributed import compile
-from sparsecast.distributed.processes import gathered_texts, in_step, together, world
+from sparsecast.distributed.processes import in_step, together, world
 from sparsecast.errors import InputError
 from sparsecast.matrices.gallery import gallery
 from sparsecast.records import Configuration
@@ -41,7 +41,7 @@ def all_cases(comm, folder, out):
             # A failure of one rank would leave the others waiting for it.
             Path(f"{out}.{comm.rank}").write_text(problem)
             comm.Abort(1)
-        outcomes[name] = "\n".join(filter(None, gathered_texts(comm, problem)))
+        outcomes[name] = "\n".join(filter(None, comm.allgather(problem)))
         if bits:
             outcomes["bits"] = bits
     keep(comm, out, outcomes)

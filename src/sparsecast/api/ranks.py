@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -12,17 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from sparsecast.api.clustering import cluster
 from sparsecast.benchmark.distributed_measurement import DistributedMeasurement
 from sparsecast.benchmark.journal import keep_distributed, kept_distributed
 from sparsecast.benchmark.rank_calibration import RankCalibration
 from sparsecast.benchmark.run import Progress, no_progress
 from sparsecast.distributed.compiling import check_ranks
-from sparsecast.distributed.messages import told
 from sparsecast.distributed.nodes import Nodes, node_machine
-from sparsecast.distributed.processes import in_step, together, told_text, world
+from sparsecast.distributed.processes import in_step, together, world
 from sparsecast.distributed.processes import started_ranks as started_ranks
 from sparsecast.distributed.products import PRODUCTS, default_algorithms
 from sparsecast.errors import InputError
@@ -117,7 +113,7 @@ def measure_on_ranks(
     nodes = Nodes.of(comm, machine)
     in_step(comm, lambda: _refuse_unknown(options, comm.size))
     problem, configured = in_step(comm, lambda: _prepared(comm, matrix, options, nodes, keeps))
-    configurations = _configurations(told_text(comm, configured))
+    configurations = comm.bcast(configured)
     refused: dict[str, str] = {}
     forecasts: dict[Configuration, ClusterForecast] = {}
     if problem is not None and options.suite == "user":
@@ -166,15 +162,15 @@ def measure_suites_on_ranks(
         if record.suite in suites and record.configuration.ranks == ranks
     }
     todo = [place for place, matrix in enumerate(every) if matrix.problem.specification not in kept]
-    start_s, measured, turn = time.perf_counter(), 0, np.zeros(2, dtype=np.int64)
+    start_s, measured = time.perf_counter(), 0
     while True:
         used_s = time.perf_counter() - start_s
         is_over = measured == len(todo) or used_s > budget_s
-        turn[:] = -1 if is_over else todo[measured], len(todo) - measured
-        told(comm, turn)  # rank 0 alone knows what was kept, and its clock counts
-        if turn[0] < 0:
-            return measured, int(turn[1])
-        matrix = every[turn[0]]
+        # Rank 0 alone knows what was kept, and its clock counts.
+        place, left = comm.bcast((None if is_over else todo[measured], len(todo) - measured))
+        if place is None:
+            return measured, left
+        matrix = every[place]
         if comm.rank == 0:
             on_progress(used_s, budget_s, matrix.name)
         measure_on_ranks(
@@ -194,10 +190,10 @@ def _refuse_unknown(options: ProductOptions, ranks: int) -> None:
 
 def _prepared(
     comm: Any, matrix: str | Path, options: ProductOptions, nodes: Nodes, keeps: bool
-) -> tuple[Problem | None, str]:
-    """Read the matrix on rank 0, and return it with the Configurations to measure, as text."""
+) -> tuple[Problem | None, list[Configuration]]:
+    """Read the matrix on rank 0, and return it with the Configurations to measure."""
     if comm.rank:
-        return None, ""
+        return None, []
     if keeps:
         storage.ensure_writable(storage.home() / "measurements")
     problem = Problem.named(matrix)
@@ -208,7 +204,7 @@ def _prepared(
         for algorithm in options.algorithms or _possible(comm.size)
         for name in options.formats or ("csr",)
     ]
-    return problem, json.dumps([dataclasses.asdict(configuration) for configuration in configurations])
+    return problem, configurations
 
 
 def _possible(ranks: int) -> list[str]:
@@ -234,10 +230,6 @@ def _configuration(
         dtype=options.dtype or A.dtype.name,
         index_bits=32 if max(A.nnz, *A.shape) < 2**31 else 64,
     )
-
-
-def _configurations(text: str) -> list[Configuration]:
-    return [Configuration(**stored) for stored in json.loads(text)]
 
 
 def _forecasts(

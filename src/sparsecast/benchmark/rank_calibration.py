@@ -18,7 +18,6 @@ import numpy as np
 
 from sparsecast.benchmark.journal import lines, read_journal
 from sparsecast.benchmark.run import Progress, no_progress
-from sparsecast.distributed.messages import told
 from sparsecast.distributed.microbenchmarks import Wanted, ready, wanted
 from sparsecast.distributed.nodes import Nodes
 from sparsecast.distributed.processes import in_step
@@ -39,9 +38,6 @@ _WAIT_S = 0.2
 
 #: Seconds between two looks of a rank that does not take part.
 _PAUSE_S = 0.001
-
-#: What rank 0 says instead of the number of a micro-benchmark: there is none left.
-_DONE = -1
 
 
 @dataclass
@@ -131,17 +127,15 @@ class RankCalibration:
         todo: list[int] = []
         if self.comm.rank == 0:
             todo = [place for place, wish in enumerate(every) if wish.key not in self._taken_over]
-        number = np.zeros(1, dtype=np.int64)
         for done in range(len(every) + 1):
             used_s = time.perf_counter() - self._start_s
+            is_over = done >= len(todo) or used_s > self.budget_s
             if self.comm.rank == 0:
-                is_over = done >= len(todo) or used_s > self.budget_s
-                number[0] = _DONE if is_over else todo[done]
                 self.left = len(todo) - done
-            told(self.comm, number)
-            if number[0] == _DONE:
+            place = self.comm.bcast(None if is_over else todo[done])
+            if place is None:
                 return
-            benchmark = every[int(number[0])]
+            benchmark = every[place]
             if self.comm.rank == 0:
                 whole_s = min(self.budget_s, used_s / done * len(todo)) if done else self.budget_s
                 self.on_progress(used_s, whole_s, f"{benchmark.kind} on {len(benchmark.members)} ranks")

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 
 from sparsecast.distributed.operator import DistributedOperator, Products
 from sparsecast.distributed.parts import RankPart, scattered, told_partition
-from sparsecast.distributed.processes import agree, for_our_messages, in_step, told_text
+from sparsecast.distributed.processes import agree, for_our_messages, in_step
 from sparsecast.distributed.products import PRODUCTS
 from sparsecast.distributed.reading import file_digest, read_in_parts
 from sparsecast.errors import InputError
@@ -89,7 +89,7 @@ def _agree_on(comm: Any, A: Any, configuration: Configuration) -> None:
     wanted = json.dumps(dataclasses.asdict(configuration))
     agree(comm, "the configuration", wanted, "give all ranks the same")
     described = in_step(comm, lambda: _described(A, comm.rank))
-    first = told_text(comm, described)
+    first = comm.bcast(described)
     if A is None and first.startswith("array?"):
         described = first
     agree(comm, "the matrix", described, "give all ranks the same, or None on all but rank 0")
@@ -110,7 +110,7 @@ def _part(comm: Any, A: Any, configuration: Configuration, given: Partition | No
         and Path(A).suffix.lower() == ".mtx"
         and not str(A).startswith((TWIN_PREFIX, FILE_PREFIX))
     )
-    is_by_rows = configuration.partition == "rows" and not told_text(comm, "given" if given else "")
+    is_by_rows = configuration.partition == "rows" and not comm.bcast(given is not None)
     if is_text_file and is_by_rows and _reads_in_parts(comm, Path(A)):
         part = read_in_parts(comm, Path(A), configuration)
         in_step(comm, lambda: _check_partition(part.partition, part.partition.shape, configuration))

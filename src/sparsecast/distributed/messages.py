@@ -36,12 +36,6 @@ def receive(comm: Any, array: NDArray[Any], rank: int) -> None:
         comm.Recv(array[piece], source=rank)
 
 
-def told(comm: Any, array: NDArray[Any]) -> None:
-    """Fill an array with that of rank 0, on every rank."""
-    for piece in pieces(len(array)):
-        comm.Bcast(array[piece], root=0)
-
-
 def wait_for(requests: Sequence[Any]) -> None:
     if requests:
         type(requests[0]).Waitall(requests)

@@ -29,12 +29,9 @@ class Nodes:
         from mpi4py import MPI
 
         shared = comm.Split_type(MPI.COMM_TYPE_SHARED)
-        first = np.array([comm.rank], dtype=np.int64)
-        shared.Bcast(first, root=0)
+        firsts = comm.allgather(shared.bcast(comm.rank))
         shared.Free()
-        every = np.empty(comm.size, dtype=np.int64)
-        comm.Allgather(first, every)
-        return cls(tuple(np.unique(every, return_inverse=True)[1].tolist()), machine.cores)
+        return cls(tuple(np.unique(firsts, return_inverse=True)[1].tolist()), machine.cores)
 
     def count(self, members: range | tuple[int, ...]) -> int:
         return len({self.of_rank[rank] for rank in members})

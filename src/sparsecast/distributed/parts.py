@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
-from sparsecast.distributed.messages import exchanged, receive, send, told
-from sparsecast.distributed.processes import told_text
+from sparsecast.distributed.messages import exchanged, receive, send
 from sparsecast.matrices.partitioning.partition import Partition
 from sparsecast.system.integers import index_dtype
 
@@ -45,23 +44,14 @@ def block_bounds(partition: Partition, rank: int) -> tuple[int, int, int, int]:
 
 def told_partition(comm: Any, partition: Partition | None) -> Partition:
     """Return the partition of rank 0 on every rank, elsewhere without its order."""
-    has = partition if comm.rank == 0 else None
-    method = told_text(comm, has.method if has else "")
-    counts = np.array([has.ranks, has.parts] if has else [0, 0], dtype=np.int64)
-    told(comm, counts)
-    empty = np.empty(counts[1] + 1, dtype=np.int64)
-    bounds = [np.array(has.row_bounds), np.array(has.column_bounds)] if has else [empty, empty.copy()]
-    for array in bounds:
-        told(comm, array)
-    return has or Partition(method, int(counts[0]), *bounds)
+    unordered = comm.bcast(replace(partition, order=None) if partition else None)
+    return partition if partition and comm.rank == 0 else unordered
 
 
 def scattered(comm: Any, A: csr_array[Any] | None, partition: Partition) -> RankPart:
     """Return the part of each rank of a matrix that rank 0 holds; no other rank holds more than its part."""
     whole = partition.renumbered(A) if A is not None and comm.rank == 0 else None
-    types = told_text(
-        comm, f"{whole.dtype.name} {whole.indices.dtype.name}" if whole is not None else ""
-    ).split()
+    types = comm.bcast((whole.dtype, whole.indices.dtype) if whole is not None else None)
     if whole is None:
         return RankPart(partition, comm.rank, _received(comm, partition, *types))
     for rank in range(1, comm.size):
@@ -88,7 +78,7 @@ def block_of(whole: csr_array[Any], partition: Partition, rank: int) -> csr_arra
     return block
 
 
-def _received(comm: Any, partition: Partition, dtype: str, index: str) -> csr_array[Any]:
+def _received(comm: Any, partition: Partition, dtype: np.dtype[Any], index: np.dtype[Any]) -> csr_array[Any]:
     first, end, left, right = block_bounds(partition, comm.rank)
     nnz = np.empty(1, dtype=np.int64)
     receive(comm, nnz, 0)

@@ -5,7 +5,6 @@ A communicator is one of mpi4py, which is imported when `world` is called: impor
 
 from __future__ import annotations
 
-import itertools
 import os
 import sys
 import time
@@ -14,8 +13,6 @@ from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from typing import Any, NoReturn, TypeVar, cast
-
-import numpy as np
 
 from sparsecast.errors import InputError, MpiError, RanksError, SparsecastError
 
@@ -132,7 +129,7 @@ def in_step(comm: Any, work: Callable[[], T]) -> T:
         done = work()
     except InputError as error:
         refused = error
-    reasons = gathered_texts(comm, str(refused) if refused else "")
+    reasons = comm.allgather(str(refused) if refused else "")
     refusing = [rank for rank, reason in enumerate(reasons) if reason]
     if refusing:
         others = f" (and {len(refusing) - 1} more)" if len(refusing) > 1 else ""
@@ -142,30 +139,8 @@ def in_step(comm: Any, work: Callable[[], T]) -> T:
 
 def agree(comm: Any, name: str, value: str, remedy: str) -> None:
     """Raise a RanksError on all ranks that names one that knows something else than rank 0."""
-    texts = gathered_texts(comm, value)
+    texts = comm.allgather(value)
     for rank, text in enumerate(texts):
         if text != texts[0]:
             shown, expected = text[:_SHOWN_CHARACTERS], texts[0][:_SHOWN_CHARACTERS]
             raise RanksError(f"rank {rank} has {name} {shown}: expected {expected}, as rank 0 has; {remedy}")
-
-
-def gathered_texts(comm: Any, text: str) -> list[str]:
-    """Return the texts of all ranks, on every rank."""
-    sent = np.frombuffer(text.encode(), dtype=np.uint8)
-    lengths = np.empty(comm.size, dtype=np.int64)
-    comm.Allgather(np.array([len(sent)], dtype=np.int64), lengths)
-    bounds = np.concatenate(([0], np.cumsum(lengths)))
-    everything = np.empty(bounds[-1], dtype=np.uint8)
-    comm.Allgatherv(sent, [everything, (lengths, bounds[:-1])])
-    return [everything[first:end].tobytes().decode() for first, end in itertools.pairwise(bounds)]
-
-
-def told_text(comm: Any, text: str = "") -> str:
-    """Return the text of rank 0, on every rank."""
-    length = np.array([len(text.encode())], dtype=np.int64)
-    comm.Bcast(length, root=0)
-    told = np.frombuffer(text.encode(), dtype=np.uint8).copy()
-    if comm.rank:
-        told = np.empty(length[0], dtype=np.uint8)
-    comm.Bcast(told, root=0)
-    return told.tobytes().decode()

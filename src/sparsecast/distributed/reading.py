@@ -40,11 +40,10 @@ def read_in_parts(comm: Any, path: Path, configuration: Configuration) -> RankPa
     """
     dtype = np.dtype(configuration.dtype)
     header, read = in_step(comm, lambda: read_triplets(path, comm.rank, comm.size, dtype))
-    stored = np.zeros(1, dtype=np.int64)
-    comm.Allreduce(np.array([len(read.values)], dtype=np.int64), stored)
-    if stored[0] != header.stored:
+    stored = sum(comm.allgather(len(read.values)))
+    if stored != header.stored:
         raise RanksError(
-            f"{path}: holds {stored[0]} entries, expected the {header.stored} of its header; "
+            f"{path}: holds {stored} entries, expected the {header.stored} of its header; "
             f"copy or download it again"
         )
     rows, cols = (equal_parts(length, comm.size) for length in header.shape)

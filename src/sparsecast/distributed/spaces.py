@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecast.distributed.messages import receive, send
-from sparsecast.distributed.processes import agree, in_step, told_text
+from sparsecast.distributed.processes import agree, in_step
 from sparsecast.errors import InputError
 from sparsecast.matrices.partitioning.partition import Integers
 
@@ -82,7 +82,7 @@ class DistributedSpace:
     def scatter(self, x: NDArray[Any] | None) -> NDArray[Any]:
         """Return this rank's part of a vector that rank 0 has, in the order of the matrix; collective."""
         whole = in_step(self.comm, lambda: self._whole(x) if self.comm.rank == 0 else None)
-        dtype = told_text(self.comm, whole.dtype.name if whole is not None else "")
+        dtype = self.comm.bcast(whole.dtype if whole is not None else None)
         if whole is None:
             local = np.empty(self.size, dtype=dtype)
             receive(self.comm, local, 0)
