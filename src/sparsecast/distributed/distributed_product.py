@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from sparsecast.distributed.binding import bound
 from sparsecast.distributed.communication import Collective, Exchange
 from sparsecast.distributed.parts import RankPart
 from sparsecast.distributed.processes import in_step
@@ -101,5 +100,25 @@ class DistributedProduct(ABC):
             step.run(x, out)
 
     def _bound(self, A: csr_array[Any], format_name: str) -> Product:
-        """Return the product of a matrix of this rank, in a format that suits those of all ranks."""
-        return in_step(self.comm, lambda: bound(A, format_name, self.configuration))
+        """Return the product of a matrix of this rank; a format that does not suit one rank is refused on all.
+
+        The rule chooses the kernel, for one thread. A matrix without entries is nothing to store: its
+        product sets y to zero, whatever the format.
+        """
+        from sparsecast.devices.binding import bind, prepared
+        from sparsecast.devices.target import Target
+        from sparsecast.features.analysis import structure
+        from sparsecast.features.row_blocks import RowBlocks
+        from sparsecast.machines.machine import PROCESSOR, detect
+
+        dtype, bits = self.configuration.dtype, self.configuration.index_bits
+
+        def bound() -> Product:
+            if A.nnz == 0:
+                return lambda x, out: out.fill(0)
+            ready = prepared(A, dtype, bits)
+            blocks = RowBlocks.of(structure(ready, threads=1, is_sampled=True))
+            candidate = Target(PROCESSOR, dtype, bits, threads=1).candidate(format_name, blocks, detect())
+            return bind(ready, candidate).product
+
+        return in_step(self.comm, bound)

@@ -7,10 +7,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecast.distributed.copies import pick
 from sparsecast.distributed.layout import LocalLayout
 from sparsecast.distributed.messages import exchanged, pieces
 from sparsecast.matrices.partitioning.partition import Integers
+from sparsecast.system.jit import njit
+
+
+# Copies at the speed of compiled loops: NumPy's take, and its addition by index, took three times as long.
+@njit(nogil=True, cache=True)
+def _pick(source: NDArray[Any], places: Integers, out: NDArray[Any]) -> None:
+    for i in range(len(places)):
+        out[i] = source[places[i]]
+
+
+@njit(nogil=True, cache=True)
+def add_at(out: NDArray[Any], places: Integers, sums: NDArray[Any]) -> None:
+    """Add sums[i] to out[places[i]]."""
+    for i in range(len(places)):
+        out[places[i]] += sums[i]
 
 
 class Halo:
@@ -43,7 +57,7 @@ class Halo:
     def pack(self, x: NDArray[Any]) -> None:
         """Copy what others need into the buffer that is sent; messages of before must have left it."""
         if len(self._sent):
-            pick(x, self._picked, self._sent)
+            _pick(x, self._picked, self._sent)
 
     def messages(self) -> list[Any]:
         """Receive and send everything once: the requests, begun."""

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecast.distributed.communication import Exchange
-from sparsecast.distributed.copies import add_at
 from sparsecast.distributed.distributed_product import (
     COMMUNICATION,
     LOCAL,
@@ -21,7 +20,7 @@ from sparsecast.distributed.distributed_product import (
     DistributedProduct,
     Step,
 )
-from sparsecast.distributed.halo import Halo
+from sparsecast.distributed.halo import Halo, add_at
 from sparsecast.distributed.layout import local_layout
 from sparsecast.distributed.messages import wait_for
 from sparsecast.distributed.products import PRODUCTS

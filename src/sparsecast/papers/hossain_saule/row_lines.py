@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
 from sparsecast.models.fitting import Floats, Line, above_zero
+from sparsecast.results.paper import grouped
+
+K = TypeVar("K", bound=Hashable)
 
 
 @dataclass(frozen=True)
@@ -23,14 +27,17 @@ class RowLines:
     least_s: float
 
     @classmethod
-    def fitted(
-        cls,
-        rows: Floats,
-        lengths: Floats,
-        time_s: Floats,
-        fit: Callable[[Floats, Floats], Line] = Line.through,
-    ) -> RowLines | None:
+    def of_kinds(cls, points: Iterable[tuple[K, float, float, float]], as_printed: bool) -> dict[K, RowLines]:
+        """Return the lines of each kind with two: `points` are kind, rows, non-zeros per row and seconds."""
+        kinds = grouped(points, lambda point: point[0])
+        lines = {kind: cls._fitted(np.array([p[1:] for p in own]), as_printed) for kind, own in kinds.items()}
+        return {kind: of_kind for kind, of_kind in lines.items() if of_kind is not None}
+
+    @classmethod
+    def _fitted(cls, points: Floats, as_printed: bool) -> RowLines | None:
         """Fit a line to each number of rows that was measured with two lengths; None without two lines."""
+        rows, lengths, time_s = points.T
+        fit = Line.ordinary if as_printed else Line.through
         of_rows = {count: rows == count for count in np.unique(rows).tolist()}
         lines = {
             count: fit(lengths[here], time_s[here])

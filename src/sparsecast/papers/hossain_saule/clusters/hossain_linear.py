@@ -26,7 +26,6 @@ from sparsecast.models.clusters.cluster_model import (
     Question,
     memory_bytes,
 )
-from sparsecast.models.fitting import Line
 from sparsecast.models.model import AsPrinted
 from sparsecast.papers.hossain_saule.row_lines import RowLines
 from sparsecast.papers.hossain_saule.table_one import FORMATS_OF_THE_PAPER
@@ -51,19 +50,12 @@ class HossainLinearCluster(AsPrinted, ClusterModel):
     covers: ClassVar[tuple[str, ...] | None] = FORMATS_OF_THE_PAPER
 
     def fit(self, training: ClusterTraining) -> Self:
-        fit = Line.ordinary if self.as_printed else Line.through
-        points: dict[_Key, list[tuple[float, float, float]]] = {}
-        for record, question in self._learnable(training):
-            if record.suite != SUITE:
-                continue
-            place = _place(question.distribution)
-            points.setdefault(_key(record.configuration), []).append((*place, record.time_s))
-        self.lines_ = {}
-        for key, measured in points.items():
-            rows, lengths, time_s = np.array(measured).T
-            lines = RowLines.fitted(rows, lengths, time_s, fit)
-            if lines is not None:
-                self.lines_[key] = lines
+        points = (
+            (_key(record.configuration), *_place(question.distribution), record.time_s)
+            for record, question in self._learnable(training)
+            if record.suite == SUITE
+        )
+        self.lines_ = RowLines.of_kinds(points, self.as_printed)
         if not self.lines_:
             raise self.insufficient(
                 "2d products of random matrices of two numbers of rows, each with two numbers of non-zeros a "

@@ -16,6 +16,7 @@ What the paper leaves open, and what is done here:
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import ClassVar
 
 import numpy as np
@@ -23,7 +24,7 @@ import numpy as np
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.machines.machine import PROCESSOR
 from sparsecast.models import MODELS
-from sparsecast.models.fitting import Floats, Line
+from sparsecast.models.fitting import Floats
 from sparsecast.models.model import AsPrinted, Model
 from sparsecast.models.training import TrainingSet
 from sparsecast.papers.hossain_saule.row_lines import RowLines
@@ -51,20 +52,15 @@ class HossainLinear(AsPrinted, Model):
         return suite == "hossain"
 
     def _fit(self, training: TrainingSet) -> None:
-        fit = Line.ordinary if self.as_printed else Line.through
-        self.lines_, self.most_ = {}, 0
-        for name in FORMATS_OF_THE_PAPER:
-            records = [record for record in training.records if record.candidate.format == name]
-            self.most_ = max(self.most_, len(records))
-            shapes = [training.structure(record) for record in records]
-            lines = RowLines.fitted(
-                np.array([float(shape.rows) for shape in shapes]),
-                np.array([shape.nnz / shape.rows for shape in shapes]),
-                np.array([record.time_s for record in records]),
-                fit,
-            )
-            if lines is not None:
-                self.lines_[name] = lines
+        measured = [(record, training.structure(record)) for record in training.records]
+        points = [
+            (name, shape.rows, shape.nnz / shape.rows, record.time_s)
+            for name in FORMATS_OF_THE_PAPER
+            for record, shape in measured
+            if record.candidate.format == name
+        ]
+        self.most_ = max(Counter(name for name, *_ in points).values(), default=0)
+        self.lines_ = RowLines.of_kinds(points, self.as_printed)
 
     def needed(self) -> str:
         return (
