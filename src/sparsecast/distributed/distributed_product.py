@@ -100,10 +100,10 @@ class DistributedProduct(ABC):
             step.run(x, out)
 
     def _bound(self, A: csr_array[Any], format_name: str) -> Product:
-        """Return the product of a matrix of this rank; a format that does not suit one rank is refused on all.
+        """Return the product of a matrix of this rank; a format that suits not all ranks is refused on all.
 
-        The rule chooses the kernel, for one thread. A matrix without entries is nothing to store: its
-        product sets y to zero, whatever the format.
+        The rule chooses the kernel, for one thread. A matrix without entries is nothing to store: its product
+        sets y to zero, whatever the format.
         """
         from sparsecast.devices.binding import bind, prepared
         from sparsecast.devices.target import Target

@@ -154,7 +154,7 @@ class Running:
     """
 
     call: Call
-    clock: TogetherClock | SeparatedClock
+    clock: TogetherClock
     per_call: float = 1.0
 
 

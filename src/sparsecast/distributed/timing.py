@@ -43,16 +43,11 @@ class TogetherClock:
         return slowest(self._comm, perf_counter() - start)
 
 
-class SeparatedClock:
+class SeparatedClock(TogetherClock):
     """Times calls with a barrier before each, which does not count.
 
     A root that is done early would else begin the next call before the others are done with this one.
     """
-
-    least_calls = 0
-
-    def __init__(self, comm: Any) -> None:
-        self._comm = comm
 
     def seconds(self, call: Call, times: int) -> float:
         """Return the seconds that so many calls take, each until the last rank is done."""

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Any, Self
 
+from sparsecast.records.product_records import VALUE_BYTES
+
 #: Kinds of micro-benchmarks of a machine with ranks.
 MICROBENCHMARK_KINDS = (
     "fma",
@@ -36,6 +38,14 @@ class Configuration:
     nodes: int
     dtype: str = "float64"
     index_bits: int = 32  # of the column indices of the local matrices: 32 or 64
+
+    @property
+    def value_bytes(self) -> int:
+        return VALUE_BYTES[self.dtype]
+
+    @property
+    def index_bytes(self) -> int:
+        return self.index_bits // 8
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from sparsecast.distributed.products import PRODUCTS
 from sparsecast.errors import ProfileError
 from sparsecast.machines.machine import Machine
 from sparsecast.matrices.partitioning.distribution import Distribution
-from sparsecast.records import VALUE_BYTES, Configuration, DistributedRecord, MicroBenchmark
+from sparsecast.records import Configuration, DistributedRecord, MicroBenchmark
 
 Floats = NDArray[np.float64]
 
@@ -173,7 +173,7 @@ def memory_bytes(configuration: Configuration, question: Question) -> int:
     COO and CSR are counted; the bytes of another format are those that the node model gives for a rank.
     """
     distribution, product = question.distribution, PRODUCTS.get(configuration.algorithm)
-    value, index = VALUE_BYTES[configuration.dtype], configuration.index_bits // 8
+    value, index = configuration.value_bytes, configuration.index_bytes
     nnz = distribution.nnz.astype(float)
     if configuration.format in COUNTED_FORMATS:
         row_words = nnz if configuration.format == "coo" else distribution.rows + 1

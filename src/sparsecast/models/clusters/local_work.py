@@ -13,7 +13,7 @@ from sparsecast.distributed.products import PRODUCTS
 from sparsecast.machines.machine import Machine
 from sparsecast.matrices.partitioning.distribution import Distribution
 from sparsecast.models.clusters.cluster_model import Floats, Question
-from sparsecast.records import VALUE_BYTES, Configuration
+from sparsecast.records import Configuration
 from sparsecast.system.memory import CACHE_LINE_BYTES
 
 #: Steps until the reuse that a cache holds is exact, and the reuse from which on all accesses hit.
@@ -25,7 +25,7 @@ def streamed_bytes(configuration: Configuration, distribution: Distribution) -> 
 
     COO zeroes its y, and comes to its lines once more.
     """
-    value, index = VALUE_BYTES[configuration.dtype], configuration.index_bits // 8
+    value, index = configuration.value_bytes, configuration.index_bytes
     rows, nnz = distribution.rows.astype(float), distribution.nnz.astype(float)
     matrix = nnz * (value + index)
     if configuration.format == "coo":
@@ -88,7 +88,7 @@ class CacheShare:
 def x_lines(configuration: Configuration, distribution: Distribution) -> Floats:
     """Return the cache lines that the entries of x lie in that each rank reads."""
     words = distribution.columns + distribution.received_words
-    return np.asarray(words * (VALUE_BYTES[configuration.dtype] / CACHE_LINE_BYTES))
+    return np.asarray(words * (configuration.value_bytes / CACHE_LINE_BYTES))
 
 
 def is_random(configuration: Configuration) -> bool:
@@ -103,7 +103,7 @@ def ordered_misses(configuration: Configuration, distribution: Distribution, cac
     Each entry from another rank lies in a line of its own where a rank has all of x, and otherwise in order
     in a buffer.
     """
-    value = VALUE_BYTES[configuration.dtype]
+    value = configuration.value_bytes
     lines = distribution.columns * (value / CACHE_LINE_BYTES)
     if PRODUCTS.get(configuration.algorithm).gathers_x:
         lines = lines + distribution.received_words

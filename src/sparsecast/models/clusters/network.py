@@ -22,7 +22,7 @@ from sparsecast.distributed.products import PRODUCTS
 from sparsecast.matrices.partitioning.distribution import Distribution
 from sparsecast.models.clusters.cluster_model import ClusterTraining, Floats
 from sparsecast.models.clusters.speeds import Measured, Memory, Messages
-from sparsecast.records import VALUE_BYTES, Configuration, MicroBenchmark
+from sparsecast.records import Configuration, MicroBenchmark
 
 #: Passes through memory of a byte between two ranks of a node.
 PASSES = 4
@@ -126,7 +126,7 @@ class Network:
     def terms(self, configuration: Configuration, distribution: Distribution) -> dict[str, Floats]:
         """Return the seconds of each rank in each kind of a product's communication."""
         on = Placement(configuration.ranks, configuration.nodes)
-        value = VALUE_BYTES[configuration.dtype]
+        value = configuration.value_bytes
         seconds: dict[str, Floats] = {}
         for part in PRODUCTS.get(configuration.algorithm).communication(distribution):
             if isinstance(part, Collective):

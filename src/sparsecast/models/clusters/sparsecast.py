@@ -46,7 +46,7 @@ from sparsecast.models.clusters.local_work import (
 from sparsecast.models.clusters.network import Network, Placement
 from sparsecast.models.fitting import nonnegative
 from sparsecast.models.intervals import prediction_interval
-from sparsecast.records import VALUE_BYTES, Configuration, DistributedRecord
+from sparsecast.records import Configuration, DistributedRecord
 from sparsecast.system.memory import CACHE_LINE_BYTES
 
 #: Seconds of a mispredicted branch: 16 cycles at 3 GHz, as most processors of servers take.
@@ -286,7 +286,7 @@ class SparsecastClusterModel(ClusterModel):
         if not remote:
             return terms
         added = min(distribution.rows[rank], distribution.remote_nnz[rank]) * ADDED_WORDS
-        added_bytes = np.array([float(added * VALUE_BYTES[configuration.dtype])])
+        added_bytes = np.array([float(added * configuration.value_bytes)])
         additions_s = float((added_bytes / memory.share(on_node, added_bytes))[0])
         return {**terms, "remote": remote[0].time_s, "additions": additions_s}
 

@@ -18,7 +18,6 @@ from sparsecast.papers.gahvari_2007.search_space import (
     problem_bytes,
 )
 from sparsecast.papers.gahvari_2007.summary import Rating
-from sparsecast.records import VALUE_BYTES
 from sparsecast.reports.charts.chart import (
     COLOURS,
     GREY,
@@ -124,9 +123,8 @@ def _sizes(ends: list[float], lengths: NDArray[np.float64], rating: Rating) -> S
     """Return the lines at which problems become medium and large, and the names of what lies between."""
     if not rating.cache_bytes:
         return [], []
-    value_bytes = VALUE_BYTES[rating.dtype]
-    small_until = rating.cache_bytes / np.array([problem_bytes(1, k, value_bytes) for k in lengths])
-    medium_until = np.full(len(lengths), rating.cache_bytes / value_bytes)
+    small_until = rating.cache_bytes / np.array([problem_bytes(1, k, rating.value_bytes) for k in lengths])
+    medium_until = np.full(len(lengths), rating.cache_bytes / rating.value_bytes)
     borders, names = [], []
     begin, most = ends
     for size, border in (("small", small_until), ("medium", medium_until), ("large", None)):

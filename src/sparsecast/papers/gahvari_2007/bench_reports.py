@@ -10,9 +10,8 @@ from importlib import metadata
 
 from sparsecast.papers.gahvari_2007.comparison import Comparison
 from sparsecast.papers.gahvari_2007.real_matrices import RealMatrices
-from sparsecast.papers.gahvari_2007.search_space import SIZES, Point, size_class
+from sparsecast.papers.gahvari_2007.search_space import SIZES, Point
 from sparsecast.papers.gahvari_2007.summary import FIGURES, BenchResult, Rating
-from sparsecast.records import VALUE_BYTES
 from sparsecast.results.columns import within
 from sparsecast.results.machines import machine_document
 from sparsecast.system.tabular import Column, Columns, Document, Table, keys, lines_of
@@ -104,14 +103,13 @@ def _of_size(rating: Rating, size: str) -> int | None:
 
 
 def _points(rating: Rating) -> list[Document]:
-    value_bytes = VALUE_BYTES[rating.dtype]
     return [
         {
             "matrix": record.matrix,
             "kind": point.series.name,
             "dimension": point.dimension,
             "nnz_per_row": point.nnz_per_row,
-            "size": size_class(point.dimension, point.nnz_per_row, value_bytes, rating.cache_bytes),
+            "size": rating.size(point.dimension, point.nnz_per_row),
             "format": record.candidate.format,
             "kernel": record.candidate.kernel,
             "nnz": record.nnz,

@@ -32,9 +32,9 @@ from sparsecast.machines.profile import MatrixEntry
 from sparsecast.matrices.problem import TWIN_PREFIX, Problem
 from sparsecast.matrices.reading import matrix_name
 from sparsecast.measuring.timing import Effort
-from sparsecast.papers.gahvari_2007.search_space import NNZ_PER_ROW, SIZES, UNBLOCKED, Series, size_class
+from sparsecast.papers.gahvari_2007.search_space import NNZ_PER_ROW, SIZES, UNBLOCKED, Series
 from sparsecast.papers.gahvari_2007.summary import Rating
-from sparsecast.records import VALUE_BYTES, Candidate, Parameters, Record
+from sparsecast.records import Candidate, Parameters, Record
 
 #: Suite of the Records.
 REAL_SUITE = "gahvari real"
@@ -224,7 +224,7 @@ def _measured(
     if problem.matrix.dtype.kind == "c":
         raise InputError(f"{problem.name} is complex: expected real values, as in the figures; leave it out")
     target = Target(rating.device, rating.dtype, 32, rating.threads)
-    side = square_block(problem.structure, VALUE_BYTES[rating.dtype])
+    side = square_block(problem.structure, rating.value_bytes)
     height, widths = (sides[place], sides) if place < len(sides) else (side, [side])
     # Just before its twins the matrix itself is measured again.
     part = problem if place <= len(sides) else problem.twin(TWINS[place - len(sides) - 1], side)
@@ -264,8 +264,7 @@ def groups_done(specification: str, rating: Rating, records: Iterable[Record]) -
 
 
 def _row(entry: MatrixEntry, by_matrix: Mapping[str, Sequence[Record]], rating: Rating) -> RealRow:
-    structure, value_bytes = entry.structure, VALUE_BYTES[rating.dtype]
-    records = by_matrix[entry.specification]
+    structure, records = entry.structure, by_matrix[entry.specification]
     csr = _mflops(records, "csr")
     speeds = {(1, 1): statistics.median(csr)}
     for size in product(BLOCK_SIDES, BLOCK_SIDES):
@@ -273,7 +272,7 @@ def _row(entry: MatrixEntry, by_matrix: Mapping[str, Sequence[Record]], rating: 
         if size != (1, 1) and of_size:
             speeds[size] = 1e3 * of_size[-1].gflops
     best = max(speeds, key=lambda block: speeds[block])
-    side = square_block(structure, value_bytes)
+    side = square_block(structure, rating.value_bytes)
     nnz_per_row = structure.nnz / structure.rows
     banded, ours = (
         by_matrix.get(f"{TWIN_PREFIX}{kind}?block={side}&of={entry.specification}", ()) for kind in TWINS
@@ -291,7 +290,7 @@ def _row(entry: MatrixEntry, by_matrix: Mapping[str, Sequence[Record]], rating: 
         matrix=entry.name,
         rows=structure.rows,
         nnz=structure.nnz,
-        size=size_class(structure.rows, nnz_per_row, value_bytes, rating.cache_bytes),
+        size=rating.size(structure.rows, nnz_per_row),
         untuned_mflops=speeds[1, 1],
         tuned_mflops=speeds[best],
         block=Series(best).name,

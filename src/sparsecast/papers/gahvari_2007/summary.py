@@ -254,16 +254,19 @@ class Rating:
         """Bytes of the last caches of these threads; 0 where they are not known."""
         return last_cache_bytes(self.machine, self.threads)
 
+    @property
+    def value_bytes(self) -> int:
+        return VALUE_BYTES[self.dtype]
+
+    def size(self, rows: int, nnz_per_row: float) -> str | None:
+        """Return which of SIZES a problem has; None where the cache is not known."""
+        return size_class(rows, nnz_per_row, self.value_bytes, self.cache_bytes)
+
     @cached_property
     def sizes(self) -> dict[str, int]:
         """Points measured of each size in SIZES; empty where the cache is not known."""
-        if not self.cache_bytes:
-            return {}
-        value_bytes = VALUE_BYTES[self.dtype]
-        counts = Counter(
-            size_class(p.dimension, p.nnz_per_row, value_bytes, self.cache_bytes) for p in self.speeds
-        )
-        return {size: counts[size] for size in SIZES}
+        counts = Counter(self.size(point.dimension, point.nnz_per_row) for point in self.speeds)
+        return {size: counts[size] for size in SIZES} if self.cache_bytes else {}
 
     @property
     def largest_dimension(self) -> int:

@@ -26,7 +26,7 @@ from sparsecast.models.clusters.cluster_model import ClusterForecast, ClusterTra
 from sparsecast.models.clusters.network import COLLECTIVES, Placement
 from sparsecast.papers.hossain_saule.clusters.hossain_micro import KINDS, HossainMicroCluster, spanned_nodes
 from sparsecast.papers.hossain_saule.published_times import PublishedTime, of_table
-from sparsecast.records import VALUE_BYTES, MicroBenchmark
+from sparsecast.records import MicroBenchmark
 
 #: The tables that tell each input.
 FITTED_TABLES = {"csr": "IV", "coo": "V", "2d": "II", "global-1d": "VI"}
@@ -108,7 +108,7 @@ def _collectives(
     for time, forecast in zip(times, computing.forecasts(times, question_of), strict=True):
         assert time.predicted_s is not None and forecast.computation_s is not None
         way, left_s = time.configuration, max(time.predicted_s - forecast.computation_s, _LEAST_S)
-        value, side = VALUE_BYTES[way.dtype], isqrt(way.ranks)
+        value, side = way.value_bytes, isqrt(way.ranks)
         if way.algorithm == "global-1d":
             size = round(value * time.rows / way.ranks)
             points.append(_point("allgatherv", way.ranks, way.nodes, size, left_s, time.table))

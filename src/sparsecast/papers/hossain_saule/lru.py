@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from sparsecast.records import VALUE_BYTES, Configuration
+from sparsecast.records import Configuration
 from sparsecast.system.jit import njit
 from sparsecast.system.memory import CACHE_LINE_BYTES
 
@@ -21,7 +21,7 @@ def lru_misses(block: csr_array[Any], configuration: Configuration, lines: float
 
     Those of x in both formats, and those of y in COO; the sequential y of CSR passes by.
     """
-    a_line = CACHE_LINE_BYTES // VALUE_BYTES[configuration.dtype]
+    a_line = CACHE_LINE_BYTES // configuration.value_bytes
     is_coo = configuration.format == "coo"
     return float(_misses(block.indptr, block.indices, block.shape[1], a_line, max(1, int(lines)), is_coo))
 

@@ -51,8 +51,9 @@ from sparsecast.papers.hossain_saule.table_one import (
     ALGORITHMS_OF_THE_PAPER,
     FORMATS_OF_THE_PAPER,
     accessed_bytes,
+    memory_terms,
 )
-from sparsecast.records import VALUE_BYTES, Configuration, MicroBenchmark
+from sparsecast.records import Configuration, MicroBenchmark
 from sparsecast.system.memory import CACHE_LINE_BYTES
 
 #: The kinds of micro-benchmarks of each.
@@ -126,22 +127,12 @@ class HossainMicroCluster(AsPrinted, ClusterModel):
         """Return the time of the mean rank."""
         distribution = question.distribution
         on = Placement(configuration.ranks, configuration.nodes)
-        accessed = accessed_bytes(
-            configuration.format,
-            distribution.rows.astype(float),
-            distribution.nnz.astype(float),
-            VALUE_BYTES[configuration.dtype],
-            configuration.index_bits // 8,
-            zeroes_y=not self.as_printed,
-        )
+        rows, nnz = distribution.rows.astype(float), distribution.nnz.astype(float)
+        accessed = accessed_bytes(configuration, rows, nnz, zeroes_y=not self.as_printed)
         share = self.memory_.share(on.ranks_per_node, accessed)
-        misses = self._misses(configuration, question)
-        hits = accessed - misses * VALUE_BYTES[configuration.dtype]
-        terms = {
-            "FMA": self.fma_s_ * float(distribution.nnz.mean()),
-            "sequential": float((hits / share).mean()),
-            "misses": float((misses * CACHE_LINE_BYTES / share).mean()),
-        }
+        memory = memory_terms(configuration, accessed, self._misses(configuration, question), share)
+        terms = {"FMA": self.fma_s_ * float(distribution.nnz.mean())}
+        terms |= {name: float(seconds.mean()) for name, seconds in memory.items()}
         messages = self._messages(configuration, question)
         computation_s, communication_s = sum(terms.values()), sum(messages.values())
         return ClusterForecast(
@@ -165,7 +156,7 @@ class HossainMicroCluster(AsPrinted, ClusterModel):
         else:
             misses = ordered_misses(configuration, distribution, CacheShare(0.0))
         if configuration.format == "coo":
-            y_lines = distribution.rows * (VALUE_BYTES[configuration.dtype] / CACHE_LINE_BYTES)
+            y_lines = distribution.rows * (configuration.value_bytes / CACHE_LINE_BYTES)
             misses = misses - y_lines * np.expm1(-nnz / np.maximum(y_lines, 1.0))
         # Lines are counted in fractions, and x of other ranks beside accesses: no access misses twice.
         return np.asarray(np.minimum(misses, nnz * (2 if configuration.format == "coo" else 1)))
@@ -174,13 +165,10 @@ class HossainMicroCluster(AsPrinted, ClusterModel):
         distribution, ranks, nodes = question.distribution, configuration.ranks, configuration.nodes
         if ranks == 1:
             return {}
-        value = VALUE_BYTES[configuration.dtype]
+        value = configuration.value_bytes
         if configuration.algorithm == "global-1d":
-            return {
-                "allgatherv": self.polynomials_["allgatherv"](
-                    nodes, ranks, value * distribution.shape[1] / ranks
-                )
-            }
+            part_bytes = value * distribution.shape[1] / ranks
+            return {"allgatherv": self.polynomials_["allgatherv"](nodes, ranks, part_bytes)}
         if configuration.algorithm == "2d":
             vector = float(value * distribution.rows.max(initial=0))
             side = isqrt(ranks)
@@ -191,9 +179,9 @@ class HossainMicroCluster(AsPrinted, ClusterModel):
             }
         calls = float(distribution.received_messages.mean())
         a_call = value * float(distribution.received_words.mean()) / max(calls, 1e-300)
-        return (
-            {"ping-pong": calls * self.polynomials_["ping-pong"](min(nodes, 2), 2, a_call)} if calls else {}
-        )
+        if not calls:
+            return {}
+        return {"ping-pong": calls * self.polynomials_["ping-pong"](min(nodes, 2), 2, a_call)}
 
 
 def spanned_nodes(on: Placement) -> tuple[int, int]:

@@ -27,7 +27,7 @@ from sparsecast.models.clusters.cluster_model import (
 from sparsecast.models.model import AsPrinted
 from sparsecast.papers.hossain_saule.regression import LEAST_RECORDS, Regression
 from sparsecast.papers.hossain_saule.table_one import ALGORITHMS_OF_THE_PAPER, FORMATS_OF_THE_PAPER
-from sparsecast.records import VALUE_BYTES, Configuration
+from sparsecast.records import Configuration
 
 _Key = tuple[int, str, str]
 
@@ -94,12 +94,11 @@ class HossainSVRCluster(AsPrinted, ClusterModel):
         # Counts may be 0, and a density is far below 1.
         offsets = [1.0, 1.0, 1e-3, 1e-15, 1.0]
         if configuration.algorithm == "local-1d":
-            value = VALUE_BYTES[configuration.dtype]
             communicated = (
                 distribution.local_nnz,
                 distribution.remote_nnz,
                 distribution.received_messages,
-                value * distribution.received_words,
+                configuration.value_bytes * distribution.received_words,
             )
             features += [float(counts.mean()) for counts in communicated]
             offsets += [1.0] * len(communicated)

@@ -31,7 +31,7 @@ from sparsecast.models import MODELS
 from sparsecast.models.fitting import Floats, between_points
 from sparsecast.models.model import AsPrinted, Model
 from sparsecast.models.training import TrainingSet
-from sparsecast.papers.hossain_saule.table_one import FORMATS_OF_THE_PAPER, accessed_bytes
+from sparsecast.papers.hossain_saule.table_one import FORMATS_OF_THE_PAPER, accessed_bytes, memory_terms
 from sparsecast.records import Candidate
 from sparsecast.system.memory import CACHE_LINE_BYTES
 
@@ -96,21 +96,10 @@ class HossainMicro(AsPrinted, Model):
     def terms(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, Floats]:
         """Return the seconds of operations, of sequential bytes and of misses, and their sum."""
         rows, nnz = blocks.rows.astype(float), blocks.nnz.astype(float)
-        accessed = accessed_bytes(
-            candidate.format,
-            rows,
-            nnz,
-            candidate.value_bytes,
-            candidate.index_bytes,
-            zeroes_y=not self.as_printed,
-        )
+        accessed = accessed_bytes(candidate, rows, nnz, zeroes_y=not self.as_printed)
         speed, misses = self._bandwidth(accessed), self._misses(candidate, blocks)
         assert self.fma_s_ is not None
-        terms = {
-            "FMA": self.fma_s_ * nnz,  # L_FMA x NNZ
-            "sequential": (accessed - misses * candidate.value_bytes) / speed,
-            "misses": misses * CACHE_LINE_BYTES / speed,
-        }
+        terms = {"FMA": self.fma_s_ * nnz, **memory_terms(candidate, accessed, misses, speed)}
         # A matrix without rows accesses nothing.
         return {**terms, "time_s": np.maximum(sum(terms.values()), np.finfo(float).tiny)}
 
