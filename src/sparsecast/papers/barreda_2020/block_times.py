@@ -89,11 +89,11 @@ def _clock_runs(stamps):  # type: ignore[no-untyped-def]
 
 
 def clock_s() -> float:
-    """Return the seconds that one reading of the clock takes: the median of many."""
+    """Return the seconds that one reading of the clock takes: the mean of many that nothing disturbed."""
     stamps = np.zeros(20_001, dtype=np.int64)
     _clock_runs(stamps[:10])
     _clock_runs(stamps)
-    # Differences are whole nanoseconds, so the mean of what is not disturbed says more than the median.
+    # Differences are whole nanoseconds, so that the mean says more than the median.
     steps = np.diff(stamps)
     return float(steps[steps <= 2 * np.median(steps)].mean()) * 1e-9
 
