@@ -30,7 +30,7 @@ def add_at(out: NDArray[Any], places: Integers, sums: NDArray[Any]) -> None:
 class Halo:
     """What a rank sends to others in each product and gets of them, and where that lies meanwhile.
 
-    Owners are told once what the others need: a collective call. `received` is x of the columns `needed` of
+    Owners learn once what the others need: a collective call. `received` is x of the columns `needed` of
     the layout.
     """
 
