@@ -11,7 +11,7 @@ from typing import Any
 from scipy.sparse import csr_array
 
 from sparsecast.distributed.operator import DistributedOperator, Products
-from sparsecast.distributed.parts import RankPart, scattered, told_partition
+from sparsecast.distributed.parts import RankPart, scattered, shared_partition
 from sparsecast.distributed.processes import agree, for_our_messages, in_step
 from sparsecast.distributed.products import PRODUCTS
 from sparsecast.distributed.reading import file_digest, read_in_parts
@@ -50,7 +50,7 @@ def compile(
     RanksError
         On all ranks, if they disagree on the version of Sparsecast, the Configuration or the matrix; if a
         rank cannot read its part of the file, or the format does not suit its part; if the Configuration is
-        not for this matrix or so many ranks.
+        not for this matrix or number of ranks.
     """
     comm = for_our_messages(comm)
     _agree_on(comm, A, configuration)
@@ -64,7 +64,7 @@ def compile(
 
 
 def check_ranks(configuration: Configuration, ranks: int) -> None:
-    """Refuse a Configuration that so many ranks cannot do, or of an unknown type."""
+    """Refuse a Configuration that this number of ranks cannot do, or of an unknown type."""
     algorithm = PRODUCTS.get(configuration.algorithm)
     if configuration.ranks != ranks:
         raise InputError(
@@ -84,7 +84,7 @@ def check_ranks(configuration: Configuration, ranks: int) -> None:
 
 
 def _agree_on(comm: Any, A: Any, configuration: Configuration) -> None:
-    """Compare what all ranks have to know alike; beside an array on rank 0, the others may give None."""
+    """Compare what all ranks have to know alike; where rank 0 has an array, the others may give None."""
     agree(comm, "Sparsecast", VERSION, "install one version everywhere")
     wanted = json.dumps(dataclasses.asdict(configuration))
     agree(comm, "the configuration", wanted, "give all ranks the same")
@@ -127,7 +127,7 @@ def _part(comm: Any, A: Any, configuration: Configuration, given: Partition | No
         return csr_array(matrix.astype(configuration.dtype, copy=False)), made
 
     matrix, made = in_step(comm, make)
-    return scattered(comm, matrix, told_partition(comm, made))
+    return scattered(comm, matrix, shared_partition(comm, made))
 
 
 def _reads_in_parts(comm: Any, path: Path) -> bool:

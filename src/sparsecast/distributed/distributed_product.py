@@ -69,7 +69,7 @@ class DistributedProduct(ABC):
 
     @classmethod
     def buffer_words(cls, distribution: Distribution) -> Integers:
-        """Return the words of the buffers of each rank beside its y and the x that it multiplies."""
+        """Return the words of the buffers of each rank, without its y and the x that it multiplies."""
         return np.zeros(distribution.ranks, dtype=np.int64)
 
     @classmethod

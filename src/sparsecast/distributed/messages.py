@@ -18,7 +18,7 @@ LARGEST_COUNT = 2**31 - 1
 
 
 def pieces(length: int, largest: int | None = None) -> Iterator[slice]:
-    """Give slices that together are so many entries, each short enough for one message."""
+    """Give slices that together are `length` entries, each short enough for one message."""
     step = LARGEST_COUNT if largest is None else largest
     for first in range(0, length, step):
         yield slice(first, min(first + step, length))

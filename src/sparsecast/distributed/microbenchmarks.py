@@ -25,8 +25,8 @@ from sparsecast.measuring.timing import Call
 #: Bytes of the smallest message, the factor from one size to the next, and the largest.
 _LEAST_BYTES, _FACTOR, _MOST_BYTES = 8, 4, 32 << 20
 
-#: Words of each array of the smallest triad; sizes double until the arrays of a node are so many times its
-#: last cache.
+#: Words of each array of the smallest triad; sizes double until the arrays of a node are this many times
+#: its last cache.
 _LEAST_WORDS, _CACHES = 512, 2
 
 #: Share of the memory of a node that the arrays of its ranks may take.
@@ -38,7 +38,7 @@ _STRIDE = 3
 #: Multiplications and additions in one call.
 _FMAS = 1 << 16
 
-#: Up to so many ranks each number of them is measured; beyond, powers of two.
+#: Up to this number of ranks each is measured; beyond, powers of two.
 _EACH_UP_TO = 8
 
 #: Most neighbours of an exchange.

@@ -42,7 +42,7 @@ def block_bounds(partition: Partition, rank: int) -> tuple[int, int, int, int]:
     return int(rows[0]), int(rows[1]), int(columns[0]), int(columns[1])
 
 
-def told_partition(comm: Any, partition: Partition | None) -> Partition:
+def shared_partition(comm: Any, partition: Partition | None) -> Partition:
     """Return the partition of rank 0 on every rank, elsewhere without its order."""
     unordered = comm.bcast(replace(partition, order=None) if partition else None)
     return partition if partition and comm.rank == 0 else unordered

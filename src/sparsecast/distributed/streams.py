@@ -11,7 +11,7 @@ from sparsecast.system.jit import njit
 
 @njit(nogil=True, cache=True, fastmath={"contract"})
 def chains(count: int, factor: float) -> float:
-    """Do so many multiplications and additions, in eight chains that do not wait for each other."""
+    """Do `count` multiplications and additions, in eight chains that do not wait for each other."""
     a = b = c = d = e = f = g = h = 1.0
     for _ in range(count // 8):
         a = a * factor + 1.0

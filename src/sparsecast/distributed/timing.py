@@ -35,7 +35,7 @@ class TogetherClock:
         self._comm = comm
 
     def seconds(self, call: Call, times: int) -> float:
-        """Return the seconds that so many calls take, until the last rank is done."""
+        """Return the seconds that the calls take, until the last rank is done."""
         self._comm.Barrier()
         start = perf_counter()
         for _ in range(times):
@@ -50,7 +50,7 @@ class SeparatedClock(TogetherClock):
     """
 
     def seconds(self, call: Call, times: int) -> float:
-        """Return the seconds that so many calls take, each until the last rank is done."""
+        """Return the seconds that the calls take, each until the last rank is done."""
         seconds = 0.0
         for _ in range(times):
             self._comm.Barrier()

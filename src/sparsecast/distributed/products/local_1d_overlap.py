@@ -1,7 +1,7 @@
 """Local 1D with overlap: messages travel while the rank computes what it owns; not in the paper.
 
 Receives are posted first, so that no message waits for its buffer. Requests are persistent: what is the same
-in every product is told to MPI once. The result has the bits of local 1D.
+in every product is given to MPI once. The result has the bits of local 1D.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ def block_forecast(
     """Forecast what each block of a matrix takes, on this machine by default, with one thread by default.
 
     A trained `network` of time takes the place of the model `blocks`: its sum is that of the blocks, with no
-    factor for the product. One of energy gives joules beside that model's times. It needs PyTorch.
+    factor for the product. One of energy adds joules to that model's times. It needs PyTorch.
     """
     problem = Problem.of(A)
     _refuse_short(problem)

@@ -164,7 +164,7 @@ def hot_times(
     """Return the seconds of blocks that are repeated in place, shape (blocks, trials), as Barreda et al.
 
     Their kernel has no row pointers, but the row of each entry; the sum is added to y where the row changes.
-    `firsts` are the first entry of each block of so many entries; `repeats` its repetitions between two
+    `firsts` are the first of the `entries` of each block; `repeats` its repetitions between two
     readings of the clock.
     """
     require_clock()
@@ -177,7 +177,7 @@ def hot_times(
 
 
 def run_starts(indptr: NDArray[Any], run_entries: int) -> NDArray[np.int64]:
-    """Return the first rows of runs of at least so many entries, and the number of rows.
+    """Return the first rows of runs of at least `run_entries` entries, and the number of rows.
 
     Each run begins at the first row behind a multiple of `run_entries` and has entries; the last run may be
     shorter. A row that is longer is a run.

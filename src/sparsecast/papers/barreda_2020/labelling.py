@@ -121,7 +121,7 @@ def label(
     dtype : str, optional
         Of the values: ``"float64"`` or ``"float32"``; those of each matrix by default.
     budget_s : float, optional
-        No matrix is begun after so many seconds.
+        Seconds after which no matrix is begun.
     meter : Meter, optional
         By default what the processor has.
     frequencies_ghz : sequence of float

@@ -126,7 +126,7 @@ def train_network(
     """Train a network on labelled blocks and write it with its card.
 
     An interrupted training goes on, and a network that was trained so before is taken over. The checkpoint
-    stands beside the network until the training is over. Where `time` is the trained network of the time of
+    stands next to the network until the training is over. Where `time` is the trained network of the time of
     the same blocks, joules are compared with its power baseline.
     """
     if split not in SPLITS:

@@ -9,7 +9,7 @@ What differs from the print, and why:
   with trials at threshold dimensions that it leaves open how to find (`estimator.py`).
 - Symmetric matrices of which one triangle is stored are added; the paper leaves them to future work.
 - The range of dimensions grows beyond 2**20 until a problem no longer fits in the last cache.
-- Twins: beside the paper's there is one of ours, made from the whole structure of a matrix.
+- Twins: next to the paper's there is one of ours, made from the whole structure of a matrix.
 """
 
 #: What `import sparsecast` offers of this paper, with the module that has it.

@@ -55,7 +55,7 @@ Sizes = tuple[list[Row], list[Row]]
 
 
 def bench(rating: Rating) -> Chart:
-    """Return maps as in Figure 7 of Gahvari et al. (2007), and beside them the speeds of the block sizes.
+    """Return maps as in Figure 7 of Gahvari et al. (2007), and next to them the speeds of the block sizes.
 
     Maps are of the matrices without blocks, and of the block size with the highest median.
     """

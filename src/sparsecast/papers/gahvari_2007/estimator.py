@@ -1,7 +1,7 @@
 """The estimator of the five-minute benchmark: which part of its search space is measured in a time limit.
 
 All of the search space takes hours, so it is cut until it fits (Gahvari et al. 2007, section IV). Nothing
-here reads a clock or runs a product: the search is told what time is left and what a trial took.
+here reads a clock or runs a product: its caller passes what time is left and what a trial took.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _TURNS_AGAIN = 8
 
 
 def chosen_values(count: int) -> tuple[int, ...]:
-    """Return so many of NNZ_PER_ROW: the middle one, or several that are spread, both ends among them."""
+    """Return `count` of NNZ_PER_ROW: the middle one, or several that are spread, both ends among them."""
     if count == 1:
         return (MIDDLE,)
     places = np.linspace(0, len(NNZ_PER_ROW) - 1, count).round().astype(int)
@@ -96,7 +96,7 @@ class Search:
     missed: list[Point] = field(default_factory=list)
 
     def points(self, left_s: Callable[[], float]) -> Iterator[Point]:
-        """Yield what to measure next; `took` must be told of each before the next is asked for.
+        """Yield what to measure next; `took` is called with each before the next is asked for.
 
         `left_s` returns the seconds that are left of the limit.
         """

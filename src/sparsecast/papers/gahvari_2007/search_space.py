@@ -76,7 +76,7 @@ def all_series(blocks: Sequence[str] | None = None) -> tuple[Series, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One square matrix of the search space, with about so many non-zeros a row."""
+    """One square matrix of the search space, with about `nnz_per_row` non-zeros per row."""
 
     series: Series
     dimension: int

@@ -63,7 +63,7 @@ class SyntheticSuite:
     too_large: list[Point] = field(default_factory=list)
 
     def run(self, limit_s: float) -> Iterator[Measured]:
-        """Measure for so many seconds, and yield each matrix with its Records as they are made."""
+        """Measure for `limit_s` seconds, and yield each matrix with its Records as they are made."""
         start = perf_counter()
 
         def left_s() -> float:

@@ -213,8 +213,8 @@ class Barreda2020(Experiment):
         charts = {"barreda-2020-figure-3": dispersion(labels)}
         if networks:
             charts["barreda-2020-figure-5"] = matrices_off(networks)
-        told = (*notes, *sentences(networks))
-        return PaperReport(self.paper, machine, tuple(tables), charts, told, _result(networks))
+        remarks = (*notes, *sentences(networks))
+        return PaperReport(self.paper, machine, tuple(tables), charts, remarks, _result(networks))
 
 
 def _train(end_s: float, on_progress: OnPart) -> None:

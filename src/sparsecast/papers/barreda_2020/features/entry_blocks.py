@@ -38,7 +38,7 @@ BLOCK_FEATURES = (
     "new_pages",
 )
 
-#: Blocks of a matrix that are looked at: one of so many entries, between these bounds.
+#: Blocks of a matrix that are looked at: one per this number of entries, between these bounds.
 ENTRIES_A_SAMPLE, LEAST_SAMPLED, MOST_SAMPLED = 32768, 128, 1024
 
 #: Entries before a block whose lines count as read.

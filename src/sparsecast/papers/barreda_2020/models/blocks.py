@@ -83,7 +83,7 @@ class Blocks(Model):
 
     @classmethod
     def used(cls, training: TrainingSet) -> TrainingSet:
-        """Return the Records of CSR whose matrices have labels, or whose Structure tells of their blocks."""
+        """Return the Records of CSR whose matrices have labels, or whose Structure has their blocks."""
         whole = super().used(training).where(lambda record: record.candidate.format == "csr")
         labels = _labels_of(whole)
         matrices = dict(whole.matrices)

@@ -31,7 +31,7 @@ class Architecture:
     channels : int
         1: distances of columns. 2: also the rows that end between two entries.
     conditions : int
-        Numbers that the dense layers see beside the block: see `dataset.conditions_of`, and BLOCK_FEATURES.
+        Numbers that the dense layers see next to the block: see `dataset.conditions_of`, and BLOCK_FEATURES.
     logarithm : bool
         The output is the logarithm of the label, so that squared errors are of relative ones.
     """
@@ -62,7 +62,7 @@ class Architecture:
 TIME = Architecture((32, 64), (3, 9), (7, 5), (1000,), (6.6e-4,))
 ENERGY = Architecture((32, 64), (5, 3), (7, 7), (100, 1000), (0.47, 0.59))
 
-#: Ours: ends of rows and conditions beside the distances; smaller, because it is asked about every block.
+#: Ours: ends of rows and conditions next to the distances; smaller, because it forecasts every block.
 SEEING_ROWS = Architecture(
     (16, 32), (5, 5), (4, 4), (64, 64), (0.1, 0.0), channels=2, conditions=27, logarithm=True
 )

@@ -143,7 +143,7 @@ def always_the_mean(training: BlockDataset, blocks: BlockDataset) -> dict[str, f
 
 
 def labelled_blocks(labels: BlockLabels, quantity: str, machine: Machine, most: int) -> BlockDataset | None:
-    """Return at most so many blocks of a matrix, evenly spread, with their labels of a quantity.
+    """Return at most `most` blocks of a matrix, evenly spread, with their labels of a quantity.
 
     None if the matrix cannot be made again, or has no such labels.
     """

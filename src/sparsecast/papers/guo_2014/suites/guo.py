@@ -68,12 +68,12 @@ class Guo(Suite):
 def strips_benchmark(
     strip: int, strips: int, nnz_per_row: int, formats: tuple[str, ...] = ("csr", "ell")
 ) -> SuiteMatrix:
-    """Return the matrix of so many strips of `strip` rows of one length."""
+    """Return the matrix of `strips` strips of `strip` rows of one length."""
     return suite_matrix("strips", strips * strip, nnz_per_row, formats=formats)
 
 
 def entry_strips_benchmark(strip: int, strips: int) -> SuiteMatrix:
-    """Return the matrix of so many strips of `strip` non-zeros.
+    """Return the matrix of `strips` strips of `strip` non-zeros.
 
     It has one strip of rows, and as many non-zeros a row as strips of non-zeros are wanted.
     """

@@ -1,8 +1,8 @@
 """The linear model of Hossain and Saule for 2D.
 
 Source: M. M. Hossain, E. Saule, "Performance Model of Iterated SpMV for Distributed System", section III.A:
-for random matrices of so many rows, a line of time over non-zeros a row; a forecast lies between the lines
-of the next smaller and the next larger number of rows, linearly in the rows.
+for random matrices of one number of rows, a line of time over non-zeros per row; a forecast lies between the
+lines of the next smaller and the next larger number of rows, linearly in the rows.
 
 What the paper leaves open, and what is done here: r is n / p, the rows of a process's block; x is the
 non-zeros a row of the whole matrix. Lines are of each number of ranks and format, through the random matrices

@@ -45,7 +45,7 @@ class Wang(Suite):
 def wang_matrices(
     thread_strip: int, formats: tuple[str, ...], vector_strip: int | None = None
 ) -> list[SuiteMatrix]:
-    """Return the benchmark matrices of Wang et al. (2017), section 3.1, on strips of so many rows.
+    """Return the benchmark matrices of Wang et al. (2017), section 3.1, on strips of these rows.
 
     Those that a model needs at least come first, the distributions in turn. They are measured in `formats`;
     with a strip of half-warps also those for CSR with half a warp a row.
