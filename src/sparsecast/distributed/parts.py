@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -129,14 +128,11 @@ def from_entries(comm: Any, entries: Triplets, partition: Partition) -> RankPart
 
     def at_owner(array: NDArray[Any]) -> NDArray[Any]:
         outgoing = {k: array[order[places[k] : places[k + 1]]] for k in np.unique(owners).tolist()}
-        return joined(exchanged(comm, outgoing, array.dtype), array.dtype)
+        incoming = exchanged(comm, outgoing, array.dtype)
+        return np.concatenate([np.empty(0, dtype=array.dtype), *incoming.values()])
 
     rows, columns_, values = (at_owner(array) for array in (entries.rows, entries.columns, entries.values))
     index = index_dtype(right - left, end - first, len(values))
     where = (rows - first).astype(index), (columns_ - left).astype(index)
     matrix = csr_array(coo_array((values, where), shape=(end - first, right - left)))
     return RankPart(partition, comm.rank, matrix)
-
-
-def joined(arrays: Mapping[int, NDArray[Any]], dtype: np.dtype[Any]) -> NDArray[Any]:
-    return np.concatenate([np.empty(0, dtype=dtype), *arrays.values()])
