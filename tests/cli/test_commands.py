@@ -155,7 +155,7 @@ def test_another_type_is_forecast_from_what_was_measured_and_said(process, run, 
     machine = dataclasses.replace(recorded.machine, processor="of float64 alone")
     double = dataclasses.replace(recorded, machine=machine, records=tuple(recorded.select(dtype="float64")))
     double.save()
-    asked = (SMALL, "--profile", double.name, "--dtype", "complex128", "--json")
+    asked = (SMALL, "--profile", double.name, "--model", "linear", "--dtype", "complex128", "--json")
     for outcome in (process("predict", *asked), run("plan", *asked)):
         document = json.loads(outcome.out)
         assert outcome.status == 0

@@ -205,7 +205,7 @@ def test_ranks_are_those_of_networkx_with_and_without_a_plan(streaming, greatest
 
 
 def test_people_get_the_loops_that_take_longest_first(process, streaming):
-    outcome = process("cost", "pagerank", GRAPH, *ONE, "--check")
+    outcome = process("cost", "pagerank", GRAPH, *ONE, "--model", "linear", "--check")
     assert outcome.status == 0 and outcome.err == "", outcome.err
     rows = [line.split("│") for line in outcome.out.splitlines() if line.count("│") == 9]
     shares = [float(row[5].strip(" %")) for row in rows]

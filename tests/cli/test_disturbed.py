@@ -36,7 +36,7 @@ def disturbed(recorded):
 
 def test_a_process_refuses_and_goes_on_when_told_to(process, disturbed):
     disturbed(0.9)
-    asked = "predict", SMALL, "--threads", "1", "--json"
+    asked = "predict", SMALL, "--threads", "1", "--model", "linear", "--json"
     refused = process(*asked)
     assert (refused.status, refused.out) == (2, "") and "no basis for a forecast" in refused.err
     done = process(*asked, "--anyway")

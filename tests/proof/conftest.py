@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,19 @@ TOYS = Path(__file__).parent / "toys"
 
 Install = Callable[..., Path]
 Document = dict[str, Any]
+
+#: Runs commands one after another, up to the first that fails.
+COMMANDS = """
+import json, sys
+from sparsecast.cli.main import main
+for asked in json.loads(sys.argv.pop()):
+    sys.argv[1:] = asked
+    try:
+        main()
+    except SystemExit as leaving:
+        if leaving.code:
+            raise
+"""
 
 
 @pytest.fixture
@@ -46,22 +59,34 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
 def sparsecast() -> Callable[..., subprocess.CompletedProcess[str]]:
     """Run the command line in a process of its own."""
 
-    def command(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-        code = "from sparsecast.cli.main import main; main()"
-        line = [sys.executable, "-W", "error", "-c", code, *map(str, arguments)]
-        return subprocess.run(line, capture_output=True, text=True, timeout=300, check=False)
-
-    return command
+    return lambda *arguments: in_a_process([arguments])
 
 
 @pytest.fixture(scope="session")
-def document(sparsecast: Callable[..., subprocess.CompletedProcess[str]]) -> Callable[..., Document]:
-    """Run a command that succeeds, and return its JSON document."""
+def documents() -> Callable[..., list[Document]]:
+    """Run commands that succeed in one process, which is quicker, and return their JSON documents."""
 
-    def command(*arguments: str | Path) -> Document:
-        done = sparsecast(*arguments, "--json")
+    def commands(*asked: tuple[str | Path, ...]) -> list[Document]:
+        done = in_a_process([(*arguments, "--json") for arguments in asked])
         assert done.returncode == 0, done.stderr
-        found: Document = json.loads(done.stdout)
+        found, rest = [], done.stdout
+        while rest:
+            item, end = json.JSONDecoder().raw_decode(rest)
+            found, rest = [*found, item], rest[end:].lstrip()
+        assert len(found) == len(asked)
         return found
 
-    return command
+    return commands
+
+
+@pytest.fixture(scope="session")
+def document(documents: Callable[..., list[Document]]) -> Callable[..., Document]:
+    """Run a command that succeeds in a process of its own, and return its JSON document."""
+    return lambda *arguments: documents(arguments)[0]
+
+
+def in_a_process(commands: Sequence[tuple[str | Path, ...]]) -> subprocess.CompletedProcess[str]:
+    """Run commands of the command line."""
+    asked = json.dumps([list(map(str, arguments)) for arguments in commands])
+    line = [sys.executable, "-W", "error", "-c", COMMANDS, asked]
+    return subprocess.run(line, capture_output=True, text=True, timeout=300, check=False)

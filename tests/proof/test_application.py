@@ -17,14 +17,14 @@ def streaming(recorded, tmp_path):
     return recorded.with_bandwidths(reads).save(tmp_path / "streaming.parquet")
 
 
-def test_it_is_found_forecast_and_run(install, document, streaming):
+def test_it_is_found_forecast_and_run(install, documents, streaming):
     install("jacobi")
-    asked = ("cost", "jacobi", MATRIX, "--profile", streaming, "--threads", "1")
-    forecast = document(*asked)
+    asked = ("cost", "jacobi", MATRIX, "--profile", streaming, "--threads", "1", "--model", "linear")
+    forecast, checked = documents(asked, (*asked, "--check"))
     assert {loop["name"] for loop in forecast["loops"]} == {"SpMV", "update"}
     iterations = forecast["iterations"]["expected"]
     assert iterations > 20 and forecast["measured"] is None
-    measured = document(*asked, "--check")["measured"]
+    measured = checked["measured"]
     assert measured["stop"] == "converged" and measured["residual"] < 1e-6
     assert {loop["name"] for loop in measured["loops"]} == {"SpMV", "update"}
 

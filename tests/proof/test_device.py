@@ -25,8 +25,16 @@ def stored(install, monkeypatch, recorded, recorded_path):
     }
 
 
-def test_every_command_works_on_it(stored, recorded, document, check_keys, sparsecast, monkeypatch):
-    met = document("calibrate", "--budget", "25", "--dtype", "float64", *ASKED)
+def test_every_command_works_on_it(
+    stored, recorded, document, documents, check_keys, sparsecast, monkeypatch
+):
+    met, found, measured, planned, machines = documents(
+        ("calibrate", "--budget", "25", "--dtype", "float64", *ASKED),
+        ("predict", MATRIX, *ASKED),
+        ("measure", MATRIX, *ASKED),
+        ("plan", MATRIX, "--check", *ASKED),
+        ("machines",),
+    )
     check_keys(met, "calibrate")
     assert met["machine"]["device"] == "replayed" and met["machine"]["processor"] == "recorded test machine"
     kept = Profile.load(Path(met["path"]))
@@ -38,21 +46,20 @@ def test_every_command_works_on_it(stored, recorded, document, check_keys, spars
         assert replayed.pop(key, record.time_s) == pytest.approx(record.time_s)
     assert not replayed
 
-    found = document("predict", MATRIX, *ASKED)
     assert found["profile"] == met["profile"]
     assert {"csr", "sell"} <= {item["format"] for item in found["forecasts"]}
 
-    measured = document("measure", MATRIX, *ASKED)["measurements"]
-    assert {item["format"]: item["time_s"] for item in measured} == pytest.approx(stored)
-    assert all(item["error"] < 1e-14 and item["noise"] < 1e-9 and item["forecast_s"] for item in measured)
+    rows = measured["measurements"]
+    assert {item["format"]: item["time_s"] for item in rows} == pytest.approx(stored)
+    assert all(item["error"] < 1e-14 and item["noise"] < 1e-9 and item["forecast_s"] for item in rows)
 
-    plan = document("plan", MATRIX, "--check", *ASKED)["plan"]
+    plan = planned["plan"]
     [block] = plan["blocks"]
     assert plan["check"]["time_s"] == pytest.approx(stored[block["format"]])
     assert plan["check"]["baseline_s"] == pytest.approx(stored["csr"])
     assert plan["check"]["error"] < 1e-14
 
-    listed = document("machines")["profiles"]
+    listed = machines["profiles"]
     assert listed[met["profile"]] == f"replayed float64 ({met['records']} records)"
     monkeypatch.delenv("PYTHONPATH")  # the plug-in is gone, the profile stays
     assert document("machines")["profiles"] == listed

@@ -26,11 +26,12 @@ def metered(recorded, tmp_path):
     return replace(recorded, records=tuple(joules)).save(tmp_path / "metered.parquet")
 
 
-def test_a_forecast_has_the_joules_and_their_interval(install, document, metered):
-    without = document("predict", MATRIX, "--profile", metered)["forecasts"]
+def test_a_forecast_has_the_joules_and_their_interval(install, document, documents, metered):
+    asked = ("predict", MATRIX, "--profile", metered, "--model", "linear")
+    without = document(*asked)["forecasts"]
     install("joules")
-    by_default = document("predict", MATRIX, "--profile", metered)["forecasts"]
-    found = document("predict", MATRIX, "--profile", metered, "--energy-model", "joules")["forecasts"]
+    both = documents(asked, (*asked, "--energy-model", "joules"))
+    by_default, found = (each["forecasts"] for each in both)
     assert [item["energy_j"] for item in by_default] == [item["energy_j"] for item in without]
     assert [item["time_s"] for item in found] == [item["time_s"] for item in without]
     for item in found:

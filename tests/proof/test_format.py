@@ -21,16 +21,18 @@ def formats(items):
     return {item["format"]: item for item in items if not item["parameters"]}
 
 
-def test_a_format_is_calibrated_forecast_and_measured(install, document):
+def test_a_format_is_calibrated_forecast_and_measured(install, documents):
     install("short_csr"), install("few")
     asked = ("--device", "few", "--threads", "1")
-    measured = formats(document("measure", SMALL, "--no-keep", *asked)["measurements"])
+    before, met, found, wide = documents(
+        ("measure", SMALL, "--no-keep", *asked),
+        ("calibrate", "--budget", "29", "--dtype", "float64", *asked),
+        ("predict", SMALL, "--no-drift-correction", *asked),
+        ("predict", WIDE, *asked),
+    )
+    measured, forecast = formats(before["measurements"]), formats(found["forecasts"])
     assert measured["short_csr"]["error"] < 1e-15 and measured["short_csr"]["forecast_s"] is None
-
-    met = document("calibrate", "--budget", "29", "--dtype", "float64", *asked)
     assert met["records"] == 40  # 18 matrices and 2 held out, in both formats
-
-    forecast = formats(document("predict", SMALL, "--no-drift-correction", *asked)["forecasts"])
     assert set(forecast) == {"csr", "short_csr"}
     low_s, high_s = forecast["short_csr"]["low_s"], forecast["short_csr"]["high_s"]
     # Neighbours may slow so many of the 18 that the rest is too few to be left out in turn.
@@ -39,8 +41,7 @@ def test_a_format_is_calibrated_forecast_and_measured(install, document):
     assert forecast["short_csr"]["bytes"] == 10 * entries + 4 * (rows + 1) + 16 * rows
     assert forecast["csr"]["bytes"] - forecast["short_csr"]["bytes"] == 2 * entries
 
-    refused = document("predict", WIDE, *asked)["refused"]
-    assert refused["short_csr"].startswith("SHORT_CSR of 70,000 columns: expected at most 65,536")
+    assert wide["refused"]["short_csr"].startswith("SHORT_CSR of 70,000 columns: expected at most 65,536")
 
 
 def test_a_plan_takes_it_where_it_is_forecast_to_be_fast(install, document, recorded, data_folder):
@@ -56,7 +57,8 @@ def test_a_plan_takes_it_where_it_is_forecast_to_be_fast(install, document, reco
         for r in plain
     ]
     Profile(detect(), (*plain, *twice_as_fast), recorded.matrices).save()
-    plan = document("plan", SMALL, "--check", "--threads", "1", "--iterations", "1000000")["plan"]
+    asked = ("plan", SMALL, "--check", "--threads", "1", "--iterations", "1000000", "--model", "linear")
+    plan = document(*asked)["plan"]
     assert [block["format"] for block in plan["blocks"]] == ["short_csr"]
     assert plan["check"]["error"] < 1e-15
 

@@ -53,12 +53,13 @@ def test_all_formats_are_measured_on_it(simulated):
     assert all(device == "simulated" and error < 1e-15 for device, _, error in measured)
 
 
-def test_it_is_calibrated_and_forecast(simulated, document, data_folder):
-    calibrated = document("calibrate", "--budget", "59", "--dtype", "float64", *ON_IT)
+def test_it_is_calibrated_and_forecast(simulated, documents, data_folder):
+    calibrate = ("calibrate", "--budget", "59", "--dtype", "float64", *ON_IT)
+    calibrated, predicted = documents(calibrate, ("predict", MATRIX, "--model", "linear", *ON_IT))
     assert calibrated["machine"]["device"] == "simulated"
     records = Profile.load(Path(calibrated["path"])).records
     assert {(r.candidate.device, r.candidate.format) for r in records} == {("simulated", "ell")}
-    forecast = document("predict", MATRIX, "--model", "linear", *ON_IT)["forecasts"]
+    forecast = predicted["forecasts"]
     assert [item["format"] for item in forecast] == ["ell"]
     assert all(item["device"] == "simulated" and item["time_s"] > 0 for item in forecast)
 

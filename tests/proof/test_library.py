@@ -10,7 +10,7 @@ from sparsecast.machines.profile import Profile
 SMALL = "gallery:poisson2d?n=30"
 
 
-def test_a_library_is_measured_forecast_planned_and_looked_for(install, document, recorded, data_folder):
+def test_a_library_is_measured_forecast_planned_and_looked_for(install, documents, recorded, data_folder):
     install("counted")
     plain = recorded.select(format="csr", dtype="float64")
     ten_times_as_fast = [
@@ -25,14 +25,14 @@ def test_a_library_is_measured_forecast_planned_and_looked_for(install, document
     Profile(detect(), (*plain, *ten_times_as_fast), recorded.matrices).save()
     asked = "--library", "counted,scipy", "--threads", "1"
 
-    measured = document("measure", SMALL, "--no-keep", *asked)
+    planned = ("plan", SMALL, "--check", "--forecast-only", "--iterations", "1000000", *asked)
+    measured, plan, doctor = documents(("measure", SMALL, "--no-keep", *asked), planned, ("doctor",))
     own = next(item for item in measured["measurements"] if item["format"] == "counted")
     assert own["kernel"] == "bincount" and own["error"] < 1e-15
     assert own["forecast_s"] > 0
 
-    plan = document("plan", SMALL, "--check", "--forecast-only", "--iterations", "1000000", *asked)["plan"]
-    assert [block["format"] for block in plan["blocks"]] == ["counted"]
-    assert plan["check"]["error"] < 1e-15
+    assert [block["format"] for block in plan["plan"]["blocks"]] == ["counted"]
+    assert plan["plan"]["check"]["error"] < 1e-15
 
-    found = {item["what"]: item for item in document("doctor")["findings"]}
+    found = {item["what"]: item for item in doctor["findings"]}
     assert found["library counted"]["state"] == "NumPy's bincount 1.5"

@@ -34,13 +34,14 @@ def before(recorded, tmp_path):
     )
 
 
-def test_a_model_forecasts_by_features_that_did_not_exist(install, document, before, data_folder, tmp_path):
+def test_a_model_forecasts_by_features_that_did_not_exist(
+    install, document, documents, before, data_folder, tmp_path
+):
     own = install(shutil.copytree(TOYS / "columns", tmp_path / "columns"))
-    shown = document("structure", "gallery:poisson2d?n=30")["structure"]
-    assert shown["column_lengths"] == {"version": 1, "used": 900, "max": 5}
-
     asked = ("predict", "gallery:poisson2d?n=30", "--profile", before, "--model", "columns")
-    found = document(*asked)
+    shown, found = documents(("structure", "gallery:poisson2d?n=30"), asked)
+    assert shown["structure"]["column_lengths"] == {"version": 1, "used": 900, "max": 5}
+
     assert found["model"] == "columns"
     assert {"csr", "ell", "sell"} <= {item["format"] for item in found["forecasts"]}
     for item in found["forecasts"]:

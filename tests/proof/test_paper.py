@@ -18,25 +18,27 @@ doe = "{}"
 ROW_COST = "import sparsecast as sc; print(sc.row_cost(sc.profile({!r})))"
 
 
-def test_a_paper_adds_a_model_a_command_and_a_function(install, document, sparsecast, data_folder):
+def test_a_paper_adds_a_model_a_command_and_a_function(install, documents, sparsecast, data_folder):
     install("paper")
     assert "Doe 2026" in sparsecast("--help").stdout
-    found = document("predict", "gallery:poisson2d?n=30", "--profile", PROFILE, "--model", "doe")
+    predict = ("predict", "gallery:poisson2d?n=30", "--profile", PROFILE, "--model", "doe")
+    found, own = documents(predict, ("doe", PROFILE))
     assert found["model"] == "doe" and all(item["time_s"] > 0 for item in found["forecasts"])
 
-    seconds = document("doe", PROFILE)["row_s"]
+    seconds = own["row_s"]
     python = [sys.executable, "-W", "error", "-c", ROW_COST.format(str(PROFILE))]
     asked = subprocess.run(python, capture_output=True, text=True, timeout=120, check=False)
     assert asked.returncode == 0, asked.stderr
     assert float(asked.stdout) == pytest.approx(seconds) and seconds > 0
 
 
-def test_a_paper_adds_an_experiment(install, document, sparsecast, data_folder, tmp_path):
+def test_a_paper_adds_an_experiment(install, documents, sparsecast, data_folder, tmp_path):
     install("paper")
-    assert {"doe", "hossain-saule"} <= {paper["name"] for paper in document("paper")["papers"]}
-    report = document("paper", "doe", "--from", PROFILE, "--figure", tmp_path)
+    experiment = ("paper", "doe", "--from", PROFILE, "--figure", tmp_path)
+    listed, report, own = documents(("paper",), experiment, ("doe", PROFILE))
+    assert {"doe", "hossain-saule"} <= {paper["name"] for paper in listed["papers"]}
     [[row]] = [table["rows"] for table in report["tables"]]
-    assert row["paper_s"] == 2e-9 and row["ours_s"] == pytest.approx(document("doe", PROFILE)["row_s"])
+    assert row["paper_s"] == 2e-9 and row["ours_s"] == pytest.approx(own["row_s"])
     page = (tmp_path / "doe.md").read_text()
     assert "sparsecast paper doe --from" in page and "## Table 1" in page and "| Table 1 | done |" in page
     done = sparsecast("paper", "doe")
