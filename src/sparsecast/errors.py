@@ -99,23 +99,9 @@ def reason_of(error: Exception) -> str:
 
 
 def remedy_for(name: str, known: Iterable[str], otherwise: str, likeness: float = 0.6) -> str:
-    """Return the remedy for a name that is not among those that are known.
+    """Return ``"did you mean 'csr'?"`` if a name is near one of those known, else the other remedy.
 
-    Parameters
-    ----------
-    name : str
-        As it was typed.
-    known : iterable of str
-        What could have been meant.
-    otherwise : str
-        The remedy where nothing known is near.
-    likeness : float
-        How near a name must be, from 0 to 1: the ratio of `difflib.SequenceMatcher`.
-
-    Returns
-    -------
-    str
-        ``"did you mean 'csr'?"``, or `otherwise`.
+    `likeness` says how near it must be, from 0 to 1: the ratio of `difflib.SequenceMatcher`.
     """
     import difflib  # only for a wrong name: importing Sparsecast stays light
 

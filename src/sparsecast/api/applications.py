@@ -205,20 +205,8 @@ class ApplicationQuestion:
 def application_question(name: str, A: Any, **settings: Any) -> ApplicationQuestion:
     """Return an application of a matrix, checked.
 
-    Parameters
-    ----------
-    name : str
-        One of APPLICATIONS.
-    A : sparse matrix or Problem
-    settings
-        Those of the application, by name.
-
-    Raises
-    ------
-    UnknownNameError
-        If there is no such application.
-    InputError
-        If it is not for this matrix, or does not have such a setting.
+    `name` is one of APPLICATIONS, and `settings` are those of the application. Refused are an unknown name, a
+    matrix that it is not for, and a setting that it does not have.
     """
     kind, problem = APPLICATIONS.get(name), Problem.of(A)
     application = kind.with_settings(problem.matrix, settings)
@@ -247,25 +235,18 @@ def application_cost(
 ) -> ApplicationCost:
     """Forecast a whole run of an application, with the best format for so many products.
 
-    Parameters
-    ----------
-    question : ApplicationQuestion
-    profile, threads, model, anyway
-        As in `predict`.
-    iterations : int, optional
-        How many there will be, where that is known; else some are done here to tell, also for another
-        machine, as their number does not depend on it. With this machine's profile and several threads
-        their loops over vectors are timed.
-    measure : bool
-        As in `plan`; nothing is timed with `networks`. Without it no iterations are done either.
-    networks : sequence of Path
-        Files that forecast the product in the place of the model: its time, its energy, or one file of each.
-        It is done in CSR on one thread then, as they know it.
+    `profile`, `threads`, `model` and `anyway` are as in `predict`, `measure` as in `plan`. Without `measure`
+    nothing is timed, and no iterations are done.
 
-    Raises
-    ------
-    InputError, ProfileError, DisturbedError
-        As `plan`, `predict` and `product_forecast` raise them; if the profile has no Bandwidths.
+    `iterations` says how many there will be, where that is known; else some are done here to tell, also for
+    another machine, as their number does not depend on it. With this machine's profile and several threads
+    their loops over vectors are timed.
+
+    `networks` are files that forecast the product in the place of the model: its time, its energy, or one
+    file of each. It is then done in CSR on one thread, as they know it, and nothing is timed.
+
+    Errors are those of `plan`, `predict` and `product_forecast`, and a ProfileError for a profile without
+    Bandwidths.
     """
     threads = threads_of_networks(networks, threads)
     application, problem = question.application, question.problem
@@ -341,17 +322,8 @@ def run_application(
     times within REPEATED_S seconds, and the shortest one counts: what disturbs a run makes it longer. Energy
     is read where something counts it and the runs are long enough for it; it is that of a run in the mean.
 
-    Parameters
-    ----------
-    question : ApplicationQuestion
-    plan : Plan
-        Of the ApplicationCost.
-    most : int, optional
-        Iterations after which it ends; its own most by default.
-    on_iteration : callable
-        As in the application, of the first run.
-    meter : Meter, optional
-        What counts joules; that of the device by default.
+    It ends after `most` iterations, by default its own most. `on_iteration` is that of the first run, and
+    `meter` counts the joules, by default that of the device.
     """
     problem, application = question.problem, question.application
     load(problem, plan)

@@ -25,20 +25,13 @@ def import_machine(
 ) -> tuple[Imported, Path]:
     """Turn published results into a profile of the user's data folder, and return it with its place.
 
-    Parameters
-    ----------
-    path : path-like, or sequence of these
-        A table, also with gzip, or Ginkgo's benchmark JSON, one file or a folder; `benchmark/published.py`
-        and `benchmark/published_moments.py` say with which columns. Several are taken together.
-    name : str
-        Of the profile; an earlier import under it is replaced.
-    machine : str, optional
-        Which machine of the file, where it has several; which it was, where the file names none.
+    `path` is a table, also with gzip, or Ginkgo's benchmark JSON, one file, a folder, or several together;
+    `benchmark/published.py` and `benchmark/published_moments.py` say with which columns. An earlier import
+    under the `name` is replaced. `machine` says which machine of the file it is, where it has several, and
+    which it was, where the file names none.
 
-    Raises
-    ------
-    InputError, ProfileError
-        If the name cannot be, or the file has another layout or times that cannot be.
+    An InputError or a ProfileError says that the name cannot be, or that the file has another layout or times
+    that cannot be.
     """
     paths = [path] if isinstance(path, str | Path) else path
     imported = import_published([Path(file) for file in paths], name, machine)
@@ -48,10 +41,7 @@ def import_machine(
 def told_figures(texts: Mapping[str, str | None], cores: int | None = None) -> dict[str, float]:
     """Return figures of a data sheet from texts such as 400GB/s, in units without a prefix.
 
-    Raises
-    ------
-    InputError
-        If a text is something else, or in another unit by what it would mean.
+    An InputError refuses other texts, and units in which a figure would mean something else.
     """
     figures = {name: quantity(name, text, _UNITS[name]) for name, text in texts.items() if text is not None}
     for name, least in _LEAST.items():
@@ -66,22 +56,12 @@ def told_figures(texts: Mapping[str, str | None], cores: int | None = None) -> d
 def new_machine(name: str, like: str | Path, figures: Mapping[str, float]) -> tuple[Profile, Path]:
     """Make a machine that nobody measured from its data sheet, and return its profile with its place.
 
-    Parameters
-    ----------
-    name : str
-        Of the machine; an earlier one that was made under it is replaced.
-    like : path-like
-        Profile of a measured machine of its kind.
-    figures : mapping of str to float
-        At least one of ``bandwidth`` (bytes/s), ``cores``, ``frequency`` (Hz), ``l2`` (bytes; of one core, or
-        of a GPU), ``l3`` and ``memory`` (bytes). What is missing is as of `like`.
+    An earlier machine that was made under the `name` is replaced. `like` is the profile of a measured machine
+    of its kind, which gives what is missing among the `figures`: ``bandwidth`` (bytes/s), ``cores``,
+    ``frequency`` (Hz), ``l2`` (bytes; of one core, or of a GPU), ``l3`` and ``memory`` (bytes).
 
-    Raises
-    ------
-    InputError
-        If there are no figures, or the name is that of a machine that was measured.
-    ProfileError
-        If `like` has no data sheet, or nobody measured it.
+    An InputError says that there are no figures, or that the name is that of a machine that was measured; a
+    ProfileError that `like` has no data sheet, or was not measured.
     """
     refuse_measured_name(name)
     if not figures:

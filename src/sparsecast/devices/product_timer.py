@@ -37,16 +37,8 @@ class BuiltProduct:
 class ProductTimer:
     """A matrix with x and y on a device.
 
-    Parameters
-    ----------
-    like : Candidate
-        Gives the dtype, the index width, the threads and the vectors of all products.
-
-    Attributes
-    ----------
-    A : csr_array
-        The matrix in these types.
-    x, out : as the device takes vectors
+    `like` gives the dtype, the index width, the threads and the vectors of all products. `A` is the matrix in
+    these types; `x` and `out` are as the device takes vectors.
     """
 
     def __init__(self, A: csr_array[Any], like: Candidate, device: Device) -> None:

@@ -27,11 +27,6 @@ class MirroredFormat(StorageFormat):
     Only for whole matrices that equal their transpose, its conjugate or its negative, with sorted rows
     without duplicates; a row block has no mirror image. Values agree bit by bit, but for the signs that
     differ and those of zeros there.
-
-    Attributes
-    ----------
-    kind : str
-        How values mirror those below the diagonal: one of the `kind` of the features of symmetry.
     """
 
     adds_at_columns: ClassVar[bool] = True
@@ -40,7 +35,7 @@ class MirroredFormat(StorageFormat):
     pads_with_own_columns: ClassVar[bool] = False
     relies_on: ClassVar[tuple[str, ...]] = ("symmetry",)
 
-    kind: str
+    kind: str  # how values mirror those below the diagonal: one of the `kind` of the features of symmetry
 
     @classmethod
     def can_hold(cls, blocks: RowBlocks) -> NDArray[np.bool_]:
@@ -58,15 +53,8 @@ class MirroredFormat(StorageFormat):
     def kind_of(cls, A: csr_array[Any], counts: NDArray[Any]) -> str:
         """Return the kind of a matrix, after every entry above the diagonal was compared with its mirror.
 
-        Parameters
-        ----------
-        counts : integer array of shape (rows,)
-            Receives the entries of each row on and below the diagonal.
-
-        Raises
-        ------
-        SymmetryError
-            If there is none: the error names the first entry that differs.
+        `counts`, of shape (rows,), receives the entries of each row on and below the diagonal. A
+        SymmetryError says that there is no kind, and names the first entry that differs.
         """
         rows, cols = A.shape
         if rows != cols:

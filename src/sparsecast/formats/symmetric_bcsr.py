@@ -41,12 +41,7 @@ class SymmetricBCSR(MirroredFormat, BCSR):
     ) -> Self:
         """Return the lower triangle of `A`, after every entry above the diagonal was compared with it.
 
-        Parameters
-        ----------
-        block : (int, int), optional
-            Rows and columns of a block, both one of BLOCK_SIZES; without it, `best_block` chooses.
-        values : str, optional
-            As in BCSR.
+        Both sides of a `block` are of BLOCK_SIZES; without it, `best_block` chooses. `values` are as in BCSR.
         """
         if block is not None and block not in {(side, side) for side in BLOCK_SIZES}:
             raise InputError(

@@ -51,16 +51,8 @@ def panels(
 ) -> Product:
     """Return a product with any number of vectors from kernels for panels of one size.
 
-    Parameters
-    ----------
-    product : compiled function
-        Called as (*arrays, *sizes, X, Y, starts, pool), with `sizes` as for `row_of_blocks`.
-    arrays : tuple
-        Of the format.
-    starts : integer array
-        As for `share`.
-    block : (int, int)
-        Rows and columns of the blocks that an entry is.
+    The compiled `product` is called as (*arrays, *sizes, X, Y, starts, pool), with `sizes` as for
+    `row_of_blocks` and `starts` as for `share`. A `block` has the rows and columns that an entry is.
     """
 
     def widest(itemsize: int) -> int:
@@ -155,16 +147,10 @@ def _emit_row(panel: _Panel, arrays: tuple[Any, ...], width: Any, span: Sequence
 def row_of_blocks(columns, data, X, Y, sizes, first, end, stride, row):  # type: ignore[no-untyped-def]
     """Compute the rows of Y from `row` on, as many as a block has.
 
-    Parameters
-    ----------
-    columns, data : arrays of the format
-        The first column of every block, and the blocks' values, each row by row.
-    X, Y : C-contiguous arrays of shape (cols, vectors) and (rows, vectors)
-        Of the type of the matrix, with at least as many vectors as a panel has lanes.
-    sizes : (tuple, tuple, tuple)
-        As long as a block has rows and columns and a panel has lanes.
-    first, end, stride, row : uint64
-        The row's blocks are `first`, `first` + `stride` and so on, before `end`.
+    `columns` holds the first column of every block, and `data` the values of the blocks, each row by row. The
+    row's blocks are `first`, `first` + `stride` and so on, before `end`. X and Y are C-contiguous, of the
+    type of the matrix, with at least as many vectors as a panel has lanes: shapes (cols, vectors) and (rows,
+    vectors). The `sizes` are three tuples, as long as a block has rows and columns and a panel has lanes.
     """
     lanes, width = np.uint64(len(sizes[2])), np.uint64(X.shape[1])
     panel = np.uint64(0)

@@ -86,12 +86,8 @@ def loop(builder: Any, entry_at: Any, end: Any, step: int, stride: Any = None) -
 class StoredValues:
     """Reads the stored values of entries as numbers of type `number`, which may be wider.
 
-    Parameters
-    ----------
-    kind, argument
-        Numba's type and the value of an argument of a kernel: an array, or one number for all entries.
-    number : llvmlite.ir.Type
-        Float or double; a value has one, or two where it is complex.
+    `kind` and `argument` are Numba's type and the value of an argument of a kernel: an array, or one number
+    for all entries. `number` is float or double; a value has one, or two where it is complex.
     """
 
     def __init__(self, context: Any, builder: Any, kind: Any, argument: Any, number: Any) -> None:
@@ -120,14 +116,8 @@ class StoredValues:
 class VectorCode:
     """Emits instructions for vectors of one length.
 
-    Parameters
-    ----------
-    number : llvmlite.ir.Type
-        Of the lanes: float or double.
-    lanes : int
-        Numbers of a vector.
-    parts : int
-        Numbers of a value: 1, or 2 where it is complex, its real and its imaginary part in turn.
+    A vector has so many `lanes`, numbers of the type `number`, float or double. A value has as many `parts`:
+    1, or 2 where it is complex, its real and its imaginary part in turn.
     """
 
     def __init__(self, builder: Any, number: Any, lanes: int, parts: int = 1) -> None:
