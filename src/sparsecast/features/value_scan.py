@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsecast.system.integers import GOLDEN
+from sparsecast.system.jit import inner, njit
 from sparsecast.system.parallel import equal_parts, on_threads
 
 #: Distinct values are counted up to one more than a byte can tell apart.
@@ -18,8 +20,11 @@ MOST_COUNTED = 2**18
 #: Values of a chunk.
 _CHUNK = 2**16
 
-#: Values that are sorted at once, among which most matrices have MOST_DISTINCT.
-_AT_ONCE = 2**12
+#: Slots of a table of values, as a power of two: many more than values, so that most are in their own slot.
+_SLOT_BITS = 11
+_SHIFT, _LOW_BITS = np.uint64(64 - _SLOT_BITS), np.uint64(2**_SLOT_BITS - 1)
+
+_ONE = np.uint64(1)
 
 
 def words(data: NDArray[Any]) -> tuple[NDArray[Any], ...]:
@@ -43,13 +48,9 @@ def are_alike(data: NDArray[Any], workers: int) -> bool:
 
 def distinct_values(data: NDArray[Any]) -> int:
     """Return how many of the first MOST_COUNTED values differ in their bits, up to MOST_DISTINCT."""
-    kind, distinct = ("u" if data.itemsize <= 8 else "V"), set[Any]()
-    bits = np.ascontiguousarray(data[:MOST_COUNTED]).view(f"{kind}{data.itemsize}")
-    for first in range(0, len(bits), _AT_ONCE):
-        distinct.update(np.unique(bits[first : first + _AT_ONCE]).tolist())
-        if len(distinct) >= MOST_DISTINCT:
-            return MOST_DISTINCT
-    return len(distinct)
+    bits, slots = words(data[:MOST_COUNTED]), 2**_SLOT_BITS
+    table, is_taken = np.zeros((slots, len(bits)), dtype=np.uint64), np.zeros(slots, dtype=np.bool_)
+    return int(_count_distinct(bits, table, is_taken))
 
 
 def are_float32(data: NDArray[Any], workers: int) -> bool:
@@ -67,3 +68,31 @@ def are_float32(data: NDArray[Any], workers: int) -> bool:
 
 def _chunks(first: int, last: int) -> list[tuple[int, int]]:
     return [(start, min(start + _CHUNK, last)) for start in range(first, last, _CHUNK)]
+
+
+@njit(cache=True, nogil=True)
+def _count_distinct(words, slots, is_taken):  # type: ignore[no-untyped-def]
+    count = 0
+    for entry in range(np.uint64(len(words[0]))):
+        slot = np.uint64(0)
+        for word in words:
+            slot = (slot ^ np.uint64(word[entry])) * GOLDEN
+        slot >>= _SHIFT
+        while is_taken[slot] and not _holds(slots, slot, words, entry):
+            slot = (slot + _ONE) & _LOW_BITS
+        if not is_taken[slot]:
+            for place, word in enumerate(words):
+                slots[slot, place] = word[entry]
+            is_taken[slot] = True
+            count += 1
+            if count == MOST_DISTINCT:
+                break
+    return count
+
+
+@inner
+def _holds(slots, slot, words, entry):  # type: ignore[no-untyped-def]
+    same = True
+    for place, word in enumerate(words):
+        same &= slots[slot, place] == word[entry]
+    return same
