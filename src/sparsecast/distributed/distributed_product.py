@@ -36,26 +36,14 @@ class DistributedProduct(ABC):
     all. The results are the same bits in every run on the same ranks. A measurement may run its `steps` one
     by one. Models of ranks, and the choice among algorithms, read the attributes and methods of the class,
     without any rank.
-
-    Attributes
-    ----------
-    is_2d : bool
-        Whether it takes a 2D partition, whose number of ranks is a square.
-    has_remote : bool
-        Whether entries whose x other ranks own are a matrix of their own, with a format of its own.
-    gathers_x : bool
-        Whether each rank has all of x while it multiplies.
-    overlaps : bool
-        Whether messages travel while the ranks compute.
-    is_default : bool
-        Whether it is measured and forecast where no algorithm is named.
     """
 
-    is_2d: ClassVar[bool] = False
+    is_2d: ClassVar[bool] = False  # whether it takes a 2D partition, whose number of ranks is a square
+    #: Whether entries whose x other ranks own are a matrix of their own, with a format of its own.
     has_remote: ClassVar[bool] = False
-    gathers_x: ClassVar[bool] = False
-    overlaps: ClassVar[bool] = False
-    is_default: ClassVar[bool] = True
+    gathers_x: ClassVar[bool] = False  # whether each rank has all of x while it multiplies
+    overlaps: ClassVar[bool] = False  # whether messages travel while the ranks compute
+    is_default: ClassVar[bool] = True  # whether it is measured and forecast where no algorithm is named
 
     def __init__(self, comm: Any, part: RankPart, configuration: Configuration) -> None:
         self.comm, self.part, self.configuration = comm, part, configuration

@@ -16,27 +16,14 @@ from sparsecast.system.integers import index_dtype
 
 @dataclass(frozen=True, eq=False)
 class LocalLayout:
-    """The rows of a rank in two matrices, by who owns the entries of x (Hossain and Saule, section II.B).
+    """The rows of a rank in two matrices, by who owns the entries of x (Hossain and Saule, section II.B)."""
 
-    Attributes
-    ----------
-    local : csr_array
-        The entries whose x this rank owns; column 0 is the first that it owns.
-    remote : csr_array
-        The others, without the rows that have none; column k is the column needed[k] of the matrix.
-    remote_rows : int64 array
-        The rows of `remote`, as rows of the rank.
-    needed : int64 array
-        Columns of the matrix, ascending, whose x comes from others.
-    sources : dict of int to slice
-        Ranks that own those, and where in `needed`.
-    """
-
-    local: csr_array[Any]
+    local: csr_array[Any]  # the entries whose x this rank owns; column 0 is the first that it owns
+    #: The others, without the rows that have none; column k is the column needed[k] of the matrix.
     remote: csr_array[Any]
-    remote_rows: Integers
-    needed: Integers
-    sources: dict[int, slice]
+    remote_rows: Integers  # the rows of `remote`, as rows of the rank
+    needed: Integers  # columns of the matrix, ascending, whose x comes from others
+    sources: dict[int, slice]  # ranks that own those, and where in `needed`
 
 
 def local_layout(part: RankPart) -> LocalLayout:

@@ -21,27 +21,14 @@ class DistributedSpace:
 
     A vector is an array of `size` entries on each rank. In 2D several ranks have the same part, which counts
     once in sums over all.
-
-    Attributes
-    ----------
-    bounds : int64 array
-        Of the parts, in the order of the partition.
-    parts : int64 array
-        The part that each rank has.
-    counts : bool
-        Whether this rank's part counts.
-    dtype : dtype
-        Of zeros.
-    order : int64 array or None
-        Of the Partition, on rank 0.
     """
 
     comm: Any
-    bounds: Integers
-    parts: Integers
-    counts: bool
-    dtype: np.dtype[Any]
-    order: Integers | None = None
+    bounds: Integers  # of the parts, in the order of the partition
+    parts: Integers  # the part that each rank has
+    counts: bool  # whether this rank's part counts
+    dtype: np.dtype[Any]  # of zeros
+    order: Integers | None = None  # of the Partition, on rank 0
 
     @property
     def size(self) -> int:

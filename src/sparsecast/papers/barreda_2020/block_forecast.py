@@ -26,19 +26,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class BlockForecast:
-    """What the blocks of a matrix take in a product with plain CSR.
-
-    Attributes
-    ----------
-    ns : float array of shape (blocks,)
-        Nanoseconds per entry of each block of BLOCK_ENTRIES entries.
-    first_rows : int64 array of shape (blocks,)
-        Row in which each block begins.
-    time_s, energy_j : float, float or None
-        Of the product: sums over the blocks, for the entries of the remainder too; the time has its call.
-    nj : float array of shape (blocks,), or None
-        Nanojoules per entry of each block, by a network of energy; None without one.
-    """
+    """What the blocks of a matrix take in a product with plain CSR."""
 
     matrix: str
     profile: str
@@ -46,9 +34,12 @@ class BlockForecast:
     rows: int
     cols: int
     nnz: int
-    ns: Floats
-    first_rows: NDArray[np.int64]
+    ns: Floats  # shape (blocks,): nanoseconds per entry of each block of BLOCK_ENTRIES entries
+    first_rows: NDArray[np.int64]  # shape (blocks,): row in which each block begins
+    #: time_s, energy_j: of the product: sums over the blocks, for the entries of the remainder too; the time
+    #: has its call.
     time_s: float
+    #: Shape (blocks,): nanojoules per entry of each block, by a network of energy; None without one.
     nj: Floats | None = None
     energy_j: float | None = None
 

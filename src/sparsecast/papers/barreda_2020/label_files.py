@@ -55,64 +55,47 @@ class LabelFacts:
 
 @dataclass(frozen=True)
 class BlockLabels:
-    """What the blocks of one matrix take.
+    """What the blocks of one matrix take."""
 
-    Attributes
-    ----------
-    matrix, group : str
-        Specification, and group in cross-validation.
-    kernel : str
-        Of CSR, that the product is done with on one thread.
-    product_s, product_again_s : float
-        Measured time of the whole product, twice.
-    runs_over_product : float
-        Sum of the times of its runs over `product_s`, before they were scaled to it.
-    measured_at, version : str
-        In UTC, and by which Sparsecast.
-    energy_source : str or None
-        What counted the joules, ``"modelled"`` where a model of power computed them; None where nothing did.
-    frequency_ghz : float or None
-        Of the cores, where it was named.
-    frequency_source : str or None
-        ``"set"``, or ``"modelled"``: times as measured were multiplied as a lower frequency would.
-    features : float32 array of shape (blocks, features)
-        As in `sparsecast.papers.barreda_2020.features.entry_blocks`.
-    streaming_ns, streaming_again_ns : float32 arrays of shape (blocks,)
-        Nanoseconds per entry within a product, measured twice.
-    hot_blocks, hot_ns, hot_again_ns : int64 and float32 arrays of shape (h,)
-        Numbers of the blocks that were repeated in place, and nanoseconds per entry.
-    energy_blocks : int64 array of shape (e,)
-        Numbers of the blocks that were repeated in place until a meter could read them; none without one.
-    energy_nj, energy_again_nj : float32 arrays of shape (3, e)
-        Nanojoules per entry by ENERGIES, idle power included; NaN for what the meter does not count apart.
-    """
-
+    #: matrix, group: specification, and group in cross-validation.
     matrix: str
     name: str
     group: str
     dtype: str
-    kernel: str
+    kernel: str  # of CSR, that the product is done with on one thread
     rows: int
     cols: int
     nnz: int
     index_bits: int
     mispredicted_rows: int
+    #: product_s, product_again_s: measured time of the whole product, twice.
     product_s: float
     product_again_s: float
-    runs_over_product: float
+    runs_over_product: float  # sum of the times of its runs over `product_s`, before they were scaled to it
     machine: str
+    #: measured_at, version: in UTC, and by which Sparsecast.
     measured_at: str
     version: str
+    #: What counted the joules, ``"modelled"`` where a model of power computed them; None where nothing did.
     energy_source: str | None
-    frequency_ghz: float | None
+    frequency_ghz: float | None  # of the cores, where it was named
+    #: ``"set"``, or ``"modelled"``: times as measured were multiplied as a lower frequency would.
     frequency_source: str | None
-    features: Floats
+    features: Floats  # shape (blocks, features): as in `sparsecast.papers.barreda_2020.features.entry_blocks`
+    #: streaming_ns, streaming_again_ns: shape (blocks,): nanoseconds per entry within a product, measured
+    #: twice.
     streaming_ns: Floats
     streaming_again_ns: Floats
+    #: hot_blocks, hot_ns, hot_again_ns: shape (h,): numbers of the blocks that were repeated in place, and
+    #: nanoseconds per entry.
     hot_blocks: NDArray[np.int64]
     hot_ns: Floats
     hot_again_ns: Floats
+    #: Shape (e,): numbers of the blocks that were repeated in place until a meter could read them; none
+    #: without one.
     energy_blocks: NDArray[np.int64]
+    #: energy_nj, energy_again_nj: shape (3, e): nanojoules per entry by ENERGIES, idle power included; NaN
+    #: for what the meter does not count apart.
     energy_nj: Floats
     energy_again_nj: Floats
 

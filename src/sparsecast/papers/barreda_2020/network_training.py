@@ -59,35 +59,21 @@ ARCHITECTURES = ("paper", "ours")
 
 @dataclass(frozen=True, slots=True)
 class TrainingRequest:
-    """Which networks to train, and how.
+    """Which networks to train, and how."""
 
-    Attributes
-    ----------
-    quantities : tuple of str, or None
-        Of QUANTITIES; None for ``"time"`` and the energies that the labels have.
-    frequencies_ghz : tuple of float
-        All that have labels by default; labels at the machine's own frequency where none has.
-    network, split : str
-        Of ARCHITECTURES and of SPLITS.
-    published : Path or None
-        Folder of the authors' labels, in the place of those of this machine.
-    epochs, blocks : int
-        At most, and of one matrix at most.
-    search : int
-        Trials of the search for hyper-parameters, which takes the place of Table 2.
-    folds : int
-        Parts of a cross-validation; 0 for none.
-    """
-
+    #: Of QUANTITIES; None for ``"time"`` and the energies that the labels have.
     quantities: tuple[str, ...] | None = None
+    #: All that have labels by default; labels at the machine's own frequency where none has.
     frequencies_ghz: tuple[float, ...] = ()
+    #: network, split: of ARCHITECTURES and of SPLITS.
     network: str = "paper"
     split: str = "groups"
-    published: Path | None = None
+    published: Path | None = None  # folder of the authors' labels, in the place of those of this machine
+    #: epochs, blocks: at most, and of one matrix at most.
     epochs: int = 100
     blocks: int = 1024
-    search: int = 0
-    folds: int = 0
+    search: int = 0  # trials of the search for hyper-parameters, which takes the place of Table 2
+    folds: int = 0  # parts of a cross-validation; 0 for none
 
 
 @dataclass(frozen=True, slots=True)

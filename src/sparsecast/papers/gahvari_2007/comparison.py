@@ -18,25 +18,16 @@ COMPARED = FIGURES[:4]
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two results: names of their machines, and the type of the values and threads of both.
-
-    Attributes
-    ----------
-    figures : dict of str to dict
-        In MFLOP/s, None where a result lacks it: ``first``, ``second`` and their ``ratio``; its relative
-        ``error``, the root of the sum of the squares of both; and whether they differ by more than that,
-        ``is_different``.
-    points : int
-        Matrices measured in both, in the same type of values.
-    points_ratio : float or None
-        Median over them of the second speed over the first.
-    """
+    """Two results: names of their machines, and the type of the values and threads of both."""
 
     machines: tuple[str, str]
     targets: tuple[str, str]
+    #: In MFLOP/s, None where a result lacks it: ``first``, ``second`` and their ``ratio``; its relative
+    #: ``error``, the root of the sum of the squares of both; and whether they differ by more than that,
+    #: ``is_different``.
     figures: dict[str, dict[str, Any]]
-    points: int
-    points_ratio: float | None
+    points: int  # matrices measured in both, in the same type of values
+    points_ratio: float | None  # median over them of the second speed over the first
 
 
 def compare(first: Path, second: Path) -> Comparison:

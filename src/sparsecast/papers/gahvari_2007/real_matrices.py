@@ -50,42 +50,29 @@ REAL_EFFORT = Effort(10, 0.0005, 0.05, 0.02)
 
 @dataclass(frozen=True, slots=True)
 class RealRow:
-    """One real matrix, with speeds in MFLOP/s; None where there is none.
-
-    Attributes
-    ----------
-    size : str or None
-        One of SIZES.
-    untuned_mflops, tuned_mflops : float
-        In CSR, and in the fastest of CSR and all block sizes.
-    block : str
-        The fastest block size, ``"1x1"`` for CSR.
-    square, square_mflops : str and float or None
-        The block size that the bytes of squares choose, as a plan does without measuring, and its speed.
-    symmetric_mflops : float or None
-        As one triangle.
-    synthetic_mflops, synthetic_tuned_mflops : float or None
-        Of the benchmark's matrices of the same block size, interpolated to its dimension, and at the nearest
-        number of non-zeros a row.
-    again_mflops : float
-        In CSR, measured just before the twins: how far it is from `untuned_mflops` is the noise.
-    banded_mflops, ours_mflops, banded_square_mflops, ours_square_mflops : float or None
-        Of the paper's twin and of ours in CSR, and in the blocks of `square`.
-    """
+    """One real matrix, with speeds in MFLOP/s; None where there is none."""
 
     matrix: str
     rows: int
     nnz: int
-    size: str | None
+    size: str | None  # one of SIZES
+    #: untuned_mflops, tuned_mflops: in CSR, and in the fastest of CSR and all block sizes.
     untuned_mflops: float
     tuned_mflops: float
-    block: str
+    block: str  # the fastest block size, ``"1x1"`` for CSR
+    #: square, square_mflops: the block size that the bytes of squares choose, as a plan does without
+    #: measuring, and its speed.
     square: str
     square_mflops: float | None
-    symmetric_mflops: float | None
+    symmetric_mflops: float | None  # as one triangle
+    #: synthetic_mflops, synthetic_tuned_mflops: of the benchmark's matrices of the same block size,
+    #: interpolated to its dimension, and at the nearest number of non-zeros a row.
     synthetic_mflops: float | None
     synthetic_tuned_mflops: float | None
+    #: In CSR, measured just before the twins: how far it is from `untuned_mflops` is the noise.
     again_mflops: float
+    #: banded_mflops, ours_mflops, banded_square_mflops, ours_square_mflops: of the paper's twin and of ours
+    #: in CSR, and in the blocks of `square`.
     banded_mflops: float | None = None
     ours_mflops: float | None = None
     banded_square_mflops: float | None = None

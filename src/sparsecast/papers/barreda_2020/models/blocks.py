@@ -61,25 +61,15 @@ _LEAST = 1e-4
 
 @MODELS.register("blocks")
 class Blocks(Model):
-    """Sums of what trees forecast of blocks.
-
-    Attributes
-    ----------
-    trees_ : Forest or None
-        Of logarithms of nanoseconds per entry.
-    costs_ : (float, float)
-        Factor of the sum over all blocks, and seconds of a product beyond it.
-    labels_ : str
-        Digest of the labels that there were.
-    """
+    """Sums of what trees forecast of blocks."""
 
     name: ClassVar[str] = "blocks"
     devices: ClassVar[tuple[str, ...] | None] = (PROCESSOR,)
     covers: ClassVar[tuple[str, ...] | None] = ("csr",)
     groups: ClassVar[tuple[str, ...]] = ("row_lengths", "locality", "entry_blocks")
-    trees_: Forest | None
-    costs_: tuple[float, float]
-    labels_: str
+    trees_: Forest | None  # of logarithms of nanoseconds per entry
+    costs_: tuple[float, float]  # factor of the sum over all blocks, and seconds of a product beyond it
+    labels_: str  # digest of the labels that there were
 
     @classmethod
     def used(cls, training: TrainingSet) -> TrainingSet:

@@ -20,29 +20,19 @@ INPUTS = BLOCK_ENTRIES - 1
 
 @dataclass(frozen=True, slots=True)
 class Architecture:
-    """The hyper-parameters of Table 2, and what the paper's networks do not have.
+    """The hyper-parameters of Table 2, and what the paper's networks do not have."""
 
-    Attributes
-    ----------
-    filters, kernels, pools : pairs of int
-        Of the two convolutions.
-    dense, dropout : tuples of int and of float
-        Neurons of the dense layers before the output, and the dropout after each of them.
-    channels : int
-        1: distances of columns. 2: also the rows that end between two entries.
-    conditions : int
-        Numbers that the dense layers see next to the block: see `dataset.conditions_of`, and BLOCK_FEATURES.
-    logarithm : bool
-        The output is the logarithm of the label, so that squared errors are of relative ones.
-    """
-
+    #: filters, kernels, pools: of the two convolutions.
     filters: tuple[int, int]
     kernels: tuple[int, int]
     pools: tuple[int, int]
+    #: dense, dropout: neurons of the dense layers before the output, and the dropout after each of them.
     dense: tuple[int, ...]
     dropout: tuple[float, ...]
-    channels: int = 1
+    channels: int = 1  # 1: distances of columns. 2: also the rows that end between two entries.
+    #: Numbers that the dense layers see next to the block: see `dataset.conditions_of`, and BLOCK_FEATURES.
     conditions: int = 0
+    #: The output is the logarithm of the label, so that squared errors are of relative ones.
     logarithm: bool = False
 
     @property

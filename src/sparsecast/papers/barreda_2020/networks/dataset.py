@@ -32,27 +32,19 @@ _ARRAYS = ("inputs", "conditions", "labels", "again")
 
 @dataclass(frozen=True)
 class BlockDataset:
-    """Blocks of several matrices with a label each.
+    """Blocks of several matrices with a label each."""
 
-    Attributes
-    ----------
-    inputs : float32 array of shape (b, 2, INPUTS)
-        ln(|difference of columns| + 1), and the number of rows that end between the two entries.
-    conditions : float32 array of shape (b, conditions)
-        Numbers that hold for the whole matrix and machine (see `conditions_of`), then BLOCK_FEATURES.
-    labels, again : float32 arrays of shape (b,)
-        Nanoseconds or nanojoules an entry, measured twice.
-    matrices : int array of shape (b,)
-        Which of `names` a block is of.
-    names, groups : tuple of str
-        Matrices, and the group of each.
-    """
-
+    #: Shape (b, 2, INPUTS): ln(|difference of columns| + 1), and the number of rows that end between the two
+    #: entries.
     inputs: NDArray[np.float32]
+    #: Shape (b, conditions): numbers that hold for the whole matrix and machine (see `conditions_of`), then
+    #: BLOCK_FEATURES.
     conditions: Floats
+    #: labels, again: shape (b,): nanoseconds or nanojoules an entry, measured twice.
     labels: Floats
     again: Floats
-    matrices: NDArray[np.int64]
+    matrices: NDArray[np.int64]  # shape (b,): which of `names` a block is of
+    #: names, groups: matrices, and the group of each.
     names: tuple[str, ...]
     groups: tuple[str, ...]
 

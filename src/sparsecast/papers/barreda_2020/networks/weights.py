@@ -20,43 +20,25 @@ FILE_VERSION = "3"
 
 @dataclass(frozen=True)
 class ModelCard(LabelFacts):
-    """What a network is, and how far it can be trusted.
+    """What a network is, and how far it can be trusted."""
 
-    Attributes
-    ----------
-    matrices, blocks : int
-        That it learned from.
-    split : str
-        How the validation and the test were chosen.
-    errors : dict of str to dict of str to float
-        On the test, each as `score` returns them: of the ``"network"``, of ``"always the mean"``, of what was
-        ``"measured again"`` and, for joules, of the ``"power baseline"``: mean power times the forecast time.
-    matrix_errors : dict of str to float
-        Of each matrix of the test, by its name.
-    digest : str
-        Of what it learned, and how: the same digest is the same training.
-    mean : float
-        Of the labels that it learned.
-    groups : tuple of str
-        Of matrices, that steered the training, too.
-    losses, validation : tuple of float
-        Mean squared errors of each epoch, on what was learned and on the validation.
-    folds : tuple of float
-        Mean errors of blocks in the parts of a cross-validation; none without one.
-    """
-
+    #: matrices, blocks: that it learned from.
     matrices: int
     blocks: int
-    split: str
+    split: str  # how the validation and the test were chosen
+    #: On the test, each as `score` returns them: of the ``"network"``, of ``"always the mean"``, of what was
+    #: ``"measured again"`` and, for joules, of the ``"power baseline"``: mean power times the forecast time.
     errors: dict[str, dict[str, float]]
-    matrix_errors: dict[str, float]
+    matrix_errors: dict[str, float]  # of each matrix of the test, by its name
     trained_at: str
     version: str
-    digest: str
-    mean: float
-    groups: tuple[str, ...] = ()
+    digest: str  # of what it learned, and how: the same digest is the same training
+    mean: float  # of the labels that it learned
+    groups: tuple[str, ...] = ()  # of matrices, that steered the training, too
+    #: losses, validation: mean squared errors of each epoch, on what was learned and on the validation.
     losses: tuple[float, ...] = ()
     validation: tuple[float, ...] = ()
+    #: Mean errors of blocks in the parts of a cross-validation; none without one.
     folds: tuple[float, ...] = ()
 
 

@@ -44,13 +44,6 @@ class HossainMicro(AsPrinted, Model):
     """Operations, bytes and misses at the speeds of this machine; fitted to no product of a matrix.
 
     With `as_printed`, caches are cold, and COO finds its y at zero.
-
-    Attributes
-    ----------
-    fma_s_ : float or None
-        L_FMA, seconds per non-zero; None where no reference product was timed.
-    bandwidths_ : list of (int, float)
-        Bytes of an array and the bytes a second at which it is read, the smallest first.
     """
 
     name: ClassVar[str] = "hossain-micro"
@@ -58,7 +51,8 @@ class HossainMicro(AsPrinted, Model):
     devices: ClassVar[tuple[str, ...] | None] = (PROCESSOR,)
     covers: ClassVar[tuple[str, ...] | None] = FORMATS_OF_THE_PAPER
     groups: ClassVar[tuple[str, ...]] = ("row_lengths", "locality")
-    fma_s_: float | None
+    fma_s_: float | None  # L_FMA, seconds per non-zero; None where no reference product was timed
+    #: Bytes of an array and the bytes a second at which it is read, the smallest first.
     bandwidths_: list[tuple[int, float]]
 
     def _fit(self, training: TrainingSet) -> None:
