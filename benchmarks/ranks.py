@@ -143,8 +143,8 @@ def scale_study(profile: str = "xeon-gold-6154-edr", rows: int = 2**24) -> Rows:
     from sparsecast.matrices.partitioning.estimates import estimated_distribution
     from sparsecast.models.clusters.cluster_model import ClusterTraining, Question
     from sparsecast.models.clusters.sparsecast import SparsecastClusterModel
-    from sparsecast.planning.cluster_choice import choices, enough_ranks
     from sparsecast.records import Configuration
+    from sparsecast.results.cluster import enough_ranks
 
     machine = api.profile(profile).machine
     model = SparsecastClusterModel().fit(ClusterTraining(machine, api.profile(profile).microbenchmarks))
@@ -159,7 +159,7 @@ def scale_study(profile: str = "xeon-gold-6154-edr", rows: int = 2**24) -> Rows:
                 distribution = estimated_distribution(rows, rows, length * rows, ranks, method, dimension)
                 way = Configuration(algorithm, "csr", "csr", method, ranks, nodes)
                 forecasts += model.forecast([way], Question(distribution))
-            enough = enough_ranks(choices(forecasts, None, None))
+            enough = enough_ranks(forecasts)
             end = next(f for f in forecasts if f.configuration.ranks == enough)
             last = forecasts[-1]
             term, seconds = max(last.terms, key=lambda item: item[1])

@@ -203,12 +203,10 @@ def test_a_probe_that_cannot_be_is_refused(own, changes):
             question(sc.gallery("banded", n=50), own, threads=1, **changes)
 
 
-def test_a_structure_another_machine_and_several_devices_are_not_probed(own, recorded, gpu_profile):
+def test_a_structure_and_another_machine_are_not_probed(own, recorded, gpu_profile):
     A = sc.gallery("banded", n=50)
     with pytest.raises(InputError):
         sc.predict(sc.structure(A), own, threads=1, probe_s=1.0)
-    with pytest.raises(InputError):
-        sc.plan(A, own, device="cpu,cuda", probe_s=1.0)
     for question in (sc.predict, sc.plan):
         with pytest.raises(InputError):
             question(A, recorded, threads=1, probe_s=1.0)

@@ -454,7 +454,7 @@ def test_places_without_a_plan(run, tmp_path, calibrated):
             ("--where", "nvidia-v100", "--check"),
             "--check with --where nvidia-v100: expected a place with a plan",
         ),
-        (("--where", "all", "--device", "cpu"), "--device with --where all: expected one of both"),
+        (("--where", "all", "--device", "cpu"), "--device cpu with --where all: expected one of both"),
         (("--where", "nvidia-v100", "--price", "cpu=2/h"), "price of 'cpu': expected one of the places"),
         (("--where", "nvidia-v100", "--price", "nvidia-v100=much"), "expected MACHINE=NUMBER/h"),
         (("--price", "cpu=2/h"), "expected several; name them by --where"),
@@ -467,7 +467,7 @@ def test_places_that_cannot_be_compared(run, calibrated, arguments, complaint):
 
 
 def test_the_processor_and_a_gpu_are_compared(run, exact, calibrated, gpu_path, gpu_profile):
-    asked = ("plan", SMALL, "--device", "cpu,cuda", "--profile", gpu_path, "--threads", "1")
+    asked = ("plan", SMALL, "--where", f"cpu,{gpu_path}", "--threads", "1")
     document = exact(run(*asked, "--json"), "plan --where PLACE,PLACE")
     assert [item["machine"] for item in document["placements"]] == [calibrated.name, gpu_profile.name]
     assert [item["here"] for item in document["placements"]] == [True, False]

@@ -21,8 +21,8 @@ ROW = {
     *("dtype", "model", "predicted_s", "measured_s", "error", "low_s", "high_s", "noise", "measured_at"),
 }
 SCORE = {
-    *("forecasts", "unforecast", "median_error", "mean_error", "p90_error", "coverage"),
-    *("choices", "found", "good", "regret", "median_noise"),
+    *("forecasts", "unforecast", "median_error", "mean_error", "p90_error", "bias", "coverage"),
+    *("mean_width", "choices", "found", "good", "regret", "median_noise", "repeat_median", "repeat_p90"),
 }
 
 

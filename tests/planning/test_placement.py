@@ -90,8 +90,8 @@ def test_of_several_places_each_is_the_best_from_its_number_of_products_on(place
 def test_unknown_conversions_and_copies_are_marked_and_prices_are_of_nodes_and_hours():
     product = Forecast(candidate("hip"), 9, 1e-3, 1e-4, 2e-3, 8, 0.5, None)
     far = Placement("m", "far", product, 1000, None, 3600.0)
-    assert (far.total_s, far.prices) == (1.0, (1.0, pytest.approx(0.1), 2.0)) and not far.is_known_before
-    assert far.total_j == (500.0, None, None)
+    assert (far.total_s, far.price) == (1.0, (1.0, pytest.approx(0.1), 2.0)) and not far.is_known_before
+    assert far.energy == (500.0, None, None)
     here = placement("cpu", 1.0, 0.0, 0.0, iterations=1000)
     found = ranked([far, here], {"third": "it has no records"})
     assert (found.best, found.comparable, found.best_from) == (far, [here], ((1, here),))

@@ -72,12 +72,12 @@ def test_measurements_without_a_forecast_and_at_several_frequencies(recorded, ca
 
 def test_products_on_ranks_are_sorted_with_the_forecasts_that_there_are():
     ways = [Configuration(name, "csr", "coo", "rows", 4, 1) for name in ("2d", "local-1d")]
-    measured = [
+    first, second = (
         MeasuredProduct(DistributedRecord(way, "m", 9, {}, (), time_s, None, None, None, False, "", ""), 0.0)
         for way, time_s in zip(ways, (2.0, 1.0), strict=True)
-    ]
-    expected = {ways[0]: SimpleNamespace(time_s=3.0, low_s=None, high_s=4.0)}
-    assert rank_rows(measured, expected) == [
+    )
+    expected = SimpleNamespace(time_s=3.0, low_s=None, high_s=4.0)
+    assert rank_rows([dataclasses.replace(first, forecast=expected), second]) == [
         row("local-1d, CSR + COO, rows", "local-1d", "measured", 1.0, None, None),
         row("2d, CSR + COO, rows", "2d", "forecast", 3.0, None, 4.0),
         row("2d, CSR + COO, rows", "2d", "measured", 2.0, None, None),

@@ -15,11 +15,13 @@ from .calibrating import machines_at_hand as machines_at_hand
 from .calibrating import own_profile as own_profile
 from .calibrating import profile as profile
 from .calibrating import profile_at_hand as profile_at_hand
+from .calibrating import threads_of as threads_of
 from .calibrating import user_path as user_path
 from .campaigns import measure_all as measure_all
 from .campaigns import pending as pending
 from .cluster_evaluating import cluster_fits as cluster_fits
 from .cluster_evaluating import replay_ranks as replay_ranks
+from .clustering import CLUSTER_MODELS as CLUSTER_MODELS
 from .clustering import PROCESSOR as PROCESSOR
 from .clustering import cluster as cluster
 from .doctor import checkup as checkup
@@ -42,6 +44,7 @@ from .forecasting import PROBE_S as PROBE_S
 from .forecasting import PowerFile as PowerFile
 from .forecasting import choice as choice
 from .forecasting import forecasts_at_hand as forecasts_at_hand
+from .forecasting import model_for as model_for
 from .forecasting import plan as plan
 from .forecasting import predict as predict
 from .forecasting import predict_table as predict_table
@@ -78,9 +81,6 @@ from .placing import compare as compare
 from .placing import is_device as is_device
 from .placing import named_places as named_places
 from .placing import prices_of as prices_of
-from .placing import profiles_to_compare as profiles_to_compare
-from .placing import threads_of as threads_of
-from .placing import uncalibrated_devices as uncalibrated_devices
 from .placing import where as where
 from .profiles import contents as contents
 from .profiles import disturbances as disturbances

@@ -34,7 +34,8 @@ from sparsecast.matrices.partitioning.methods import (
 )
 from sparsecast.matrices.partitioning.partition import Partition
 from sparsecast.matrices.problem import Problem
-from sparsecast.models.clusters import CLUSTER_MODELS, DEFAULT_CLUSTER_MODEL
+from sparsecast.models.clusters import CLUSTER_MODELS as CLUSTER_MODELS
+from sparsecast.models.clusters import DEFAULT_CLUSTER_MODEL
 from sparsecast.models.clusters.cluster_model import (
     ADD_MICROBENCHMARKS,
     COUNTED_FORMATS,
@@ -45,11 +46,11 @@ from sparsecast.models.clusters.cluster_model import (
 )
 from sparsecast.models.power_files import PowerFile
 from sparsecast.models.withheld import Withheld, with_even_rows
-from sparsecast.planning.cluster_choice import choices, enough_ranks
 from sparsecast.planning.cluster_energy import ClusterPower, PricesWork
 from sparsecast.planning.plan import refuse_objective
 from sparsecast.records import Configuration
-from sparsecast.results.cluster import ClusterAnswer
+from sparsecast.results.cluster import ClusterAnswer, ClusterChoice
+from sparsecast.results.plan import amount
 
 #: The product whose time on one rank parallel efficiency is told from.
 _ALONE = "global-1d"
@@ -143,17 +144,16 @@ def cluster(
     if power is not None:
         structure = with_even_rows(problem.structure)
         forecasts = [power.of(forecast, structure) for forecast in forecasts]
-    ordered = choices(forecasts, answering.one_rank_s(), price, objective)
-    label = Problem.of(A).name if not isinstance(A, Structure) else "counts"
+    one_rank_s = answering.one_rank_s()
+    ordered = sorted(forecasts, key=lambda way: amount(objective, way.time_s, way.energy_j))
     return ClusterAnswer(
-        label,
+        "counts" if isinstance(A, Structure) else Problem.of(A).name,
         problem.structure,
         profile.name,
         name,
-        ordered,
+        tuple(ClusterChoice(forecast, one_rank_s, price) for forecast in ordered),
         answering.refused,
         answering.notes(forecasts),
-        enough_ranks(ordered),
         objective,
     )
 

@@ -12,7 +12,6 @@ from scipy.sparse import csr_array
 
 from sparsecast.api.forecasting import choice
 from sparsecast.api.forecasting import plan as plan_of  # `compile` has a parameter of that name
-from sparsecast.api.placing import threads_of
 from sparsecast.api.profiles import require_own
 from sparsecast.api.session import Asked, Session, question
 from sparsecast.benchmark.journal import USER_SUITE, keep
@@ -21,7 +20,7 @@ from sparsecast.benchmark.plan_check import check_plan
 from sparsecast.benchmark.reordering import REORDERED
 from sparsecast.devices import DEVICES
 from sparsecast.devices.binding import Bound, as_compiled, bind, prepared, row_slice
-from sparsecast.devices.naming import AUTO, Threads, machine_of, parse_device, parse_devices
+from sparsecast.devices.naming import AUTO, Threads, machine_of, parse_device, threads_of
 from sparsecast.devices.reordered import in_first_order
 from sparsecast.devices.target import Target, memory_bytes, whole_matrix
 from sparsecast.errors import InputError, MatrixSizeError, MeterError
@@ -269,12 +268,11 @@ def _select(device: str | None, made: Plan) -> None:
     """Compute on the device that `device` names from now on; without a name, nothing changes."""
     if device is None:
         return
-    names = [name for name, kind in parse_devices(device).items() if kind == made.device]
-    if not names:
+    if parse_device(device)[0] != made.device:
         raise InputError(
             f"{device} with a plan for {made.device}: expected the same; plan it so, or leave it out"
         )
-    machine_of(names[0])
+    machine_of(device)
 
 
 def check(A: Any, made: Plan, effort: Effort = DEFAULT_EFFORT, *, device: str | None = None) -> PlanCheck:

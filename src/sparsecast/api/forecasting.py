@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, replace
 from functools import partial
 from time import perf_counter
 from typing import Any
@@ -16,7 +16,7 @@ from sparsecast.api.session import rounding as rounding
 from sparsecast.api.thread_numbers import for_each_number, in_one_plan, in_one_prediction, thread_numbers
 from sparsecast.benchmark.reordering import in_best_order, may_pay
 from sparsecast.benchmark.trials import UNLIMITED, Spending
-from sparsecast.devices.naming import AUTO, Threads, machine_of, number_of
+from sparsecast.devices.naming import AUTO, Threads, machine_of
 from sparsecast.devices.target import Choice, Target, believed, whole_matrix
 from sparsecast.errors import DisturbedError, InputError, ProfileError
 from sparsecast.features.row_blocks import RowBlocks
@@ -24,11 +24,11 @@ from sparsecast.features.structure import Structure
 from sparsecast.machines.profile import Profile, find_profile
 from sparsecast.machines.strips import strip_rows
 from sparsecast.matrices.problem import Problem
-from sparsecast.models import model_for
+from sparsecast.models import model_for as model_for
 from sparsecast.models.power_files import PowerFile as PowerFile
 from sparsecast.planning.drift import Drift
 from sparsecast.planning.dynamic_programme import at_most, strip_statistics
-from sparsecast.planning.plan import make_plan
+from sparsecast.planning.plan import Goal, make_plan
 from sparsecast.planning.plan import refuse_objective as refuse_objective
 from sparsecast.planning.planners import PLANNERS, Planner, Tried
 from sparsecast.results.columns import stored_as
@@ -120,7 +120,7 @@ def predict(
         If other programs disturbed their measurement too much, without `anyway`.
     """
     name = model_for("time", model)  # an unknown name is refused before anything is measured
-    refuse_probe(probe_s, drift_correction, device, has_matrix=not isinstance(A, Structure))
+    refuse_probe(probe_s, drift_correction, has_matrix=not isinstance(A, Structure))
     A = A if isinstance(A, Structure) else Problem.of(A)
     lost = rounding(A, values, dtype, device)
     profile, target = question(A, profile, Asked(threads, dtype, device, vectors, values, library))
@@ -206,9 +206,8 @@ def plan(
     ----------
     A : sparse matrix
     profile, threads, dtype, device, vectors, values, library, model, drift_correction
-        As in `predict`; a `device` of several, such as ``"cpu,cuda"``, is the best that `where` finds, by
-        forecasts alone. With `threads` ``"auto"`` it is the plan with the fewest threads that no other is
-        forecast to beat by LEAST_GAIN; all are in its `thread_plans`.
+        As in `predict`; `where` compares several devices. With `threads` ``"auto"`` it is the plan with the
+        fewest threads that no other is forecast to beat by LEAST_GAIN; all are in its `thread_plans`.
     measure : bool
         Whether, with this machine's own profile, candidates are built and timed where so many products are
         expected to gain more by that than it costs, and within 5 % of their time. What is measured of 24,000
@@ -230,33 +229,22 @@ def plan(
     Raises
     ------
     InputError
-        If `iterations`, or what `predict` reads, cannot be, or a plan as printed is for several devices, or
-        for a model whose paper prints none.
+        If `iterations`, or what `predict` reads, cannot be, or a plan as printed is for another objective
+        than time, or for a model whose paper prints none.
     ProfileError, DisturbedError
         As in `predict`.
     """
     if iterations < 1:
         raise InputError(f"iterations {iterations}: expected at least 1; name the products you will do")
     name = model_for("time", model)
-    refuse_probe(probe_s, drift_correction, device)
-    _refuse_objective_for(objective, device, as_printed)
+    refuse_probe(probe_s, drift_correction)
+    refuse_objective(objective)
+    if as_printed and objective != "time":
+        raise InputError(f"objective '{objective}' for a plan as printed: expected time; leave it out")
     planner = printed_planner(name) if as_printed else None
     matrix = Problem.of(A)
     lost = rounding(matrix, values, dtype, device)
-    if device is not None and "," in device:
-        if as_printed:
-            raise InputError(f"devices '{device}' for a plan as printed: expected one of them; name it")
-        if vectors != 1:
-            raise InputError(f"vectors {vectors} on devices '{device}': expected one device; name it")
-        from sparsecast.api.placing import named_places, where
-
-        asked: dict[str, Any] = {"threads": threads, "dtype": dtype, "library": library, "model": model}
-        places = named_places(device, () if profile is None else (profile,))
-        placed = where(matrix, places, iterations=iterations, **asked, anyway=anyway).planned
-        assert placed and placed.plan, "devices of published results are of no kind of ours"
-        return placed.plan
     profile, target = question(matrix, profile, Asked(threads, dtype, device, vectors, values, library))
-    machine = profile.machine
     if target.is_published:
         raise ProfileError(
             f"a plan for the published results {profile.name}: expected a profile that calibrate wrote, with "
@@ -267,27 +255,20 @@ def plan(
     if spending is None and measure and drift_correction and is_for_time:
         spending = Spending(iterations)
     session, outcome = session_for(matrix, profile, target, name, spending, anyway=anyway)
-    trials = outcome.trials if outcome else None
-    if outcome and is_for_time:
-        way = outcome.best(iterations)
-        planner = Tried(way.candidate, way.time_s, way.convert_s or 0.0)
     session = session.as_printed() if as_printed else session
-    structure, strip = session.structure(matrix), strip_rows(machine, target.threads)
-    coarsening = planner.coarsening if planner else at_most
-    statistics = strip_statistics(matrix.matrix.indptr, structure, strip, coarsening)
     energy = session.energy(power_model, energy_model)
     if energy is None and objective != "time":
         raise without_joules(objective, profile)
-
-    def planned(structure: Structure) -> Plan:
-        of_matrix = replace(statistics, matrix=structure)
-        return make_plan(of_matrix, session.model, target, machine, iterations, planner, energy, objective)
-
-    best = planned(structure) if isinstance(planner, Tried) else _on_proof(matrix, structure, planned)
+    if outcome and is_for_time:
+        way = outcome.best(iterations)
+        planner = Tried(way.candidate, way.time_s, way.convert_s or 0.0)
+    structure = session.structure(matrix)
+    best = _best_plan(session, matrix, structure, Goal(iterations, objective, energy, planner))
+    trials = outcome.trials if outcome else None
     drift, notes = session.trust(drift_correction and trials is None)
     size = int(target.format_bytes("csr", RowBlocks.of(structure))[0])
     made = replace(
-        drift.plan(best, size, machine),
+        drift.plan(best, size, profile.machine),
         notes=(*best.notes, *session.notes, *notes),
         trials=trials,
         rounding=lost,
@@ -295,12 +276,43 @@ def plan(
     )
     if named_here(target.device) == profile.name:
         made = _within_memory(made)
-    if matrix.order is None and may_pay(made, structure, machine):
+    if matrix.order is None and may_pay(made, structure, profile.machine):
         how: dict[str, Any] = {"dtype": dtype, "device": device, "model": model, "values": values}
         how |= {"library": library, "iterations": iterations, "threads": target.threads, "anyway": anyway}
         made = in_best_order(matrix, made, partial(plan, profile=profile, **how))
     told = (each.sentence() for each in (made.trials, lost) if each)
     return replace(made, notes=(*made.notes, *told))
+
+
+def _best_plan(session: Session, matrix: Problem, structure: Structure, goal: Goal) -> Plan:
+    """Return the plan that `make_plan` finds with what a session knows.
+
+    Where no trial has built it, all entries say that its formats can be built; a note tells where a sample
+    misled.
+    """
+    machine, planner = session.profile.machine, goal.planner
+    strip, coarsening = (
+        strip_rows(machine, session.target.threads),
+        planner.coarsening if planner else at_most,
+    )
+    statistics = strip_statistics(matrix.matrix.indptr, structure, strip, coarsening)
+
+    def planned(structure: Structure) -> Plan:
+        of_matrix = replace(statistics, matrix=structure)
+        return make_plan(of_matrix, session.model, session.target, machine, goal)
+
+    best, notes = planned(structure), list[str]()
+    if isinstance(planner, Tried):
+        return best
+    while groups := believed(structure, chosen := {block.candidate for block in best.blocks}):
+        proven, sampled = matrix.proven(groups).groups, structure
+        structure = sampled.having(*(proven[name] for name in groups))
+        if structure.groups != sampled.groups:
+            best = planned(structure)
+        if given_up := chosen - {block.candidate for block in best.blocks}:
+            names = ", ".join(sorted(map(stored_as, given_up)))
+            notes.append(f"Planned again without {names}: a sample allowed it, and all entries do not.")
+    return replace(best, notes=(*best.notes, *notes))
 
 
 def _within_memory(made: Plan) -> Plan:
@@ -312,20 +324,6 @@ def _within_memory(made: Plan) -> Plan:
     sizes = f"{size_text(needed)} while it is built, of {size_text(free)} that are free"
     plain = made.csr_alone(made.baseline.time_s)
     return replace(plain, notes=(*made.notes, f"{names} would take {sizes}: CSR is planned instead."))
-
-
-def _on_proof(matrix: Problem, structure: Structure, planned: Callable[[Structure], Plan]) -> Plan:
-    """Return a plan of formats that all entries say can be built; a note tells where a sample misled."""
-    best, notes = planned(structure), list[str]()
-    while groups := believed(structure, chosen := {block.candidate for block in best.blocks}):
-        proven, sampled = matrix.proven(groups).groups, structure
-        structure = sampled.having(*(proven[name] for name in groups))
-        if structure.groups != sampled.groups:
-            best = planned(structure)
-        if given_up := chosen - {block.candidate for block in best.blocks}:
-            names = ", ".join(sorted(map(stored_as, given_up)))
-            notes.append(f"Planned again without {names}: a sample allowed it, and all entries do not.")
-    return replace(best, notes=(*best.notes, *notes))
 
 
 def without_joules(objective: str, profile: Profile) -> ProfileError:
@@ -347,18 +345,7 @@ def printed_planner(model: str | None) -> Planner:
     return PLANNERS.get(name)()
 
 
-def _refuse_objective_for(objective: str, device: str | None, as_printed: bool) -> None:
-    refuse_objective(objective)
-    if objective != "time" and (as_printed or (device is not None and "," in device)):
-        raise InputError(
-            f"objective '{objective}' for a plan as printed, or for several devices: expected time; leave it "
-            f"out"
-        )
-
-
-def refuse_probe(
-    probe_s: float | None, drift_correction: bool, device: str | None, *, has_matrix: bool = True
-) -> None:
+def refuse_probe(probe_s: float | None, drift_correction: bool, *, has_matrix: bool = True) -> None:
     """Raise an InputError if no probe can be as it is asked for."""
     if probe_s is None:
         return
@@ -374,8 +361,6 @@ def refuse_probe(
             "a probe without the matrix: expected the matrix, whose products are measured; name its file, or "
             "leave --probe out"
         )
-    if device is not None and "," in device:
-        raise InputError(f"a probe on {device}: expected one device; name one, or leave --probe out")
 
 
 def choice(
@@ -421,12 +406,11 @@ def forecasts_at_hand(
     machine = machine_of(device)
     profile = find_profile(wanted) if wanted else calibrated_profile(machine)
     require_own(profile.name, machine)
-    target = replace(Target.of(A, machine, number_of(threads), dtype), vectors=vectors)
-    if not model_records(profile, target):
+    asked = Asked(threads, dtype, device, vectors, values, library)
+    if not model_records(profile, asked.target(A, machine)):
         return None
-    asked: dict[str, Any] = {"threads": threads, "dtype": dtype, "device": device}
     try:
-        prediction = predict(A, profile, **asked, vectors=vectors, values=values, library=library)
+        prediction = predict(A, profile, **asdict(asked))
     except DisturbedError:
         return None
     return None if prediction.transferred_from else prediction

@@ -6,18 +6,17 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from sparsecast.api.placing import threads_of
 from sparsecast.api.profiles import calibrated_profile, model_records
 from sparsecast.api.session import Asked, Session, question
 from sparsecast.devices import DEVICES
-from sparsecast.devices.naming import machine_of
+from sparsecast.devices.naming import machine_of, threads_of
 from sparsecast.errors import DisturbedError
 from sparsecast.features.structure import Structure
-from sparsecast.formats.narrowing import NARROW_PARAMETERS
 from sparsecast.machines.machine import PROCESSOR
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.problem import Problem
 from sparsecast.models import model_for
+from sparsecast.models.probing import is_plain_csr
 from sparsecast.planning.plan import LEAST_GAIN, break_even
 from sparsecast.records import PANEL_VECTORS
 from sparsecast.results.next_steps import NextStep
@@ -77,14 +76,7 @@ def forecast_next_steps(
 def _steps(session: Session, structure: Structure, drift: Any, plan: Plan | None) -> Iterator[NextStep]:
     """Yield every step that a matrix and a device leave open."""
     here = session.prediction(structure, drift, None)
-    csr = next(
-        (
-            f
-            for f in here
-            if f.candidate.format == "csr" and not NARROW_PARAMETERS & set(f.candidate.parameters)
-        ),
-        None,
-    )
+    csr = next((forecast for forecast in here if is_plain_csr(forecast.candidate)), None)
     if not structure.nnz or csr is None:
         return
     best = now = here[0]

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from types import MappingProxyType
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeGuard
 
-import numpy as np
-
-from sparsecast.api.calibrating import machines, own_profile
+from sparsecast.api.calibrating import machines as machines_here
+from sparsecast.api.calibrating import own_profile
 from sparsecast.api.clustering import cluster
 from sparsecast.api.forecasting import plan, predict
-from sparsecast.api.profiles import asked_machine, calibrated_profile, refuse_disturbed
-from sparsecast.api.session import named_here, sources
+from sparsecast.api.profiles import asked_machine, calibrated_profile, contents, origin, refuse_disturbed
+from sparsecast.api.session import named_here
 from sparsecast.devices import DEVICES
-from sparsecast.devices.naming import Threads, machine_of, number_of, parse_device, parse_devices
+from sparsecast.devices.naming import Threads, machine_of, threads_of
 from sparsecast.devices.target import Target
 from sparsecast.errors import DeviceError, InputError, ProfileError, remedy_for
 from sparsecast.features.structure import Structure
@@ -24,9 +22,10 @@ from sparsecast.formats.libraries import chosen_libraries
 from sparsecast.machines.machine import PROCESSOR
 from sparsecast.machines.profile import Profile, find_profile, known_profiles
 from sparsecast.matrices.problem import Problem
+from sparsecast.planning.placement import copies_s, ranked
 from sparsecast.planning.placement import prices_of as prices_of
-from sparsecast.planning.placement import ranked, transfer_s
-from sparsecast.results.placement import Placement, Placements
+from sparsecast.results.placement import Comparison, Placement, Placements
+from sparsecast.system.progress_events import tell
 
 #: All places at hand.
 ALL = "all"
@@ -63,11 +62,9 @@ def where(
         profile at hand.
     iterations : int
         Products that will be done, at least 1.
-    threads : int or str, optional
-        Of processors that were calibrated.
-    dtype, library, model, anyway
-        As in `predict`; libraries are candidates on processors that were calibrated. A note says where one
-        of them, or the threads, does not count.
+    threads, dtype, library, model, anyway
+        As in `predict`; threads and libraries are of processors that were calibrated. A note says where one
+        of them does not count.
     prices : mapping of str to float, optional
         Of an hour, by machine; on a cluster of a node and hour.
     drift_correction : bool
@@ -81,111 +78,194 @@ def where(
         If the question cannot be, two profiles have one name, or no place has a forecast: of the kind of the
         first refusal.
     """
-    if iterations < 1:
-        raise InputError(f"iterations {iterations}: expected at least 1; name the products you will do")
-    how: dict[str, Any] = {"iterations": iterations, "threads": threads, "dtype": dtype, "model": model}
-    how |= {"library": library, "drift_correction": drift_correction, "anyway": anyway}
-    chosen_libraries(library, is_here=False)  # refuses unknown ones, whatever the places
+    question = _Question(iterations, threads, dtype, library, model, prices or {}, drift_correction, anyway)
     A = A if isinstance(A, Structure) else Problem.of(A)
-    listed, damaged = _places(A, places, threads, dtype)
-    placements, refused = _answer(A, listed, how, prices or {})
+    placements, refused = _answer(A, *_places(A, places, question), question)
     if not placements:
         raise type(next(iter(refused.values())))("; ".join(map(str, refused.values())))
-    return ranked(placements, {name: str(error) for name, error in (refused | damaged).items()})
+    return ranked(placements, refused)
 
 
-def compare(
-    matrices: Mapping[str, Problem | Structure],
-    profiles: Mapping[str, Profile],
-    damaged: Mapping[str, InputError] = MappingProxyType({}),
-    *,
-    products: int = 1,
-    prices: Mapping[str, float] | None = None,
-    library: str | None = None,
-    model: str | None = None,
-    anyway: bool = False,
-    on_place: Callable[[], None] = lambda: None,
-) -> Iterator[Placements]:
-    """Answer `where` for matrices on machines as they were calibrated; empty where none has a forecast.
+def compare(matrices: Mapping[str, Problem | Structure], machines: str = ALL, **how: Any) -> Comparison:
+    """Answer `where` about matrices on machines as they were calibrated, by one process.
 
     Parameters
     ----------
-    matrices, profiles : mappings by name
-    damaged : mapping of str to InputError
-        Files of profiles that cannot be used, and why: they are among the refused.
-    products : int
-        At least 1.
-    prices, library, model, anyway
-        As in `where`.
-    on_place : callable
-        Called after each machine: one that is not shipped takes seconds for its fit.
-    """
-    how: dict[str, Any] = {"iterations": products, "library": library, "model": model}
-    how |= {"drift_correction": False, "anyway": anyway}
-    chosen_libraries(library, is_here=False)
-    for name, A in matrices.items():
-        places = [_Place(machine, profile) for machine, profile in profiles.items()]
-        placements, refused = _answer(A, places, how, prices or {}, on_place)
-        named = [replace(placement, matrix=name) for placement in placements]
-        yield ranked(named, {machine: str(error) for machine, error in {**refused, **damaged}.items()})
-
-
-def _answer(
-    A: Problem | Structure,
-    places: Iterable[_Place],
-    how: dict[str, Any],
-    prices: Mapping[str, float],
-    on_place: Callable[[], None] = lambda: None,
-) -> tuple[list[Placement], dict[str, InputError]]:
-    """Return the placements of a matrix, and why other places have none."""
-    placements, refused, places = [], dict[str, InputError](), list(places)
-    names = dict.fromkeys(name for place in places for name in (place.name, place.profile.name))
-    for name in prices.keys() - names.keys():
-        remedy = remedy_for(name, names, "name one of them")
-        raise InputError(f"price of '{name}': expected one of the places, {', '.join(names)}; {remedy}")
-    for place in places:
-        try:
-            placed = (place.on_ranks if place.has_ranks else place.alone)(A, **how)
-        except InputError as error:
-            refused[place.name] = error
-        else:
-            price = prices.get(place.name, prices.get(placed.machine))
-            is_own = place.profile.machine.published_as is None
-            is_here = is_own and placed.machine == named_here(placed.device)
-            placements.append(replace(placed, price_per_hour=price, is_here=is_here))
-        on_place()
-    return placements, refused
-
-
-def profiles_to_compare(text: str = ALL) -> tuple[dict[str, Profile], dict[str, InputError]]:
-    """Return profiles by name: those named with commas between, or all at hand that have Records.
-
-    The second are files at hand that cannot be used, and why.
+    matrices : mapping by name
+    machines : str
+        Names or paths of profiles with commas between; by default all at hand that have Records.
+    how
+        `iterations`, `library`, `model`, `prices` and `anyway`, as in `where`.
 
     Raises
     ------
     UnknownNameError, ProfileError
-        If one that is named does not exist, or cannot be used.
+        If a profile that is named does not exist, or cannot be used.
     InputError
-        If there is none, or two that are named have one name.
+        If no profile has Records, two that are named have one name, or no matrix has a forecast.
     """
-    if text != ALL:
-        names = [str(place) for place in named_places(text)]
-        return _by_name(names, map(find_profile, names)), {}
-    profiles, damaged = _at_hand()
-    found = {name: profile for name, profile in profiles.items() if profile.records}
-    if not found:
+    if machines == ALL:
+        at_hand, damaged = _at_hand()
+        profiles = {name: profile for name, profile in at_hand.items() if profile.records}
+    else:
+        names, damaged = named_places(machines), {}
+        profiles = _by_name(map(str, names), map(find_profile, map(str, names)))
+    if not profiles:
         raise InputError(
             "no machine to compare: expected profiles; calibrate this one, or import published results"
         )
-    return found, damaged
+    question, places = _Question(**how, drift_correction=False), list(map(_Place, profiles.values()))
+    answers = {}
+    for name, A in matrices.items():
+        placements, refused = _answer(A, places, damaged, question)
+        answers[name] = ranked([replace(placement, matrix=name) for placement in placements], refused)
+    comparison = Comparison(answers, {name: origin(it) or contents(it) for name, it in profiles.items()})
+    if not comparison.rows:
+        raise InputError(next(why for machine in comparison.refused.values() for why in machine.values()))
+    return comparison
+
+
+@dataclass(frozen=True)
+class _Question:
+    """What is asked of every place, as in `where`."""
+
+    iterations: int
+    threads: Threads = None
+    dtype: str | None = None
+    library: str | None = None
+    model: str | None = None
+    prices: Mapping[str, float] = field(default_factory=dict)
+    drift_correction: bool = True
+    anyway: bool = False
+
+    def __post_init__(self) -> None:
+        if self.iterations < 1:
+            raise InputError(
+                f"iterations {self.iterations}: expected at least 1; name the products you will do"
+            )
+        chosen_libraries(self.library, is_here=False)  # refuses unknown ones, whatever the places
+
+    def left_out(self, why: str, *names: str) -> tuple[str, ...]:
+        """Return the note on what was asked for and does not count in a place."""
+        given = [f"{name} {value}" for name in names if (value := getattr(self, name)) is not None]
+        return (f"Left out here: {', '.join(given)}; {why}.",) if given else ()
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A profile, the device of this machine that was asked for, and whether its ranks are what is asked."""
+
+    profile: Profile
+    device: str | None = None
+    has_ranks: bool = False
+
+    @property
+    def name(self) -> str:
+        return (self.device or self.profile.name) + (" on ranks" if self.has_ranks else "")
+
+    def answer(self, A: Problem | Structure, question: _Question) -> Placement:
+        placed = (self._on_ranks if self.has_ranks else self._alone)(A, question)
+        is_own = self.profile.machine.published_as is None
+        is_here = is_own and placed.machine == named_here(placed.device)
+        price = question.prices.get(self.name, question.prices.get(placed.machine))
+        return replace(placed, price_per_hour=price, is_here=is_here)
+
+    def _alone(self, A: Problem | Structure, question: _Question) -> Placement:
+        """Return the products by one process: planned, or in the best format where no plan can be made."""
+        profile, machine = self.profile, asked_machine(self.profile, self.device)
+        is_published, count = machine.published_as is not None, question.iterations
+        how: dict[str, Any] = {"device": self.device, "dtype": question.dtype, "model": question.model}
+        how |= {"drift_correction": question.drift_correction, "anyway": question.anyway}
+        if is_published or machine.gpu:
+            unused = question.left_out("these are for calibrated processors", "threads", "library")
+        else:
+            unused, how = (), how | {"threads": question.threads, "library": question.library}
+        if isinstance(A, Problem) and not is_published:
+            made = plan(A, profile, iterations=count, measure=False, **how)
+            vectors_s = copies_s(profile, A.matrix.shape, made.baseline.candidate.dtype)
+            return Placement(A.name, profile.name, made, count, vectors_s, notes=(*made.notes, *unused))
+        prediction = predict(A, profile, **how)
+        if not prediction:
+            raise ProfileError(f"{profile.name}: {next(iter(prediction.refused.values()), 'no format')}")
+        best = min(prediction, key=lambda forecast: (forecast.convert_s or 0.0) + count * forecast.time_s)
+        copies, notes = None if machine.gpu else 0.0, (*prediction.notes, *unused)
+        return Placement(getattr(A, "name", "counts"), profile.name, best, count, copies, notes=notes)
+
+    def _on_ranks(self, A: Problem | Structure, question: _Question) -> Placement:
+        """Return the products on the fewest ranks of NODES from which on more do not pay."""
+        profile = self.profile
+        if not question.anyway:
+            refuse_disturbed(profile, Target.of(A, profile.machine, 1, question.dtype))
+        has_several = any(point.nodes > 1 for point in profile.microbenchmarks)
+        counts = [profile.machine.cores * nodes for nodes in NODES if has_several or nodes == 1]
+        answer = cluster(A, counts, profile, dtype=question.dtype)
+        ways = (choice.forecast for choice in answer.choices)
+        best = next(way for way in ways if way.configuration.ranks == answer.enough_ranks)
+        why = "ranks have one thread each, formats of ours and a model of their own"
+        notes = (*answer.notes, *question.left_out(why, "threads", "library", "model"))
+        return Placement(answer.name, answer.profile, best, question.iterations, None, notes=notes)
+
+
+def _answer(
+    A: Problem | Structure, places: Sequence[_Place], damaged: Mapping[str, InputError], question: _Question
+) -> tuple[list[Placement], dict[str, InputError]]:
+    """Return the placements of a matrix, and why other places have none, or cannot be used."""
+    names = dict.fromkeys(name for place in places for name in (place.name, place.profile.name))
+    for name in question.prices.keys() - names.keys():
+        remedy = remedy_for(name, names, "name one of them")
+        raise InputError(f"price of '{name}': expected one of the places, {', '.join(names)}; {remedy}")
+    placements, refused = [], dict[str, InputError]()
+    for number, place in enumerate(places):
+        tell("forecasting", number, len(places))  # a fit takes seconds
+        try:
+            placements.append(place.answer(A, question))
+        except InputError as error:
+            refused[place.name] = error
+    return placements, {**refused, **damaged}
+
+
+def _places(
+    A: Problem | Structure, places: str | Sequence[str | Profile], question: _Question
+) -> tuple[list[_Place], dict[str, InputError]]:
+    """Return the places that are asked for, each once, and why profiles at hand are none.
+
+    A profile with micro-benchmarks has ranks, too.
+    """
+
+    def named(place: str | Profile) -> _Place:
+        if is_device(place):
+            threads = threads_of(place, question.threads)
+            return _Place(own_profile(A, threads=threads, dtype=question.dtype, device=place), place)
+        return _Place(find_profile(place) if isinstance(place, str) else place)
+
+    damaged: dict[str, InputError] = {}
+    if places == ALL:
+        listed = [named(PROCESSOR)]
+        for device in DEVICES.names():
+            with suppress(DeviceError):
+                listed.append(_Place(calibrated_profile(machine_of(device)), device))
+        at_hand, damaged = _at_hand()
+        listed += map(_Place, at_hand.values())
+    else:
+        listed = list(map(named, given := named_places(places)))
+        _by_name((getattr(place, "name", str(place)) for place in given), (it.profile for it in listed))
+    found: dict[str, _Place] = {}
+    for place in listed:
+        found.setdefault(place.profile.name, place)
+    several = []
+    for place in found.values():
+        if place.profile.records or not place.profile.microbenchmarks:
+            several.append(place)
+        if place.profile.microbenchmarks:
+            several.append(replace(place, has_ranks=True))
+    return several, damaged
 
 
 def _at_hand() -> tuple[dict[str, Profile], dict[str, InputError]]:
     """Return the profiles at hand by their names, and by their files' names why others cannot be used."""
     files, damaged = known_profiles(), dict[str, InputError]()
     profiles: dict[str, Profile] = {}
-    for name, profile in machines()[1].items():
+    for name, profile in machines_here()[1].items():
         if not isinstance(profile, Profile):
             damaged |= {name: profile} if name in files else {}
         elif name != profile.name and profile.name in {*files, *profiles}:
@@ -211,149 +291,18 @@ def _of_one_name(place: str, other: str, name: str) -> InputError:
     )
 
 
-@dataclass(frozen=True)
-class _Place:
-    """A profile, the device of this machine that was asked for, and whether its ranks are what is asked."""
-
-    name: str
-    profile: Profile
-    device: str | None = None
-    has_ranks: bool = False
-
-    def alone(
-        self,
-        A: Problem | Structure,
-        iterations: int,
-        threads: Threads = None,
-        library: str | None = None,
-        **how: Any,
-    ) -> Placement:
-        """Return the products by one process: planned, or in the best format where no plan can be made."""
-        profile, machine = self.profile, asked_machine(self.profile, self.device)
-        is_published = machine.published_as is not None
-        how["device"], notes = self.device, tuple[str, ...]()
-        if not (is_published or machine.gpu):
-            how |= {"threads": threads, "library": library}
-        elif library is not None:
-            notes = (f"Library '{library}' does not count here: libraries are for calibrated processors.",)
-        if isinstance(A, Problem) and not is_published:
-            made = plan(A, profile, iterations=iterations, measure=False, **how)
-            vectors_s = _copies_s(profile, A.matrix.shape, made.baseline.candidate.dtype)
-            notes = (*made.notes, *notes)
-            return Placement(A.name, profile.name, made, iterations, vectors_s, notes=notes)
-        prediction = predict(A, profile, **how)
-        if not prediction:
-            raise ProfileError(f"{profile.name}: {next(iter(prediction.refused.values()), 'no format')}")
-        best = min(prediction, key=lambda each: (each.convert_s or 0.0) + iterations * each.time_s)
-        copies_s, notes = None if machine.gpu else 0.0, (*prediction.notes, *notes)
-        return Placement(getattr(A, "name", "counts"), profile.name, best, iterations, copies_s, notes=notes)
-
-    def on_ranks(self, A: Problem | Structure, iterations: int, dtype: str | None, **how: Any) -> Placement:
-        """Return the products on the fewest ranks of NODES from which on more do not pay."""
-        if not how["anyway"]:
-            refuse_disturbed(self.profile, Target.of(A, self.profile.machine, 1, dtype))
-        has_several = any(point.nodes > 1 for point in self.profile.microbenchmarks)
-        counts = [self.profile.machine.cores * nodes for nodes in NODES if has_several or nodes == 1]
-        answer = cluster(A, counts, self.profile, dtype=dtype)
-        ways = (choice.forecast for choice in answer.choices)
-        best = next(way for way in ways if way.configuration.ranks == answer.enough_ranks)
-        notes, unused = answer.notes, [key for key in ("threads", "library", "model") if how[key]]
-        if unused:
-            ranks = "ranks have one thread each, formats of ours and a model of their own"
-            notes = (*notes, f"On ranks these do not count: {', '.join(unused)}; {ranks}.")
-        return Placement(getattr(A, "name", "counts"), answer.profile, best, iterations, None, notes=notes)
-
-
-def _places(
-    A: Problem | Structure, places: str | Sequence[str | Profile], threads: Threads, dtype: str | None
-) -> tuple[list[_Place], dict[str, InputError]]:
-    """Return the places that are asked for, each once, and why files of profiles at hand are none.
-
-    A profile with micro-benchmarks has ranks, too.
-    """
-
-    def named(place: str | Profile) -> _Place:
-        if is_device(place):
-            own = own_profile(A, threads=threads_of(place, threads), dtype=dtype, device=place)
-            return _Place(place, own, place)
-        profile = find_profile(place) if isinstance(place, str) else place
-        return _Place(profile.name, profile)
-
-    damaged: dict[str, InputError] = {}
-    if places == ALL:
-        listed = [named(PROCESSOR)]
-        for name in DEVICES.names():
-            with suppress(DeviceError):
-                listed.append(_Place(name, calibrated_profile(machine_of(name)), name))
-        at_hand, damaged = _at_hand()
-        listed += map(named, at_hand.values())
-    else:
-        given = named_places(places) if isinstance(places, str) else places
-        for device in filter(is_device, given):
-            machine_of(device)  # known to be there before another one is calibrated
-        listed = list(map(named, given))
-        _by_name([getattr(place, "name", str(place)) for place in given], (p.profile for p in listed))
-    found: dict[str, _Place] = {}
-    for place in listed:
-        found.setdefault(place.profile.name, place)
-    several = []
-    for place in found.values():
-        if place.profile.records or not place.profile.microbenchmarks:
-            several.append(place)
-        if place.profile.microbenchmarks:
-            several.append(replace(place, name=f"{place.name} on ranks", has_ranks=True))
-    return several, damaged
-
-
-def named_places(text: str, profiles: Sequence[Profile] = ()) -> list[str | Profile]:
-    """Return the places of a text with commas between, for a device one of `profiles` that is of its kind."""
-    names, given = [name.strip() for name in text.split(",")], {p.machine.device: p for p in profiles}
-    if not all(names):
-        raise InputError(f"places '{text}': expected names with commas between, or {ALL}; correct it")
-    return [given.get(name.partition(":")[0], name) for name in names]
+def named_places(places: str | Sequence[str | Profile]) -> list[str | Profile]:
+    """Return places, of a text those with commas between; devices among them are there."""
+    named = list(places)
+    if isinstance(places, str):
+        named = [place.strip() for place in places.split(",")]
+    if "" in named:
+        raise InputError(f"places '{places}': expected names with commas between, or {ALL}; correct it")
+    for device in filter(is_device, named):
+        machine_of(device)  # before another one is calibrated
+    return named
 
 
 def is_device(place: object) -> TypeGuard[str]:
     """Tell whether a place is a device of this machine, such as ``"cuda:1"``."""
     return isinstance(place, str) and place.partition(":")[0] in DEVICES.names()
-
-
-def _copies_s(profile: Profile, shape: tuple[int, int], dtype: str) -> float:
-    """Return the forecast seconds to bring x to the device of a profile and y back."""
-    if profile.machine.gpu is None:
-        return 0.0
-    rows, cols = (size * np.dtype(dtype).itemsize for size in shape)
-    return transfer_s(profile, cols, "to device") + transfer_s(profile, rows, "from device")
-
-
-def uncalibrated_devices(
-    A: Any,
-    devices: str,
-    profiles: Sequence[Profile] = (),
-    *,
-    threads: Threads = None,
-    dtype: str | None = None,
-) -> list[str]:
-    """Return the devices without a profile, of a question about several.
-
-    Raises
-    ------
-    InputError, ProfileError, DeviceError
-        If a device cannot be found, cannot do such a product, or its profile has no Records for it: known
-        before another one is calibrated for.
-    """
-    given = {profile.machine.device: profile for profile in profiles}
-    unmet = []
-    for name, kind in parse_devices(devices).items():
-        machine = given[kind].machine if kind in given else machine_of(name)
-        target = Target.of(A, machine, number_of(threads_of(name, threads)), dtype)
-        if kind in given:
-            sources(given[kind], target)
-        else:
-            unmet.append(name)
-    return unmet
-
-
-def threads_of(device: str, threads: Threads) -> Threads:
-    """Return the threads for one device of a question about several; None for a GPU."""
-    return threads if DEVICES.get(parse_device(device)[0]).shares_host else None

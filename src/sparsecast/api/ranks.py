@@ -130,7 +130,8 @@ def measure_on_ranks(
         raise InputError(next(iter(refused.values())))
     if keeps:
         keep_distributed(machine, [product.record for product in measured])
-    return MeasuredOnRanks(problem, measured, forecasts, refused, tuple(nodes.notes()))
+    products = [dataclasses.replace(it, forecast=forecasts.get(it.record.configuration)) for it in measured]
+    return MeasuredOnRanks(problem, products, refused, tuple(nodes.notes()))
 
 
 def measure_suites_on_ranks(

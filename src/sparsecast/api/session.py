@@ -413,18 +413,12 @@ def rounding(
 def _read(problem: Problem, profile: Profile, target: Target, groups: Sequence[str]) -> Structure:
     """Return what a forecast reads of a matrix: a sample, `groups`, and what only published results have."""
     structure = problem.sampled_structure
-    if wanted := structure.lacks(groups):
-        structure = structure.having(
-            *structure_of(problem.matrix, groups=wanted, is_sampled=True).groups.values()
-        )
-    if not target.is_published:
-        return structure
-    wanted = structure.lacks(unusual_groups(profile.matrices.values()))
-    return (
-        structure.having(*structure_of(problem.matrix, groups=wanted).groups.values())
-        if wanted
-        else structure
-    )
+    unusual = unusual_groups(profile.matrices.values()) if target.is_published else []
+    for wanted, is_sampled in ((groups, True), (unusual, False)):
+        if lacking := structure.lacks(wanted):
+            read = structure_of(problem.matrix, groups=lacking, is_sampled=is_sampled)
+            structure = structure.having(*read.groups.values())
+    return structure
 
 
 def sources(profile: Profile, target: Target) -> list[Target]:

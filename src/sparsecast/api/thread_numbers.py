@@ -15,7 +15,7 @@ from sparsecast.features.structure import Structure
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.problem import Problem
 from sparsecast.planning.plan import LEAST_GAIN
-from sparsecast.results.plan import Plan
+from sparsecast.results.plan import Plan, amount
 from sparsecast.results.prediction import Prediction
 
 _Ask = TypeVar("_Ask", bound=Callable[..., Any])
@@ -36,13 +36,13 @@ def thread_numbers(profile: Profile, target: Target) -> list[int]:
 def for_each_number(in_one: Callable[[Sequence[Any]], Any]) -> Callable[[_Ask], _Ask]:
     """Return a decorator of a question, which asks for each number of threads and puts the answers `in_one`.
 
-    So it does with threads "auto" for one device; devices are compared first.
+    So it does with threads "auto" alone.
     """
 
     def decorate(ask: _Ask) -> _Ask:
         @functools.wraps(ask)
         def asked(A: Any, profile: Profile | None = None, **options: Any) -> Any:
-            if options.get("threads") != AUTO or "," in (options.get("device") or ""):
+            if options.get("threads") != AUTO:
                 return ask(A, profile, **options)
             A = A if isinstance(A, Structure) else Problem.of(A)
             setting = Asked(None, options.get("dtype"), options.get("device"))
@@ -65,11 +65,8 @@ def in_one_plan(plans: Sequence[Plan]) -> Plan:
 def _cost(plan: Plan) -> float:
     """Return the seconds of all products and the conversion, or the joules, or both multiplied."""
     total_s = plan.convert_s + plan.iterations * plan.time_s
-    if plan.objective == "time":
-        return total_s
-    assert plan.energy_j is not None, "a plan with another objective has joules"
-    total_j = plan.energy_j / plan.time_s * total_s
-    return total_j * total_s if plan.objective == "edp" else total_j
+    joules = None if plan.energy_j is None else plan.energy_j / plan.time_s * total_s
+    return amount(plan.objective, total_s, joules)
 
 
 def in_one_prediction(predictions: Sequence[Prediction]) -> Prediction:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 
 import numpy as np
@@ -90,11 +90,13 @@ def _rows_of_part(
 
 
 def _score(rows: Sequence[ClusterRow], records: Sequence[DistributedRecord]) -> ClusterScore:
-    measured = np.array([row.record.time_s for row in rows])
     time_s, low, high = (
         scores.floats(getattr(row.forecast, name) for row in rows) for name in ("time_s", "low_s", "high_s")
     )
-    errors = scores.error_quantiles(scores.relative_errors(time_s, measured))
+    measured, noises = (
+        scores.floats(getattr(row.record, name) for row in rows) for name in ("time_s", "noise")
+    )
+    errors = scores.error_score((time_s, low, high), measured, noises, scores.floats(()))
     forecasts = {(row.record.matrix, row.record.configuration): row.forecast.time_s for row in rows}
     ratios = scores.choice_ratios(
         [(record.matrix, record.configuration.ranks) for record in records],
@@ -102,15 +104,10 @@ def _score(rows: Sequence[ClusterRow], records: Sequence[DistributedRecord]) -> 
         np.array([record.time_s for record in records]),
     )
     return ClusterScore(
-        forecasts=len(rows),
+        **asdict(errors),
         unforecast=len(records) - len(rows),
-        median_error=errors.median,
-        mean_error=errors.mean,
-        p90_error=errors.p90,
-        coverage=scores.coverage(low, high, measured),
         choices=len(ratios),
         found=scores.mean((ratios == 1.0).astype(float)),
         good=scores.mean((ratios <= 1 + GOOD).astype(float)),
         regret=scores.regret(ratios) if len(ratios) else None,
-        median_noise=scores.quantile(scores.floats(record.noise for record in records), 0.5),
     )

@@ -146,23 +146,14 @@ class Scoring:
 
 def errors_of(rows: Sequence[EvaluationRow]) -> ErrorScore:
     """Return the score of some forecasts, at least one."""
-    measured = np.array([row.measured for row in rows])
-    values, low, high = (
+    value, low, high = (
         scores.floats(getattr(row.estimate, name) for row in rows) for name in ("value", "low", "high")
     )
-    errors = scores.error_quantiles(scores.relative_errors(values, measured))
-    repeats = scores.floats(row.repeat_difference for row in rows)
-    return ErrorScore(
-        forecasts=len(rows),
-        mean_error=errors.mean,
-        median_error=errors.median,
-        p90_error=errors.p90,
-        bias=errors.bias,
-        coverage=scores.coverage(low, high, measured),
-        mean_width=scores.mean((high - low) / values),
-        median_noise=scores.quantile(scores.floats(row.record.noise for row in rows), 0.5),
-        repeat_median=scores.quantile(repeats, 0.5),
-        repeat_p90=scores.quantile(repeats, 0.9),
+    return scores.error_score(
+        (value, low, high),
+        scores.floats(row.measured for row in rows),
+        scores.floats(row.record.noise for row in rows),
+        scores.floats(row.repeat_difference for row in rows),
     )
 
 

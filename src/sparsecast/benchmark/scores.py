@@ -6,10 +6,11 @@ Missing values are NaN in arrays, and None as results.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+from sparsecast.results.evaluation import ErrorScore
 
 Floats = NDArray[np.float64]
 
@@ -24,21 +25,26 @@ def relative_errors(forecasts: Sequence[float] | Floats, measured: Sequence[floa
     return np.asarray(np.divide(forecasts, measured) - 1, dtype=float)
 
 
-@dataclass(frozen=True, slots=True)
-class ErrorQuantiles:
-    """Mean, median and 90 % quantile of absolute relative errors, and the mean of the signed ones."""
+def error_score(
+    forecasts: tuple[Floats, Floats, Floats], measured: Floats, noises: Floats, repeats: Floats
+) -> ErrorScore:
+    """Return the score of forecasts, at least one: their values with the ends of their intervals.
 
-    mean: float
-    median: float
-    p90: float
-    bias: float
-
-
-def error_quantiles(errors: Floats) -> ErrorQuantiles:
-    """Return the statistics of signed relative errors, at least one."""
-    size = np.abs(errors)
-    return ErrorQuantiles(
-        float(size.mean()), float(np.median(size)), float(np.quantile(size, 0.9)), float(errors.mean())
+    `repeats` are the relative differences of what was measured once more.
+    """
+    values, low, high = forecasts
+    errors = relative_errors(values, measured)
+    return ErrorScore(
+        forecasts=len(errors),
+        mean_error=float(np.abs(errors).mean()),
+        median_error=float(np.median(np.abs(errors))),
+        p90_error=float(np.quantile(np.abs(errors), 0.9)),
+        bias=float(errors.mean()),
+        coverage=coverage(low, high, measured),
+        mean_width=mean((high - low) / values),
+        median_noise=quantile(noises, 0.5),
+        repeat_median=quantile(repeats, 0.5),
+        repeat_p90=quantile(repeats, 0.9),
     )
 
 

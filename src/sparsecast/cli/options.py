@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
@@ -27,6 +28,23 @@ STOPPED_LINE = "stopped from the keyboard"
 
 #: Names are not listed here: to find those of plug-ins takes longer than to show a page of help.
 _DEVICES = "cpu, cuda, cuda:N for GPU number N, or the name of a plug-in."
+
+
+def known(check: Callable[[Any, str], object]) -> Callable[[str | None], str | None]:
+    """Return a callback that refuses an unknown name before a machine is calibrated for it.
+
+    `check` gets the api and the name.
+    """
+
+    def refuse(name: str | None) -> str | None:
+        if name is not None:
+            from sparsecast import api
+
+            check(api, name)
+        return name
+
+    return refuse
+
 
 MatrixArgument = Annotated[
     str,
@@ -116,58 +134,32 @@ ValuesOption = Annotated[
 ]
 
 
-def _known_libraries(names: str | None) -> str | None:
-    """Refuse unknown libraries before a machine is calibrated for them."""
-    if names is not None:
-        from sparsecast import api
-
-        api.chosen_libraries(names, is_here=False)
-    return names
-
-
 LibraryOption = Annotated[
     str | None,
     typer.Option(
         metavar="any|NAME[,NAME]",
-        callback=_known_libraries,
+        callback=known(lambda api, names: api.chosen_libraries(names, is_here=False)),
         help="Other libraries beside our formats: any that is installed, or such as mkl,scipy.",
     ),
 ]
-
-
-def _known_model(name: str | None) -> str | None:
-    """Refuse an unknown model before a machine is calibrated for it."""
-    if name is not None:
-        from sparsecast.models import MODELS
-
-        MODELS.get(name)
-    return name
 
 
 ModelOption = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        callback=_known_model,
+        callback=known(lambda api, name: api.model_for("time", name)),
         autocompletion=completing.models,
         help="The model that forecasts.",
     ),
 ]
 
 
-def _known_objective(name: str) -> str:
-    """Refuse an unknown objective before a machine is calibrated for it."""
-    from sparsecast import api
-
-    api.refuse_objective(name)
-    return name
-
-
 ObjectiveOption = Annotated[
     str,
     typer.Option(
         metavar="time|energy|edp",
-        callback=_known_objective,
+        callback=known(lambda api, name: api.refuse_objective(name)),
         help="What is least; edp is energy times time.",
     ),
 ]
@@ -191,6 +183,7 @@ EnergyModelOption = Annotated[
     str | None,
     typer.Option(metavar="NAME", help="The model that forecasts joules, where Records have some."),
 ]
+
 PriceOption = Annotated[
     list[str] | None,
     typer.Option(metavar="MACHINE=NUMBER/h", help="Of an hour, in any currency; once for each machine."),
@@ -198,12 +191,6 @@ PriceOption = Annotated[
 ForecastDeviceOption = Annotated[
     str | None,
     typer.Option(metavar="DEVICE", help=f"Where the product is done; the profile's, or the CPU. {_DEVICES}"),
-]
-DevicesOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="DEVICE[,DEVICE]", help=f"Where the products are done; several are compared. {_DEVICES}"
-    ),
 ]
 FigureOption = Annotated[
     Path | None,
@@ -216,6 +203,43 @@ MarkdownOption = Annotated[
     Path | None, typer.Option("--markdown", metavar="FILE.md", help="Write what is printed there, too.")
 ]
 DeviceOption = Annotated[str, typer.Option(metavar="DEVICE", help=f"Where the product is done. {_DEVICES}")]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Options of `predict` and `plan`: the product that is asked about, and what forecasts it."""
+
+    profile: ProfileOption = None
+    threads: AnyThreadsOption = None
+    dtype: DtypeOption = None
+    device: ForecastDeviceOption = None
+    vectors: VectorsOption = 1
+    values: ValuesOption = None
+    library: LibraryOption = None
+    transpose: TransposeOption = False
+    model: ModelOption = None
+    no_drift_correction: NoDriftOption = False
+    anyway: AnywayOption = False
+    power_model: PowerModelOption = None
+    energy_model: EnergyModelOption = None
+
+    @property
+    def setting(self) -> dict[str, Any]:
+        """What a profile has Records of."""
+        return {"threads": self.threads, "dtype": self.dtype, "device": self.device}
+
+    @property
+    def model_settings(self) -> dict[str, Any]:
+        """What forecasts, as the api takes it."""
+        drifts, power = not self.no_drift_correction, power_file(self.power_model)
+        how = {"model": self.model, "drift_correction": drifts, "anyway": self.anyway}
+        return {**how, "power_model": power, "energy_model": self.energy_model}
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """All of it, as the api takes it."""
+        product = {"vectors": self.vectors, "values": self.values, "library": self.library}
+        return {**self.setting, **product, **self.model_settings}
 
 
 def power_file(path: Path | None) -> PowerFile | None:

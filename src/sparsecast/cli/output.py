@@ -8,9 +8,9 @@ import json
 import sys
 import typing
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TextIO
+from typing import TYPE_CHECKING, Any, Literal, TextIO, TypeAlias
 
 import rich.table
 import typer
@@ -20,7 +20,11 @@ from sparsecast.cli import options
 from sparsecast.system.files import write_file
 
 if TYPE_CHECKING:
+    from sparsecast.reports.charts.chart import Chart
     from sparsecast.system.tabular import Columns, Table
+
+#: A chart and its title.
+Drawn: TypeAlias = "tuple[Chart, str]"
 
 #: Characters that a column of text keeps where a table is too wide.
 _LEAST_TEXT = 14
@@ -40,8 +44,8 @@ class Output:
         What people read. `--csv` writes the first table, `--markdown` all of it.
     notes : iterable of str
         Warnings, which go to standard error before all else.
-    draw : callable, optional
-        Draws the figure into a file.
+    chart : callable, optional
+        Returns the chart of the figure and its title, or None where there is nothing to draw.
     stopped : str
         What became of the measurements, where the command was stopped from the keyboard: "kept", "shown".
     status : int
@@ -56,7 +60,7 @@ class Output:
     item: Any
     shown: Iterable[Any]
     notes: Iterable[str] = ()
-    draw: Callable[[Path], object] | None = None
+    chart: Callable[[], Drawn | None] | None = None
     stopped: str = ""
     status: int = 0
     is_beside: bool = False
@@ -74,8 +78,10 @@ class Output:
         from sparsecast.system.tabular import Table, document
 
         options.warn(self.notes)
-        if figure is not None and self.draw is not None:
-            self.draw(figure)
+        if figure is not None and self.chart is not None and (drawn := self.chart()) is not None:
+            from sparsecast.reports.charts.chart import render
+
+            render(*drawn, figure)
         shown = list(self.shown)
         if csv is not None:
             table = self.all_rows or next(item for item in shown if isinstance(item, Table))
@@ -96,11 +102,21 @@ class Output:
 def printed(run: Callable[..., Output | None], *, figure: bool, csv: bool) -> Callable[..., None]:
     """Return a command that prints what `run` returns, with options for the ways of doing so.
 
-    None is not printed: it is what ranks other than the first return.
+    The fields of a parameter that is a dataclass are options. None is not printed: it is what ranks other
+    than the first return.
     """
     signature = inspect.signature(run)
     hints = typing.get_type_hints(run, include_extras=True)
-    parameters = [item.replace(annotation=hints[item.name]) for item in signature.parameters.values()]
+    groups = {name: hints[name] for name in signature.parameters if is_dataclass(hints[name])}
+    parameters = [
+        option
+        for item in signature.parameters.values()
+        for option in (
+            _parameters(groups[item.name])
+            if item.name in groups
+            else [item.replace(annotation=hints[item.name])]
+        )
+    ]
     ways: dict[str, Any] = {
         **({"figure": (options.FigureOption, None)} if figure else {}),
         **({"csv": (options.CsvOption, None), "markdown": (options.MarkdownOption, None)} if csv else {}),
@@ -121,6 +137,8 @@ def printed(run: Callable[..., Output | None], *, figure: bool, csv: bool) -> Ca
         # A program that is run may leave the folder.
         files = {name: path and path.absolute() for name, path in files.items()}
         passed = {name: value for name, value in arguments.items() if name in signature.parameters}
+        for name, group in groups.items():
+            passed[name] = group(**{field.name: arguments[field.name] for field in fields(group)})
         output = run(**passed)
         if output is not None:
             output.show(arguments["as_json"], **files)
@@ -130,6 +148,13 @@ def printed(run: Callable[..., Output | None], *, figure: bool, csv: bool) -> Ca
     )
     command.__annotations__ = {item.name: item.annotation for item in [*parameters, *added]}
     return command
+
+
+def _parameters(group: type) -> list[inspect.Parameter]:
+    """Return the fields of a dataclass as parameters of a command."""
+    hints = typing.get_type_hints(group, include_extras=True)
+    items = inspect.signature(group).parameters.values()
+    return [item.replace(annotation=hints[item.name]) for item in items]
 
 
 def _in_markdown(item: Any) -> str:

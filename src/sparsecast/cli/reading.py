@@ -77,20 +77,6 @@ def profile_for(
         return api.own_profile(A, threads=threads, dtype=dtype, device=device, on_progress=on_progress)
 
 
-def profiles_for(
-    A: Any, wanted: str | None, threads: int | str | None, dtype: str | None, device: str | None
-) -> list[Profile]:
-    """Return the wanted profile, and this machine's for each of several devices that it is not of."""
-    from sparsecast import api
-
-    if device is None or "," not in device:
-        return [profile_for(A, wanted, threads, dtype, device)]
-    profiles = [] if wanted is None else [api.profile(wanted)]
-    for name in api.uncalibrated_devices(A, device, profiles, threads=threads, dtype=dtype):
-        profiles.append(profile_for(A, None, api.threads_of(name, threads), dtype, name))
-    return profiles
-
-
 def tell_taken_over(matrices: int) -> None:
     """Say on standard error how many matrices were not measured again."""
     from sparsecast.system.texts import counted

@@ -33,9 +33,10 @@ def parse_device(text: str) -> tuple[str, int]:
         if is_numbered and re.fullmatch(r"[0-9]{1,4}", number):
             return name, int(number)
     numbered = [f"{name}:N for number N" for name in names if DEVICES.get(name).is_numbered]
+    remedy = remedy_for(name, names, "name one of them")
     raise InputError(
         f"device {text!r}: expected {', '.join(names)}, or {', '.join(numbered)}; "
-        f"{remedy_for(name, names, 'name one of them')}"
+        f"{'compare several places by --where' if ',' in text else remedy}"
     )
 
 
@@ -44,14 +45,9 @@ def threads_text(device: str, threads: int) -> str:
     return DEVICES.get(device).threads_text(threads) if device in DEVICES.names() else ""
 
 
-def parse_devices(text: str) -> dict[str, str]:
-    """Return the device of each name in a list such as ``"cpu,cuda:1"``."""
-    devices = {name: parse_device(name)[0] for name in text.split(",")}
-    if len(set(devices.values())) < len(text.split(",")):
-        raise InputError(
-            f"devices {text!r}: expected one of each kind, as in cpu,cuda; ask about others apart"
-        )
-    return devices
+def threads_of(device: str, threads: Threads) -> Threads:
+    """Return the threads of a question for a device: None for a GPU."""
+    return threads if DEVICES.get(parse_device(device)[0]).shares_host else None
 
 
 def machine_of(device: str) -> Machine:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecast.devices.target import Target
+from sparsecast.devices.target import Target, memory_bytes
 from sparsecast.errors import FeatureError, FormatError
 from sparsecast.features.row_blocks import RowBlocks, StripStatistics
 from sparsecast.features.structure import Structure
@@ -66,6 +66,7 @@ class Costs:
             candidate,
             float(self.model.values(candidate, block)[0]),
             float(self.model.conversion_.seconds(candidate, block)[0]),
+            *memory_bytes(candidate, block),
         )
 
     def open_formats(self, matrix: Structure) -> list[str]:

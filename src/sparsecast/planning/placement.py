@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations
+from itertools import chain, combinations, groupby
 from types import MappingProxyType
 
 import numpy as np
@@ -13,24 +13,22 @@ import numpy as np
 from sparsecast.errors import InputError, ProfileError
 from sparsecast.machines.profile import Profile
 from sparsecast.models.fitting import fitted_costs
+from sparsecast.records import VALUE_BYTES
 from sparsecast.results.placement import Placement, Placements
 
-#: Seconds before the products and for each.
-_Line = tuple[float, float]
 
-
-def ranked(placements: Sequence[Placement], refused: Mapping[str, str] = MappingProxyType({})) -> Placements:
+def ranked(
+    placements: Sequence[Placement], refused: Mapping[str, object] = MappingProxyType({})
+) -> Placements:
     """Order the placements of one matrix by the time of all products, and find when which is the best."""
-    if not placements:
-        return Placements((), refused=dict(refused))
-    first, *others = sorted(placements, key=lambda placement: placement.total_s)
-    high_s = first.total_high_s
+    ordered = sorted(placements, key=lambda placement: placement.total_s)
+    most = ordered[0].total.high if ordered else None
     ties = (
-        replace(row, is_tie=high_s is not None and row.total_low_s is not None and row.total_low_s <= high_s)
-        for row in others
+        replace(row, is_tie=most is not None and row.total.low is not None and row.total.low <= most)
+        for row in ordered[1:]
     )
-    ordered = Placements((first, *ties), refused=dict(refused))
-    return replace(ordered, best_from=_best_from(ordered.comparable))
+    found = Placements((*ordered[:1], *ties), refused={name: str(why) for name, why in refused.items()})
+    return replace(found, best_from=_best_from(found.comparable))
 
 
 def _best_from(compared: Sequence[Placement]) -> tuple[tuple[int, Placement], ...]:
@@ -38,36 +36,38 @@ def _best_from(compared: Sequence[Placement]) -> tuple[tuple[int, Placement], ..
 
     A place costs what its plan does, or plain CSR there, whichever is less for that many products.
     """
-    lines = {place: _lines(placement) for place, placement in enumerate(compared)}
+    costs = [_costs(placement) for placement in compared]
     crossings = {1}
-    for (before_s, time_s), (other_before_s, other_time_s) in combinations(
-        [line for of_place in lines.values() for line in of_place], 2
-    ):
+    for (before_s, time_s), (other_before_s, other_time_s) in combinations(chain.from_iterable(costs), 2):
         if other_time_s != time_s:
             crossing = math.ceil((before_s - other_before_s) / (other_time_s - time_s))
             # One less and one more each: what is rounded up was rounded before.
             crossings |= {crossing + more for more in (-1, 0, 1) if crossing + more > 0}
-    best_from: list[tuple[int, int]] = []
-    for count in sorted(crossings):
-        place = min(
-            lines, key=lambda place: (_least(lines[place], count), lines[place][0][::-1]), default=None
-        )
-        if place is not None and (not best_from or best_from[-1][1] != place):
-            best_from.append((count, place))
-    return tuple((count, compared[place]) for count, place in best_from)
+
+    def best(count: int) -> int:
+        """Return the place that costs least; of equals the one with the fastest product."""
+        totals = [min(before_s + count * time_s for before_s, time_s in of_place) for of_place in costs]
+        return min(range(len(costs)), key=lambda place: (totals[place], *costs[place][0][::-1]))
+
+    counts_of = groupby(sorted(crossings), best) if compared else ()
+    return tuple((next(counts), compared[place]) for place, counts in counts_of)
 
 
-def _lines(placement: Placement) -> list[_Line]:
-    """Return the costs of the way, and of plain CSR where a plan knows them."""
-    lines = [(placement.before_s, placement.way.time_s)]
+def _costs(placement: Placement) -> list[tuple[float, float]]:
+    """Return seconds before the products and for each: of the way, and of plain CSR where a plan knows it."""
+    costs = [(placement.before_s, placement.way.time_s)]
     if placement.plan:
         baseline = placement.plan.baseline
-        lines.append((baseline.convert_s + (placement.transfer_s or 0.0), baseline.time_s))
-    return lines
+        costs.append((baseline.convert_s + (placement.transfer_s or 0.0), baseline.time_s))
+    return costs
 
 
-def _least(lines: Sequence[_Line], products: int) -> float:
-    return min(before_s + products * time_s for before_s, time_s in lines)
+def copies_s(profile: Profile, shape: tuple[int, int], dtype: str) -> float:
+    """Return the forecast seconds to bring x to the device of a profile and y back."""
+    if profile.machine.gpu is None:
+        return 0.0
+    rows, cols = (size * VALUE_BYTES[dtype] for size in shape)
+    return transfer_s(profile, cols, "to device") + transfer_s(profile, rows, "from device")
 
 
 def transfer_s(profile: Profile, size_bytes: int, direction: str) -> float:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from sparsecast.devices.target import Target, memory_bytes, refuse_beyond_memory
+from sparsecast.devices.target import Target, refuse_beyond_memory
 from sparsecast.errors import InputError, MatrixSizeError, ProfileError, remedy_for
 from sparsecast.features.row_blocks import RowBlocks, StripStatistics
 from sparsecast.machines.machine import Machine
 from sparsecast.models.forecaster import Forecaster
 from sparsecast.planning.dynamic_programme import Costs, best_blocks, best_single_block
 from sparsecast.planning.planners import Planner
-from sparsecast.results.plan import Plan, PlannedBlock
+from sparsecast.results.plan import Plan, PlannedBlock, amount
 
 #: What a plan may make least: seconds, joules, or their product, each of all products and the conversion.
 OBJECTIVES = ("time", "energy", "edp")
@@ -32,15 +32,30 @@ def refuse_objective(name: str) -> None:
 LEAST_GAIN = 0.05
 
 
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """What a plan is for, and what decides about it.
+
+    Attributes
+    ----------
+    iterations : int
+        Products that will be done.
+    objective : str
+        One of OBJECTIVES; other than time it needs `energy`.
+    energy : Forecaster or None
+        A fitted model of joules.
+    planner : Planner or None
+        Of a paper, for the plan that this prints; Tried, for what trials found.
+    """
+
+    iterations: int
+    objective: str = "time"
+    energy: Forecaster | None = None
+    planner: Planner | None = None
+
+
 def make_plan(
-    statistics: StripStatistics,
-    model: Forecaster,
-    target: Target,
-    machine: Machine,
-    iterations: int,
-    planner: Planner | None = None,
-    energy: Forecaster | None = None,
-    objective: str = "time",
+    statistics: StripStatistics, model: Forecaster, target: Target, machine: Machine, goal: Goal
 ) -> Plan:
     """Return the plan with the least forecast time of all products and the conversion together.
 
@@ -48,10 +63,8 @@ def make_plan(
     LEAST_GAIN: such a difference is within the models' errors, and the simpler plan costs less if it is not
     there. `model` is fitted, and `machine` is the one that is asked about.
 
-    With the `planner` of a paper it is the plan that this prints, with Tried what trials found.
-
-    With an `objective` other than time it is the one block with the least joules, or joules times seconds, of
-    all products and the conversion, by a fitted model of `energy`; a conversion has the power of the product.
+    With an objective other than time it is the one block with the least joules, or joules times seconds, of
+    all products and the conversion; a conversion has the power of the product.
 
     A ProfileError says that the model cannot forecast plain CSR, which every plan is compared with; a
     MatrixSizeError that plain CSR, with x and y, exceeds the memory of the machine, or the plan of the
@@ -62,6 +75,7 @@ def make_plan(
             f"the {model.name} model knows {', '.join(model.formats())}: expected csr, which plans are "
             f"compared with; calibrate with a larger budget"
         )
+    planner, energy, iterations = goal.planner, goal.energy, goal.iterations
     whole = statistics.blocks(np.array([0]), np.array([statistics.strips]))
     csr_bytes = int(target.format_bytes("csr", whole)[0])
     refuse_beyond_memory("CSR", csr_bytes, statistics.matrix, target, machine)
@@ -69,12 +83,11 @@ def make_plan(
     baseline = costs.planned(whole, 0, "csr", is_full=True)
     if planner is not None:
         blocks = planner.blocks(statistics, costs)
-        _refuse_excess(blocks, statistics, target, machine)
+        _refuse_excess(blocks, statistics, costs)
     else:
         blocks = _simplest(statistics, costs, baseline)
-    if energy is not None and objective != "time":
-        blocks = [_least(statistics, costs, energy, objective, baseline)]
-    blocks, baseline = _with_memory(statistics, blocks), _with_memory(statistics, [baseline])[0]
+    if energy is not None and goal.objective != "time":
+        blocks = [_least(statistics, costs, energy, goal.objective, baseline)]
     time_s = math.fsum(block.time_s for block in blocks)
     convert_s = math.fsum(block.convert_s for block in blocks)
     joules = (None, None, None) if energy is None else _joules(statistics, energy, blocks)
@@ -94,16 +107,8 @@ def make_plan(
         energy_j=joules[0],
         energy_low_j=joules[1],
         energy_high_j=joules[2],
-        objective=objective,
+        objective=goal.objective,
     )
-
-
-def _with_memory(statistics: StripStatistics, blocks: Sequence[PlannedBlock]) -> list[PlannedBlock]:
-    sizes = [memory_bytes(block.candidate, rows_of(statistics, block)) for block in blocks]
-    return [
-        replace(block, built_bytes=built, building_bytes=building)
-        for block, (built, building) in zip(blocks, sizes, strict=True)
-    ]
 
 
 def _least(
@@ -115,14 +120,13 @@ def _least(
     def total(block: PlannedBlock) -> float:
         joules = float(energy.values(block.candidate, whole)[0])
         total_s = costs.iterations * block.time_s + block.convert_s
-        total_j = joules / block.time_s * total_s
-        return total_j * total_s if objective == "edp" else total_j
+        return amount(objective, total_s, joules / block.time_s * total_s)
 
     options = [
         block
         for name in costs.open_formats(statistics.matrix)
         if energy.serves((block := costs.planned(whole, 0, name)).candidate)
-        and _fits([block], statistics, costs.target, costs.machine)
+        and _fits([block], statistics, costs)
     ]
     best = min(options, key=total, default=baseline)
     is_known = energy.serves(baseline.candidate)
@@ -154,32 +158,28 @@ def _simplest(statistics: StripStatistics, costs: Costs, baseline: PlannedBlock)
     others = [best_single_block(statistics, costs)], best_blocks(statistics, costs)
     options = [
         [baseline],
-        *(blocks for blocks in others if _fits(blocks, statistics, costs.target, costs.machine)),
+        *(blocks for blocks in others if _fits(blocks, statistics, costs)),
     ]
     totals = [math.fsum(b.time_s + b.convert_s / costs.iterations for b in blocks) for blocks in options]
     most = min(totals) * (1 + LEAST_GAIN)
     return next(blocks for blocks, total in zip(options, totals, strict=True) if total <= most)
 
 
-def _fits(
-    blocks: Sequence[PlannedBlock], statistics: StripStatistics, target: Target, machine: Machine
-) -> bool:
+def _fits(blocks: Sequence[PlannedBlock], statistics: StripStatistics, costs: Costs) -> bool:
     try:
-        _refuse_excess(blocks, statistics, target, machine)
+        _refuse_excess(blocks, statistics, costs)
     except MatrixSizeError:
         return False
     return True
 
 
-def _refuse_excess(
-    blocks: Sequence[PlannedBlock], statistics: StripStatistics, target: Target, machine: Machine
-) -> None:
+def _refuse_excess(blocks: Sequence[PlannedBlock], statistics: StripStatistics, costs: Costs) -> None:
     """Raise unless all blocks in their formats, with x and y, fit in the machine's memory at once."""
     size = 0
     for block in blocks:
         candidate, rows = block.candidate, rows_of(statistics, block)
-        size += int(target.format_bytes(candidate.format, rows, candidate.parameters)[0])
-    refuse_beyond_memory("the plan", size, statistics.matrix, target, machine)
+        size += int(costs.target.format_bytes(candidate.format, rows, candidate.parameters)[0])
+    refuse_beyond_memory("the plan", size, statistics.matrix, costs.target, costs.machine)
 
 
 def _sum(ends: list[float | None]) -> float | None:

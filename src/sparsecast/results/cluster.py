@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from sparsecast.features.structure import Structure
 from sparsecast.machines.machine import PROCESSOR
 from sparsecast.matrices.problem import Problem, group_of
 from sparsecast.models.clusters.cluster_model import ClusterForecast
 from sparsecast.records import Configuration, DistributedRecord, product_flops
-from sparsecast.results.columns import ENERGY, INTERVAL, MATRIX, matrix_document, within
+from sparsecast.results.columns import ENERGY, INTERVAL, matrix_column, within
+from sparsecast.results.evaluation import ERROR_SCORE, ErrorScore
+from sparsecast.results.placement import price_of
 from sparsecast.system.tabular import Column, Columns, Table, keys, lines_of
-from sparsecast.system.texts import counted, energy_interval, percent, time
+from sparsecast.system.texts import counted, energy_interval, percent, percent_number, time
 
 #: More ranks pay where they make a product faster by more than this share.
 WORTHWHILE = 0.05
@@ -24,11 +25,35 @@ GOOD = 0.05
 
 @dataclass(frozen=True)
 class ClusterChoice:
-    """One Configuration with its forecast."""
+    """One Configuration with its forecast, the time of the fastest product on one rank, and a price.
+
+    `price` is of a node and hour; it and `one_rank_s` are None where they are unknown.
+    """
 
     forecast: ClusterForecast
-    efficiency: float | None  # time on one rank over ranks times time; None where one rank has no forecast
-    cost: float | None  # of one product, in the unit of the price of a node and hour; None without a price
+    one_rank_s: float | None = None
+    price: float | None = None
+
+    @property
+    def efficiency(self) -> float | None:
+        """Time on one rank over ranks times time."""
+        used_s = self.forecast.configuration.ranks * self.forecast.time_s
+        return None if self.one_rank_s is None else self.one_rank_s / used_s
+
+    @property
+    def cost(self) -> float | None:
+        """Of one product, in the unit of the price."""
+        return price_of(self.forecast.time_s, self.price, self.forecast.configuration.nodes)
+
+
+def enough_ranks(forecasts: Iterable[ClusterForecast]) -> int:
+    """Return the number of ranks from which on more do not pay, of one forecast at least.
+
+    It is the fewest whose fastest product takes at most WORTHWHILE longer than the fastest of all.
+    """
+    times = [(forecast.configuration.ranks, forecast.time_s) for forecast in forecasts]
+    enough_s = (1 + WORTHWHILE) * min(time_s for _, time_s in times)
+    return min(ranks for ranks, time_s in times if time_s <= enough_s)
 
 
 @dataclass(frozen=True)
@@ -43,10 +68,12 @@ class ClusterAnswer:
     choices: tuple[ClusterChoice, ...]
     refused: Mapping[str, str]  # what has no forecast, and why
     notes: tuple[str, ...]
-    #: Of the numbers of ranks asked about, the one from which on more do not pay: the fewest whose fastest
-    #: product takes at most WORTHWHILE longer than the fastest of all.
-    enough_ranks: int | None
     objective: str = "time"  # one of OBJECTIVES
+
+    @property
+    def enough_ranks(self) -> int:
+        """Of the numbers of ranks asked about, that of `enough_ranks`."""
+        return enough_ranks(choice.forecast for choice in self.choices)
 
     def table(self) -> Table:
         """Return the choices in their order, and below them what has no forecast."""
@@ -68,7 +95,7 @@ class ClusterAnswer:
             f"{counted(way.ranks, 'rank')}, {' and '.join(costs)} per product."
         ]
         most = max(choice.forecast.configuration.ranks for choice in self.choices)
-        if self.enough_ranks is not None and self.enough_ranks < most:
+        if self.enough_ranks < most:
             gain = f"they gain at most {100 * WORTHWHILE:.0f} %"
             sentences.append(f"More than {counted(self.enough_ranks, 'rank')} do not pay: {gain}.")
         return sentences
@@ -76,41 +103,30 @@ class ClusterAnswer:
 
 @dataclass(frozen=True)
 class MeasuredProduct:
-    """A record, and the seconds from a matrix on rank 0 to a product on all ranks."""
+    """A record, the seconds from a matrix on rank 0 to a product on all ranks, and what was forecast.
+
+    There is no forecast where the profile of this machine has no micro-benchmarks of ranks.
+    """
 
     record: DistributedRecord
     convert_s: float
+    forecast: ClusterForecast | None = None
 
 
 @dataclass(frozen=True)
 class MeasuredOnRanks:
-    """What was measured of a matrix, fastest first, and what was forecast before; complete on rank 0."""
+    """What was measured of a matrix, fastest first; complete on rank 0."""
 
     problem: Problem
     measured: Sequence[MeasuredProduct]
-    #: Empty where the profile of this machine has no micro-benchmarks of ranks.
-    forecasts: Mapping[Configuration, ClusterForecast]
     refused: Mapping[str, str]
     notes: tuple[str, ...] = ()
-
-    @property
-    def rows(self) -> list[dict[str, Any]]:
-        """Each measured product with its forecast."""
-        return [
-            {
-                "product": product,
-                "record": product.record,
-                "forecast": self.forecasts.get(product.record.configuration),
-            }
-            for product in self.measured
-        ]
 
     def table(self) -> Table:
         """Return the measurements, where their time goes, and what was refused."""
         explained = "local, comm., remote: of the rank that takes longest in each; waiting is communication"
-        return Table(
-            f"Measured: {self.problem.name}", MEASURED, self.rows, (explained, *lines_of(self.refused))
-        )
+        below = (explained, *lines_of(self.refused))
+        return Table(f"Measured: {self.problem.name}", MEASURED, self.measured, below)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,17 +149,11 @@ class ClusterRow:
         return abs(self.forecast.time_s - self.record.time_s) / self.record.time_s
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterScore:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterScore(ErrorScore):
     """How good a model is."""
 
-    #: forecasts, unforecast: measured products that it has a forecast for, and the others.
-    forecasts: int
-    unforecast: int
-    median_error: float
-    mean_error: float
-    p90_error: float
-    coverage: float | None  # share of the measurements within their intervals; None without intervals
+    unforecast: int  # measured products without a forecast of it
     #: Matrices and numbers of ranks with two measured ways or more, at least one of them forecast.
     choices: int
     #: found, good: share of the choices that were the fastest measured way, and of those that take at most
@@ -151,7 +161,6 @@ class ClusterScore:
     found: float | None
     good: float | None
     regret: float | None  # geometric mean of chosen over fastest time, minus 1
-    median_noise: float | None  # of the measurements
 
 
 @dataclass(frozen=True)
@@ -166,7 +175,7 @@ class ClusterEvaluation:
 
     def table(self) -> Table:
         """Return a row for each model, the best first."""
-        title = f"Models of products on many ranks, on kept products of {self.profile}"
+        title = f"Models of products on many ranks in percent, on kept products of {self.profile}"
         rows = [{"model": name, "score": score} for name, score in self.models.items()]
         explained = [
             "Each model forecasts matrices of groups that it has not seen. none: measured without a forecast",
@@ -195,9 +204,9 @@ def _communication_share(choice: ClusterChoice) -> float | None:
     return forecast.communication_s / both_s if both_s else 0.0
 
 
-def _longest(part: str) -> Callable[[Any], float | None]:
+def _longest(part: str) -> Callable[[MeasuredProduct], float | None]:
     """Return a function that gives the seconds of a part of a product, on the rank that takes longest."""
-    return lambda row: max(row["record"].parts_s.get(part) or (), default=None)
+    return lambda product: max(product.record.parts_s.get(part) or (), default=None)
 
 
 #: Of a Configuration.
@@ -227,7 +236,7 @@ CHOICE: Columns = (
     Column("why", value=lambda choice: dict(choice.forecast.terms), about="the terms of the model"),
 )
 
-#: Of a MeasuredProduct with its forecast: the keys of one process, and those of ranks.
+#: Of a MeasuredProduct: the keys of one process, and those of ranks.
 MEASURED: Columns = (
     *within("record.configuration", CONFIGURATION),
     Column("oversubscribed", value="record.is_oversubscribed", about="more ranks than cores"),
@@ -239,8 +248,8 @@ MEASURED: Columns = (
     Column("time_s", "time", "record.time_s"),
     Column("spread", value="record.spread"),
     Column("noise", "noise", "record.noise", percent),
-    Column("gflops", "GFLOP/s", lambda row: _gflops(row["record"]), "{:.2f}".format),
-    Column("convert_s", value="product.convert_s", about="from the matrix on rank 0"),
+    Column("gflops", "GFLOP/s", lambda product: _gflops(product.record), "{:.2f}".format),
+    Column("convert_s", about="from the matrix on rank 0"),
     Column("energy_j", value=lambda row: None),
     Column("energy_source", value=lambda row: None),
     Column("error", "error", "record.error", "{:.1e}".format, about="over the rows of all ranks"),
@@ -274,23 +283,18 @@ ROW: Columns = (
 
 #: Of a ClusterScore.
 SCORE: Columns = (
-    Column("median_error", "median", text=percent),
-    Column("mean_error", "mean", text=percent),
-    Column("p90_error", "90 %", text=percent),
-    Column("coverage", "covered", text=percent),
-    Column("forecasts", "forecasts"),
+    *ERROR_SCORE,
     Column("unforecast", "none"),
     Column("choices", about="matrices and numbers of ranks with two measured ways or more"),
-    Column("found", "found", text=percent),
-    Column("good", "good", text=percent),
-    Column("regret", "regret", text=percent),
-    Column("median_noise", "noise", text=percent),
+    Column("found", "found", text=percent_number),
+    Column("good", "good", text=percent_number),
+    Column("regret", "regret", text=percent_number),
 )
 
 #: The documents of commands, by how they are called.
 DOCUMENTS: dict[str, Columns] = {
     "cluster": (
-        Column("matrix", value=lambda answer: matrix_document(answer.name, answer.structure), columns=MATRIX),
+        matrix_column("name", "structure"),
         *keys("profile", "model"),
         Column("choices", columns=CHOICE, about="fastest first, or the least of --objective"),
         Column("enough_ranks", about="from which on more gain at most 5 %"),
@@ -298,12 +302,8 @@ DOCUMENTS: dict[str, Columns] = {
         Column("notes"),
     ),
     "measure --algorithm": (
-        Column(
-            "matrix",
-            value=lambda done: matrix_document(done.problem.name, done.problem.sampled_structure),
-            columns=MATRIX,
-        ),
-        Column("measurements", value="rows", columns=MEASURED),
+        matrix_column("problem.name", "problem.sampled_structure"),
+        Column("measurements", value="measured", columns=MEASURED),
         Column("refused", about="{what: reason}"),
     ),
     "evaluate --replay --ranks": (

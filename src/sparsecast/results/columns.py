@@ -6,14 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 from sparsecast.devices import DEVICES
-from sparsecast.features.structure import Structure
 from sparsecast.formats import FORMATS
 from sparsecast.records import Candidate
-from sparsecast.system.tabular import Column, Columns, Document, keys
+from sparsecast.system.tabular import Column, Columns, keys
 from sparsecast.system.texts import energy_interval, interval
-
-#: What identifies a matrix, as `matrix_document` gives it.
-MATRIX = keys("name", "rows", "cols", "nnz")
 
 
 def storage_of(candidate: Candidate) -> str:
@@ -117,6 +113,7 @@ def _deeper(path: str, column: Column) -> Any:
     return lambda row: None if part.of(row) is None else column.of(part.of(row))
 
 
-def matrix_document(name: str, structure: Structure) -> Document:
-    """Return what identifies a matrix, with the keys of MATRIX."""
-    return {"name": name, "rows": structure.rows, "cols": structure.cols, "nnz": structure.nnz}
+def matrix_column(name: str, structure: str) -> Column:
+    """Return the column of what identifies a matrix, by the paths of its name and of its Structure."""
+    columns = (Column("name", value=name), *within(structure, keys("rows", "cols", "nnz")))
+    return Column("matrix", value=lambda item: item, columns=columns)

@@ -14,10 +14,9 @@ from sparsecast.measuring.timing import Speedup
 from sparsecast.records import Candidate, Forecast, Record
 from sparsecast.results.columns import (
     CANDIDATE,
-    MATRIX,
     ROUNDING,
     THREADS,
-    matrix_document,
+    matrix_column,
     stored_as,
     within,
 )
@@ -200,7 +199,7 @@ MERGED: Columns = tuple(Column(name, name) for name in ("machine", "host", "matr
 #: The documents of commands, by how they are called.
 DOCUMENTS: dict[str, Columns] = {
     "measure": (
-        Column("matrix", value=lambda done: matrix_document(done.name, done.structure), columns=MATRIX),
+        matrix_column("name", "structure"),
         Column("measurements", value="rows", columns=MEASUREMENT),
         Column("refused", about="{format: reason}"),
         ROUNDING,

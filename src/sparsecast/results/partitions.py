@@ -9,7 +9,7 @@ from typing import Any
 from sparsecast.matrices.partitioning.distribution import Distribution
 from sparsecast.matrices.partitioning.methods import idle_ranks_note
 from sparsecast.matrices.partitioning.partition import Integers, Partition
-from sparsecast.results.columns import MATRIX
+from sparsecast.results.columns import matrix_column
 from sparsecast.system.tabular import Column, Columns, Table, lines_of
 from sparsecast.system.texts import percent
 
@@ -109,7 +109,7 @@ PARTITION: Columns = (
 #: The documents of commands, by how they are called.
 DOCUMENTS: dict[str, Columns] = {
     "partition": (
-        Column("matrix", columns=MATRIX),
+        matrix_column("problem.name", "problem.sampled_structure"),
         Column("ranks"),
         Column("partitions", columns=PARTITION, about="least communication first"),
         Column("refused", about="{method: reason}"),

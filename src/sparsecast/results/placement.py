@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import NamedTuple
 
 from sparsecast.machines.machine import PROCESSOR
+from sparsecast.matrices.problem import Problem
 from sparsecast.models.clusters.cluster_model import ClusterForecast
 from sparsecast.records import Forecast
-from sparsecast.results.columns import TRANSFERRED_FROM, within
-from sparsecast.results.plan import ANSWER, Plan
+from sparsecast.results.columns import TRANSFERRED_FROM, matrix_column, within
+from sparsecast.results.next_steps import NEXT_STEP, STEPS_ABOUT, NextStep
+from sparsecast.results.plan import CHECK, PLAN, Plan, PlanCheck
 from sparsecast.system.tabular import Column, Columns, Table, Tabular, keys, lines_of
 from sparsecast.system.texts import conversion, counted, energy, interval, time
 
 _SECONDS_AN_HOUR = 3600
+
+
+class Ends(NamedTuple):
+    """A value, and the ends of its interval; None where they are unknown."""
+
+    value: float | None
+    low: float | None
+    high: float | None
 
 
 def price_of(seconds: float | None, an_hour: float | None, nodes: int = 1) -> float | None:
@@ -64,18 +75,19 @@ class Placement:
 
     @property
     def device(self) -> str:
-        if isinstance(self.way, ClusterForecast):
-            return PROCESSOR
-        return self.way.device if isinstance(self.way, Plan) else self.way.candidate.device
+        if isinstance(self.way, Forecast):
+            return self.way.candidate.device
+        return self.way.device if isinstance(self.way, Plan) else PROCESSOR
 
     @property
     def formats(self) -> str:
         """The formats in words, such as ``"SELL + CSR"``; how they store less is for the plan to tell."""
         way = self.way
-        if isinstance(way, ClusterForecast):
-            return way.configuration.format.upper()
-        candidates = [block.candidate for block in way.blocks] if isinstance(way, Plan) else [way.candidate]
-        return " + ".join(dict.fromkeys(candidate.format.upper() for candidate in candidates))
+        if isinstance(way, Plan):
+            names = [block.candidate.format for block in way.blocks]
+        else:
+            names = [(way.candidate if isinstance(way, Forecast) else way.configuration).format]
+        return " + ".join(dict.fromkeys(names)).upper()
 
     @property
     def ranks(self) -> int | None:
@@ -106,37 +118,27 @@ class Placement:
         return self.before_s + self.products * self.way.time_s
 
     @property
-    def total_low_s(self) -> float | None:
-        """End of the interval of `total_s`: that of the products, as that of conversions is unknown."""
-        return self._all(self.way.low_s, self.before_s)
-
-    @property
-    def total_high_s(self) -> float | None:
-        """The other end."""
-        return self._all(self.way.high_s, self.before_s)
-
-    @property
     def travelling_s(self) -> float:
         """Seconds of all products, if x and y travel for every one."""
         return (self.convert_s or 0.0) + self.products * (self.way.time_s + (self.transfer_s or 0.0))
 
     @property
-    def total_j(self) -> tuple[float | None, float | None, float | None]:
-        """Joules of all products, without the conversion, and the ends of their interval."""
-        way = self.way
-        return self._all(way.energy_j), self._all(way.energy_low_j), self._all(way.energy_high_j)
+    def total(self) -> Ends:
+        """`total_s` and the ends of its interval: that of the products, as that of conversions is unknown."""
+        return self._of_all(self.before_s, self.way.time_s, self.way.low_s, self.way.high_s)
 
     @property
-    def prices(self) -> tuple[float | None, float | None, float | None]:
-        """The price of `total_s`, and the ends of its interval."""
-        low, price, high = (
-            price_of(seconds, self.price_per_hour, self.nodes)
-            for seconds in (self.total_low_s, self.total_s, self.total_high_s)
-        )
-        return price, low, high
+    def energy(self) -> Ends:
+        """Joules of all products, without the conversion, and the ends of their interval."""
+        return self._of_all(0.0, self.way.energy_j, self.way.energy_low_j, self.way.energy_high_j)
 
-    def _all(self, of_one: float | None, before: float = 0.0) -> float | None:
-        return None if of_one is None else before + self.products * of_one
+    @property
+    def price(self) -> Ends:
+        """The price of `total_s`, and the ends of its interval."""
+        return Ends(*(price_of(end, self.price_per_hour, self.nodes) for end in self.total))
+
+    def _of_all(self, before: float, *of_one: float | None) -> Ends:
+        return Ends(*(None if end is None else before + self.products * end for end in of_one))
 
 
 def _named(placement: Placement) -> str:
@@ -144,19 +146,9 @@ def _named(placement: Placement) -> str:
     return f"{placement.machine}{on}{' (here)' if placement.is_here else ''}"
 
 
-def _ends(name: str, *keys: str, about: str) -> Columns:
-    """Return a column for each member of a tuple, which is an attribute of a Placement."""
-
-    def member(place: int) -> Callable[[Placement], float | None]:
-        return lambda row: getattr(row, name)[place]
-
-    return tuple(Column(key, value=member(place), about=about) for place, key in enumerate(keys))
-
-
 #: Of a Placement.
 PLACEMENT: Columns = (
-    *keys("matrix"),
-    *keys("machine", "device"),
+    *keys("matrix", "machine", "device"),
     Column("", "place", _named),
     Column("here", value="is_here", about="whether the machine is the one that was asked"),
     Column("formats", "format"),
@@ -167,13 +159,16 @@ PLACEMENT: Columns = (
     Column("transfer_s", about="of x and y, once; null where it is unknown"),
     Column("", "before", lambda row: row.before_s if row.is_known_before else None, conversion),
     Column("total_s", "all products", about="with conversion, if x and y travel once; unknown ones are 0"),
-    *keys("total_low_s", "total_high_s"),
-    Column("", "interval", lambda row: (row.total_low_s, row.total_high_s), lambda ends: interval(*ends)),
+    Column("total_low_s", value="total.low"),
+    Column("total_high_s", value="total.high"),
+    Column("", "interval", lambda row: row.total[1:], lambda ends: interval(*ends)),
     Column("travelling_s", about="if x and y travel for every product"),
-    *_ends("total_j", "energy_j", "energy_low_j", "energy_high_j", about="of all products"),
-    Column("", "energy", lambda row: row.total_j[0], energy),
-    *_ends("prices", "price", "price_low", "price_high", about="null without --price"),
-    Column("", "price", lambda row: row.prices[0], "{:.3g}".format),
+    Column("energy_j", "energy", "energy.value", energy, about="of all products"),
+    Column("energy_low_j", value="energy.low"),
+    Column("energy_high_j", value="energy.high"),
+    Column("price", "price", "price.value", "{:.3g}".format, about="null without --price"),
+    Column("price_low", value="price.low"),
+    Column("price_high", value="price.high"),
     Column("tie", value="is_tie", about="the interval overlaps with that of the best"),
     *keys("notes"),
     *within("plan", (TRANSFERRED_FROM,)),
@@ -244,13 +239,12 @@ class Placements(Tabular):
 
     def table(self, title: str = "") -> Table:
         """Return a row for each place, the best first."""
-        below = below_of(self.placements, {self.best.matrix: self.refused} if self.refused else {})
-        return Table(title or "Where to do the products", shown(self.placements), self.placements, below)
+        return Comparison({"": self}).table(title or "Where to do the products")
 
     def sentences(self) -> list[str]:
         """Return what the comparison comes to."""
-        best, comparable, planned = self.best, self.comparable, self.planned
-        price = "" if best.prices[0] is None else f", for {best.prices[0]:.3g}"
+        best, comparable = self.best, self.comparable
+        price = "" if best.price.value is None else f", for {best.price.value:.3g}"
         sentences = [f"Best on {_named(best)}: {time(best.total_s)} in all{price}, if the vectors stay."]
         if not best.is_known_before and comparable:
             gain_s = comparable[0].total_s - best.total_s
@@ -269,17 +263,15 @@ class Placements(Tabular):
         if comparable and travelling is not comparable[0]:
             total = f"{_named(travelling)} is best: {time(travelling.travelling_s)} in all."
             sentences.append(f"If x and y travel for every product, {total}")
-        if planned is not best:
-            below = f"the plan below is of {planned.machine}" if planned else "there is no plan here"
-            sentences.append(f"A plan for {best.machine} can only be built there: {below}.")
         return sentences
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """The placements of several matrices, by their names."""
+    """The placements of several matrices, by their names, and by name what each machine's profile holds."""
 
     answers: Mapping[str, Placements]
+    machines: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def rows(self) -> list[Placement]:
@@ -291,51 +283,98 @@ class Comparison:
         """Why a machine has no row, by matrix and machine."""
         return {name: answer.refused for name, answer in self.answers.items() if answer.refused}
 
+    @property
+    def notes(self) -> list[str]:
+        """The notes on forecasts, each once, after the machines that it is of."""
+        machines: dict[str, dict[str, None]] = {}
+        for row in self.rows:
+            for note in row.notes:
+                machines.setdefault(note, {})[row.machine] = None
+        return [f"{', '.join(names)}: {note}" for note, names in machines.items()]
+
     def table(self, title: str) -> Table:
-        """Return a row for each machine of each matrix."""
-        rows = self.rows
-        best = [answer.placements[0] for answer in self.answers.values() if answer.placements]
-        matrix = Column("", "matrix", lambda row: row.matrix if row in best else "")
-        return Table(title, (matrix, *shown(rows)), rows, below_of(rows, self.refused))
+        """Return a row for each place, the best of each matrix first, and below what is missing."""
+        rows, several = self.rows, len(self.answers) > 1
+        best = {answer.best.matrix: answer.best for answer in self.answers.values() if answer.placements}
+
+        def matrix(row: Placement) -> str:
+            return row.matrix if row is best[row.matrix] else ""
+
+        def ratio(row: Placement) -> tuple[float, str]:
+            return row.total_s / best[row.matrix].total_s, " tie" if row.is_tie else ""
+
+        below = []
+        if any(row.is_tie for row in rows):
+            below.append("tie: the intervals overlap with that of the best, so either may be the best")
+        if any(not row.is_known_before for row in rows):
+            below.append(
+                "conversion and copies without a forecast are not counted: no time before the products"
+            )
+        for name, machines in self.refused.items():
+            of = f"{name} on " if several else ""
+            below += lines_of({of + machine: why for machine, why in machines.items()})
+        columns = (
+            *([Column("", "matrix", matrix)] if several else []),
+            *PLACEMENT,
+            Column("", "over the best", ratio, lambda item: "{:.2f} x{}".format(*item)),
+        )
+        return Table(title, columns, rows, (*below, *self.notes))
 
 
-def shown(rows: Sequence[Placement]) -> Columns:
-    """Return the columns of some placements, with their times over that of the best of their matrix."""
-    best_s: dict[str, float] = {}
-    for row in rows:
-        best_s.setdefault(row.matrix, row.total_s)
+@dataclass(frozen=True)
+class PlanAnswer:
+    """What `plan` answers: a plan, or places with the plan of the best one that has one.
 
-    def ratio(row: Placement) -> tuple[float, bool]:
-        return row.total_s / best_s[row.matrix], row.is_tie
+    Attributes
+    ----------
+    machine : str
+        That the plan is for.
+    """
 
-    return (*PLACEMENT, Column("", "over the best", ratio, _ratio_text))
+    problem: Problem
+    iterations: int
+    plan: Plan | None
+    machine: str
+    placements: Placements | None = None
+    next_steps: tuple[NextStep, ...] = ()
+    check: PlanCheck | None = None
+
+    @property
+    def products(self) -> str:
+        return f"{counted(self.iterations, 'product')}: {self.problem.name}"
+
+    @property
+    def notes(self) -> list[str]:
+        """Those of the plan, unless the table of places has them."""
+        return [] if self.plan is None or self.placements else list(dict.fromkeys(self.plan.notes))
+
+    def shown(self) -> list[Table | str]:
+        """Return tables and sentences."""
+        shown: list[Table | str] = []
+        if self.placements:
+            shown += [self.placements.table(f"Where to do {self.products}"), *self.placements.sentences()]
+            if (best := self.placements.best) is not self.placements.planned:
+                below = f"the plan below is of {self.machine}" if self.plan else "there is no plan here"
+                shown.append(f"A plan for {best.machine} can only be built there: {below}.")
+        if self.plan:
+            shown += [self.plan.table(f"Plan for {self.products}"), *self.plan.sentences(self.machine)]
+        shown += [step.sentence() for step in self.next_steps]
+        if self.plan and self.check:
+            shown += [self.check.table(self.plan), self.check.sentence(self.plan)]
+        return shown
 
 
-def _ratio_text(ratio: tuple[float, bool]) -> str:
-    return f"{ratio[0]:.2f} x{' tie' if ratio[1] else ''}"
-
-
-def below_of(rows: Sequence[Placement], refused: Mapping[str, Mapping[str, str]]) -> tuple[str, ...]:
-    """Return the lines below a table: what columns mean, notes, and what is missing."""
-    below = []
-    if any(row.is_tie for row in rows):
-        below.append("tie: the intervals overlap with that of the best, so either may be the best")
-    if any(not row.is_known_before for row in rows):
-        below.append("conversion and copies without a forecast are not counted: no time before the products")
-    for name, machines in refused.items():
-        named = {f"{name} on {machine}": why for machine, why in machines.items()}
-        below += lines_of(named if len(refused) > 1 else dict(machines))
-    return (*below, *notes_of(rows))
-
-
-def notes_of(rows: Sequence[Placement]) -> list[str]:
-    """Return the notes on forecasts, each once, after the machines that it is of."""
-    machines: dict[str, dict[str, None]] = {}
-    for row in rows:
-        for note in row.notes:
-            machines.setdefault(note, {})[row.machine] = None
-    return [f"{', '.join(names)}: {note}" for note, names in machines.items()]
-
+#: Of a PlanAnswer.
+ANSWER: Columns = (
+    matrix_column("problem.name", "problem.sampled_structure"),
+    Column(
+        "plan",
+        value=lambda answer: answer if answer.plan else None,
+        columns=(*within("plan", PLAN), Column("check", columns=CHECK, about="null without --check")),
+    ),
+    *within("plan", (TRANSFERRED_FROM,)),
+    Column("next_steps", columns=NEXT_STEP, about=STEPS_ABOUT),
+)
 
 #: The documents of commands, by how they are called.
 DOCUMENTS: dict[str, Columns] = {
@@ -343,5 +382,6 @@ DOCUMENTS: dict[str, Columns] = {
         Column("rows", columns=PLACEMENT, about="the best first for each matrix"),
         Column("refused", about="{matrix: {machine: reason}}"),
     ),
+    "plan": ANSWER,
     "plan --where PLACE,PLACE": (*ANSWER, *within("placements", PLACEMENTS)),
 }

@@ -12,8 +12,7 @@ from sparsecast.devices.rounding import Rounding
 from sparsecast.measuring.timing import Speedup
 from sparsecast.models.transfer import Setting
 from sparsecast.records import Candidate
-from sparsecast.results.columns import BUILT, ENERGY, MATRIX, ROUNDING, TRANSFERRED_FROM, stored_as, within
-from sparsecast.results.next_steps import NEXT_STEP, STEPS_ABOUT
+from sparsecast.results.columns import BUILT, ENERGY, ROUNDING, stored_as
 from sparsecast.results.prediction import threads_sentence
 from sparsecast.results.trials import TRIALS, Trials
 from sparsecast.system.tabular import Column, Columns, Table, Tabular, keys
@@ -275,23 +274,12 @@ _WAY_CHECKED: Columns = (
 )
 
 
+def amount(objective: str, time_s: float, joules: float | None) -> float:
+    """Return what an objective makes least; other than for time, the joules are known."""
+    if objective == "time" or joules is None:
+        return time_s
+    return joules * time_s if objective == "edp" else joules
+
+
 def _pays(iterations: int, planned: int) -> str:
     return f"pays off from {counted(iterations, 'product')} on (you asked for {planned:,})"
-
-
-#: Of the answer to a question for a plan.
-ANSWER: Columns = (
-    Column("matrix", columns=MATRIX),
-    Column(
-        "plan",
-        value=lambda item: item if item["plan"] else None,
-        columns=(*within("plan", PLAN), Column("check", columns=CHECK, about="null without --check")),
-    ),
-    *within("plan", (TRANSFERRED_FROM,)),
-    Column("next_steps", columns=NEXT_STEP, about=STEPS_ABOUT),
-)
-
-#: The documents of commands, by how they are called.
-DOCUMENTS: dict[str, Columns] = {
-    "plan": ANSWER,
-}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import overload
+from typing import Any, overload
 
 from sparsecast.devices.rounding import Rounding
 from sparsecast.features.structure import Structure
@@ -15,16 +15,16 @@ from sparsecast.results.columns import (
     CANDIDATE,
     ENERGY,
     INTERVAL,
-    MATRIX,
     ROUNDING,
     THREADS,
     TRANSFERRED_FROM,
+    matrix_column,
     stored_as,
     within,
 )
 from sparsecast.results.trials import TRIALS, Trials
 from sparsecast.system.tabular import Column, Columns, Table, Tabular, keys, lines_of
-from sparsecast.system.texts import conversion, counted, interval, size, time
+from sparsecast.system.texts import conversion, counted, size, time
 
 #: Of a Forecast.
 FORECAST: Columns = (
@@ -162,9 +162,10 @@ class TableForecasts:
     refused: Mapping[str, str]
 
     @property
-    def rows(self) -> list[tuple[str, Forecast]]:
+    def rows(self) -> list[dict[str, Any]]:
         """Each Forecast with the name of its matrix, fastest first for each matrix."""
-        return [(name, item) for name, prediction in self.predictions.items() for item in prediction]
+        predictions = self.predictions.items()
+        return [{"matrix": name, "forecast": item} for name, prediction in predictions for item in prediction]
 
     @property
     def first(self) -> Prediction:
@@ -185,19 +186,14 @@ class TableForecasts:
 
 #: Of a Forecast in a table of matrices.
 TABLE_ROW: Columns = (
-    Column("matrix", "matrix", lambda row: row[0], about="GROUP/MATRIX, in the order of the table"),
-    Column("format", value=lambda row: row[1].candidate.format),
-    Column("", "format", lambda row: stored_as(row[1].candidate)),
-    Column("kernel", "kernel", lambda row: row[1].candidate.kernel),
-    Column("time_s", "time", lambda row: row[1].time_s),
-    Column("low_s", value=lambda row: row[1].low_s),
-    Column("high_s", value=lambda row: row[1].high_s),
-    Column("", "interval", lambda row: (row[1].low_s, row[1].high_s), lambda ends: interval(*ends)),
+    Column("matrix", "matrix", about="GROUP/MATRIX, in the order of the table"),
+    *within("forecast.candidate", CANDIDATE[:3]),
+    *within("forecast", (Column("time_s", "time"), *INTERVAL)),
 )
 
 #: The documents of commands, by how they are called.
 DOCUMENTS: dict[str, Columns] = {
-    "predict": (Column("matrix", columns=MATRIX), *within("prediction", PREDICTION)),
+    "predict": (matrix_column("name", "prediction.structure"), *within("prediction", PREDICTION)),
     "predict TABLE.csv": (
         *within("first", keys("profile", "model")),
         Column("rows", columns=TABLE_ROW),

@@ -7,7 +7,7 @@ from typing import Any
 
 from sparsecast.features.blocks import BLOCK_SIZES
 from sparsecast.features.structure import Structure
-from sparsecast.results.columns import MATRIX
+from sparsecast.results.columns import matrix_column
 from sparsecast.results.next_steps import NEXT_STEP, STEPS_ABOUT
 from sparsecast.system.tabular import Column, Columns, Table
 from sparsecast.system.texts import size
@@ -104,7 +104,7 @@ def _share(count: int, total: int) -> str:
 #: The documents of commands, by how they are called.
 DOCUMENTS: dict[str, Columns] = {
     "structure": (
-        Column("matrix", columns=MATRIX),
+        matrix_column("name", "structure"),
         Column(
             "structure",
             about="rows, cols, nnz, and each feature group by name",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -13,17 +13,6 @@ from sparsecast.cli.commands import Panel, command
 from sparsecast.cli.output import Output
 from sparsecast.cli.reading import read_question
 from sparsecast.errors import InputError
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-
-def _known_cluster_model(name: str | None) -> str | None:
-    if name is not None:
-        from sparsecast.models.clusters import CLUSTER_MODELS
-
-        CLUSTER_MODELS.get(name)
-    return name
 
 
 @command("cluster", Panel.FORECASTS, figure=True, csv=True)
@@ -50,7 +39,11 @@ def cluster(
     ] = None,
     model: Annotated[
         str | None,
-        typer.Option(metavar="NAME", callback=_known_cluster_model, help="The model that forecasts."),
+        typer.Option(
+            metavar="NAME",
+            callback=options.known(lambda api, name: api.CLUSTER_MODELS.get(name)),
+            help="The model that forecasts.",
+        ),
     ] = None,
     objective: options.ObjectiveOption = "time",
     power_model: options.PowerModelOption = None,
@@ -58,7 +51,6 @@ def cluster(
 ) -> Output:
     """Forecast one product on many ranks: which algorithm, format, partition and how many ranks."""
     from sparsecast import api
-    from sparsecast.reports.charts.chart import render
     from sparsecast.reports.charts.scaling import scaling
     from sparsecast.results.cluster import DOCUMENTS
 
@@ -79,11 +71,13 @@ def cluster(
         objective=objective,
     )
     answer = dataclasses.replace(answer, name=name)
-
-    def draw(path: Path) -> None:
-        render(scaling(answer.choices), f"{name} on {answer.profile}", path)
-
-    return Output(DOCUMENTS["cluster"], answer, [answer.table(), *answer.sentences()], answer.notes, draw)
+    return Output(
+        DOCUMENTS["cluster"],
+        answer,
+        [answer.table(), *answer.sentences()],
+        answer.notes,
+        lambda: (scaling(answer.choices), f"{name} on {answer.profile}"),
+    )
 
 
 def _numbers(text: str) -> list[int]:

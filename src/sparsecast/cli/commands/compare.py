@@ -9,9 +9,8 @@ import typer
 
 from sparsecast.cli import options
 from sparsecast.cli.commands import Panel, command
-from sparsecast.cli.output import Output
-from sparsecast.cli.reading import read_question
-from sparsecast.errors import InputError
+from sparsecast.cli.output import Drawn, Output
+from sparsecast.cli.reading import read_question, shown_parts
 from sparsecast.system.texts import counted
 
 
@@ -38,38 +37,28 @@ def compare(
     """Forecast products on several machines: time, energy and price side by side."""
     from sparsecast import api
     from sparsecast.reports.charts import intervals
-    from sparsecast.reports.charts.chart import render
     from sparsecast.reports.pages import rendering
-    from sparsecast.reports.pages.comparison_page import MachineReport, comparison_page
-    from sparsecast.reports.progress import counted_bar
-    from sparsecast.results.placement import DOCUMENTS, Comparison
+    from sparsecast.reports.pages.comparison_page import comparison_page
+    from sparsecast.results.placement import DOCUMENTS
 
     if page is not None:
         rendering.refuse_undrawable()
         options.refuse_unwritable(page)
         options.refuse_taken(page, force)
-    profiles, damaged = api.profiles_to_compare(api.ALL if machines is None else machines)
-    prices = api.prices_of(price or ())
+    how: dict[str, Any] = {"library": library, "model": model, "anyway": anyway}
+    how |= {"iterations": products, "prices": api.prices_of(price or ())}
     read = {text: read_question(text) for text in matrices}
     names = api.distinct_names({text: name for text, (name, _) in read.items()})
     questions = {names[text]: question for text, (_, question) in read.items()}
-    with counted_bar(options.screen(), "forecasting", len(questions) * len(profiles)) as advance:
-        how: dict[str, Any] = {"products": products, "prices": prices, "model": model, "anyway": anyway}
-        how |= {"library": library}
-        answers = api.compare(questions, profiles, damaged, **how, on_place=advance)
-        comparison = Comparison(dict(zip(questions, answers, strict=True)))
-    if not comparison.rows:
-        raise InputError(next(why for machine in comparison.refused.values() for why in machine.values()))
+    with shown_parts():
+        comparison = api.compare(questions, api.ALL if machines is None else machines, **how)
     if page is not None:
-        held = {name: api.origin(profile) or api.contents(profile) for name, profile in profiles.items()}
-        report = MachineReport(matrices, comparison, held, prices, products)
-        rendering.write(comparison_page(report), page)
-    title = f"Forecast of {counted(products, 'product')}, the best machine first"
+        rendering.write(comparison_page(matrices, comparison), page)
+    done = counted(products, "product")
+    title = f"Where to do {done}" + (f": {next(iter(questions))}" if len(questions) == 1 else "")
 
-    def draw(path: Path) -> None:
-        rows_of = {
-            name: intervals.machine_rows(answer.placements) for name, answer in comparison.answers.items()
-        }
-        render(intervals.times(rows_of, counted(products, "product")), "Forecast on each machine", path)
+    def chart() -> Drawn:
+        rows_of = {name: intervals.machine_rows(it.placements) for name, it in comparison.answers.items()}
+        return intervals.times(rows_of, done), "Forecast on each machine"
 
-    return Output(DOCUMENTS["compare"], comparison, [comparison.table(title)], draw=draw)
+    return Output(DOCUMENTS["compare"], comparison, [comparison.table(title)], chart=chart)

@@ -9,7 +9,7 @@ import typer
 
 from sparsecast.cli import options
 from sparsecast.cli.commands import Panel, command
-from sparsecast.cli.output import Output
+from sparsecast.cli.output import Drawn, Output
 from sparsecast.cli.reading import profile_for, read_matrix, shown_parts
 from sparsecast.operators.applications.defaults import DAMPING, EPSILON, TOLERANCE
 from sparsecast.system.texts import counted
@@ -50,7 +50,6 @@ def cost(
 ) -> Output:
     """Forecast time and energy of a whole run before it starts, loop by loop."""
     from sparsecast import api
-    from sparsecast.reports.charts.chart import render
     from sparsecast.reports.charts.shares import shares
     from sparsecast.reports.progress import counted_bar
     from sparsecast.results.application import DOCUMENTS, CostReport
@@ -86,11 +85,11 @@ def cost(
             )
     report = CostReport(problem.name, cost, run)
 
-    def draw(path: Path) -> None:
+    def chart() -> Drawn:
         title = f"{application} on {problem.name}: {counted(cost.iterations.expected, 'iteration')} expected"
         done = "" if run is None else f", {run.iterations:,} done"
-        render(shares(cost, run), title + done, path)
+        return shares(cost, run), title + done
 
     notes = (*(f"{problem.name} {note}." for note in problem.notes), *question.application.notes)
     shown = [*report.tables(), *report.sentences()]
-    return Output(DOCUMENTS["cost"], report, shown, (*notes, *cost.plan.notes), draw)
+    return Output(DOCUMENTS["cost"], report, shown, (*notes, *cost.plan.notes), chart)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from sparsecast.cli import options
 from sparsecast.cli.commands import Panel, command
-from sparsecast.cli.output import Output
+from sparsecast.cli.output import Drawn, Output
 from sparsecast.cli.reading import pending_output, tell_taken_over
 from sparsecast.errors import InputError
 
@@ -61,7 +60,6 @@ def evaluate(
         return _of_ranks(profile)
     from sparsecast import api
     from sparsecast.reports import row_files
-    from sparsecast.reports.charts.chart import render
     from sparsecast.reports.charts.scores import agreements
     from sparsecast.reports.progress import counted_bar, timed_bar
     from sparsecast.results.evaluation import DOCUMENTS
@@ -105,16 +103,15 @@ def evaluate(
         row_files.write_rows(result.rows, rows)
     tell_taken_over(result.taken_over)
 
-    def draw(path: Path) -> None:
-        if result.rows:
-            title = f"Forecast against measurement: {result.profile}"
-            render(agreements(result), title, path)
+    def chart() -> Drawn | None:
+        title = f"Forecast against measurement: {result.profile}"
+        return (agreements(result), title) if result.rows else None
 
     shown: list[Any] = [result.table(), result.choices()] if result.models else []
     shown += [result.worst_sentence(), result.repeats_sentence()]
     shown += [f"Left out: {line}" for line in lines_of(result.refused)]
     stopped = ("kept" if keep else "shown") if result.interrupted else ""
-    return Output(DOCUMENTS["evaluate"], result, shown, draw=draw, stopped=stopped)
+    return Output(DOCUMENTS["evaluate"], result, shown, chart=chart, stopped=stopped)
 
 
 def _of_ranks(profile: str | None) -> Output:

@@ -9,7 +9,7 @@ import typer
 
 from sparsecast.cli import completing, options
 from sparsecast.cli.commands import COMMANDS, Command, Panel
-from sparsecast.cli.output import Output, printed
+from sparsecast.cli.output import Drawn, Output, printed
 from sparsecast.errors import InputError
 
 group = typer.Typer(invoke_without_command=True, add_completion=False)
@@ -28,7 +28,6 @@ def _overview(
         return None
     from sparsecast import api
     from sparsecast.reports.charts import rooflines
-    from sparsecast.reports.charts.chart import render
     from sparsecast.results.machines import DOCUMENTS
 
     if profile is not None and figure is None:
@@ -36,11 +35,11 @@ def _overview(
     here = api.machines_at_hand()
     notes = [f"{name}, {sentence}" for name, sentences in here.disturbances.items() for sentence in sentences]
 
-    def draw(path: Path) -> None:
+    def chart() -> Drawn:
         drawn = api.profile(profile)
-        render(rooflines.machine(drawn), drawn.name, path)
+        return rooflines.machine(drawn), drawn.name
 
-    return Output(DOCUMENTS["machines"], here, [here.table()], notes, draw)
+    return Output(DOCUMENTS["machines"], here, [here.table()], notes, chart)
 
 
 def _show(

@@ -10,7 +10,7 @@ import typer
 
 from sparsecast.cli import completing, options
 from sparsecast.cli.commands import Panel, command
-from sparsecast.cli.output import Output
+from sparsecast.cli.output import Drawn, Output
 from sparsecast.cli.reading import pending_output, read_matrix, tell_taken_over, transposed
 from sparsecast.errors import InputError
 
@@ -116,7 +116,6 @@ def _on_ranks(matrix: str, products: dict[str, Any], keeps: bool) -> Output | No
     """Measure on all ranks; rank 0 alone speaks."""
     from sparsecast import api
     from sparsecast.reports.charts import intervals
-    from sparsecast.reports.charts.chart import render
     from sparsecast.results.cluster import DOCUMENTS
 
     with api.on_ranks() as comm:
@@ -124,12 +123,11 @@ def _on_ranks(matrix: str, products: dict[str, Any], keeps: bool) -> Output | No
     if done is None:
         return None
 
-    def draw(path: Path) -> None:
-        rows = intervals.rank_rows(done.measured, done.forecasts)
-        name = done.problem.name
-        render(intervals.times({name: rows}, "one product"), f"Measured on ranks: {name}", path)
+    def chart() -> Drawn:
+        rows = {done.problem.name: intervals.rank_rows(done.measured)}
+        return intervals.times(rows, "one product"), f"Measured on ranks: {done.problem.name}"
 
-    return Output(DOCUMENTS["measure --algorithm"], done, [done.table()], done.notes, draw)
+    return Output(DOCUMENTS["measure --algorithm"], done, [done.table()], done.notes, chart)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +144,6 @@ def _alone(
 ) -> Output:
     from sparsecast import api
     from sparsecast.reports.charts import intervals
-    from sparsecast.reports.charts.chart import render
     from sparsecast.reports.progress import counted_bar
     from sparsecast.results.measurement import DOCUMENTS, Measurements
 
@@ -184,14 +181,14 @@ def _alone(
     if how.meter is None and (why := api.unmetered(device)):
         notes.append(f"Energy is not measured: {why}")
 
-    def draw(path: Path) -> None:
-        rows = intervals.measured_rows(records, forecasts)
+    def chart() -> Drawn:
+        rows = {problem.name: intervals.measured_rows(records, forecasts)}
         title = f"Measured: {problem.name} on {api.machine_of(device).name}"
-        render(intervals.times({problem.name: rows}, "one product"), title, path)
+        return intervals.times(rows, "one product"), title
 
     shown: list[Any] = [done.table()]
     if prediction is None:
         on = "" if device == api.PROCESSOR else f" --device {device}"
         shown.append(f"No forecast: this machine has no calibration for it yet (sparsecast calibrate{on}).")
     shown += [done.comparison.sentence()] if done.comparison else []
-    return Output(DOCUMENTS["measure"], done, shown, notes, draw)
+    return Output(DOCUMENTS["measure"], done, shown, notes, chart)

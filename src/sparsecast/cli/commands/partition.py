@@ -9,7 +9,7 @@ import typer
 
 from sparsecast.cli import options
 from sparsecast.cli.commands import Panel, command
-from sparsecast.cli.output import Output
+from sparsecast.cli.output import Drawn, Output
 from sparsecast.cli.reading import read_matrix
 from sparsecast.errors import InputError
 from sparsecast.system.texts import counted
@@ -34,8 +34,6 @@ def partition(
     """Partition a matrix among ranks, and show what each stores and exchanges in a product."""
     from sparsecast import api
     from sparsecast.reports.charts import patterns
-    from sparsecast.reports.charts.chart import render
-    from sparsecast.results.columns import matrix_document
     from sparsecast.results.partitions import DOCUMENTS
 
     count = _asked_ranks(ranks, method, partition)
@@ -52,19 +50,19 @@ def partition(
         api.keep_partition(problem, compared.partitions[0].partition, out)
     title = f"{problem.name} on {counted(compared.distribution.ranks, 'rank')}"
 
-    def draw(path: Path) -> None:
+    def chart() -> Drawn:
         shown = [estimate.partition for estimate in compared.partitions]
-        render(patterns.partitions(problem.matrix, shown), title, path)
+        return patterns.partitions(problem.matrix, shown), title
 
     table = compared.table(title, problem.matrix.dtype.itemsize)
     item = {
-        "matrix": matrix_document(problem.name, problem.sampled_structure),
+        "problem": problem,
         "ranks": compared.distribution.ranks,
         "partitions": table.rows,
         "refused": compared.refused,
         "notes": [*compared.notes, *problem.notes],
     }
-    return Output(DOCUMENTS["partition"], item, [table, *problem.notes], compared.notes, draw)
+    return Output(DOCUMENTS["partition"], item, [table, *problem.notes], compared.notes, chart)
 
 
 def _asked_ranks(ranks: int | None, method: str | None, partition: Path | None) -> int:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sparsecast.cli import options
 from sparsecast.cli.commands import Panel, command
 from sparsecast.cli.output import Output
 from sparsecast.cli.reading import read_matrix
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @command("structure", Panel.MATRICES, figure=True, csv=True)
@@ -18,19 +15,13 @@ def structure(matrix: options.MatrixArgument) -> Output:
     """Show what the models read of a matrix."""
     from sparsecast import api
     from sparsecast.reports.charts import patterns
-    from sparsecast.reports.charts.chart import render
-    from sparsecast.results.columns import matrix_document
     from sparsecast.results.structure import DOCUMENTS, structure_table
 
     problem = read_matrix(matrix)
     structure = api.shared_structure(problem)
-
-    def draw(path: Path) -> None:
-        render(patterns.structure(problem.matrix), problem.name, path)
-
-    identity = matrix_document(problem.name, structure)
     steps = api.forecast_next_steps(problem)
-    item: dict[str, Any] = {"matrix": identity, "structure": structure.to_dict(), "notes": problem.notes}
+    item: dict[str, Any] = {"name": problem.name, "structure": structure.to_dict(), "notes": problem.notes}
     item |= {"next_steps": steps}
     shown = [structure_table(problem.name, structure), *problem.notes, *(step.sentence() for step in steps)]
-    return Output(DOCUMENTS["structure"], item, shown, draw=draw)
+    columns = DOCUMENTS["structure"]
+    return Output(columns, item, shown, chart=lambda: (patterns.structure(problem.matrix), problem.name))

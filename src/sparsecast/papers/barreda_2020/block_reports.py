@@ -13,7 +13,6 @@ from sparsecast.measuring.energy import MODELLED, TOTAL
 from sparsecast.papers.barreda_2020.features.entry_blocks import BLOCK_ENTRIES
 from sparsecast.papers.barreda_2020.label_files import ENERGIES, QUANTITIES
 from sparsecast.reports.charts.chart import COLOURS, WIDTH, Chart, Spec, axis, layer, look, panels, tooltip
-from sparsecast.results.columns import MATRIX
 from sparsecast.system.tabular import Column, Columns, keys
 from sparsecast.system.texts import counted
 
@@ -224,7 +223,9 @@ DOCUMENTS: dict[str, Columns] = {
     ),
     "blocks": (
         Column(
-            "matrix", value=lambda forecast: forecast, columns=(Column("name", value="matrix"), *MATRIX[1:])
+            "matrix",
+            value=lambda forecast: forecast,
+            columns=(Column("name", value="matrix"), *keys("rows", "cols", "nnz")),
         ),
         *keys("profile", "network", "time_s"),
         Column("block_entries", value=lambda forecast: BLOCK_ENTRIES),

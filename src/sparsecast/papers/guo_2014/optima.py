@@ -16,7 +16,7 @@ from sparsecast.matrices.problem import Problem
 from sparsecast.models.model import Model
 from sparsecast.papers.guo_2014.planners.guo import GuoPlanner, refusal_of_ell, ties
 from sparsecast.planning.dynamic_programme import Costs, strip_statistics
-from sparsecast.planning.plan import make_plan
+from sparsecast.planning.plan import Goal, make_plan
 from sparsecast.results.paper import grouped
 
 
@@ -72,7 +72,7 @@ def _optimum(
     target, machine, planner = trials.target, trials.profile.machine, GuoPlanner()
     strip = strip_rows(machine, target.threads)
     statistics = strip_statistics(problem.matrix.indptr, problem.structure, strip, planner.coarsening)
-    plan = make_plan(statistics, model, target, machine, 1, planner)
+    plan = make_plan(statistics, model, target, machine, Goal(1, planner=planner))
     costs = Costs(model, target, machine, math.inf)
     blocks = (
         f"[{block.first_row // strip + 1}, {math.ceil((block.last_row + 1) / strip)}] "

@@ -6,7 +6,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
-from sparsecast.features.row_blocks import StripStatistics
+from sparsecast.devices.target import memory_bytes
+from sparsecast.features.row_blocks import RowBlocks, StripStatistics
 from sparsecast.planning.dynamic_programme import Costs, at_most
 from sparsecast.records import Candidate
 from sparsecast.results.plan import PlannedBlock
@@ -44,7 +45,9 @@ class Tried(Planner):
         return at_most(strips)
 
     def blocks(self, statistics: StripStatistics, costs: Costs) -> list[PlannedBlock]:
-        return [PlannedBlock(0, statistics.matrix.rows - 1, self.candidate, self.time_s, self.convert_s)]
+        memory = memory_bytes(self.candidate, RowBlocks.of(statistics.matrix))
+        last_row = statistics.matrix.rows - 1
+        return [PlannedBlock(0, last_row, self.candidate, self.time_s, self.convert_s, *memory)]
 
     def notes(self, statistics: StripStatistics, costs: Costs, blocks: list[PlannedBlock]) -> tuple[str, ...]:
         return ()

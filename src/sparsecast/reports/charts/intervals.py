@@ -9,8 +9,7 @@ from typing import Any, Protocol
 from sparsecast.errors import InputError
 from sparsecast.formats import FORMATS
 from sparsecast.formats.libraries import LIBRARIES
-from sparsecast.models.clusters.cluster_model import ClusterForecast
-from sparsecast.records import Candidate, Configuration, DistributedRecord, Forecast, Record
+from sparsecast.records import Candidate, DistributedRecord, Forecast, Record
 from sparsecast.reports.charts.chart import (
     LINE,
     WIDTH,
@@ -90,25 +89,25 @@ def measured_rows(records: Iterable[Record], expected: Mapping[Candidate, Foreca
     return rows
 
 
-def rank_rows(
-    measured: Iterable[MeasuredProduct], expected: Mapping[Configuration, ClusterForecast]
-) -> list[Row]:
+def rank_rows(measured: Iterable[MeasuredProduct]) -> list[Row]:
     """Return the rows of products on many ranks, the fastest first."""
     rows = []
     for product in sorted(measured, key=lambda product: product.record.time_s):
         way = product.record.configuration
         formats = " + ".join(dict.fromkeys((way.format.upper(), way.remote_format.upper())))
         label = f"{way.algorithm}, {formats}, {way.partition}"
-        rows += _pair(label, way.algorithm, expected.get(way), product.record)
+        rows += _pair(label, way.algorithm, product.forecast, product.record)
     return rows
 
 
-def machine_rows(placements: Iterable[Placement]) -> list[Row]:
-    """Return the rows of a matrix on several machines, in order."""
-    return [
-        row(f"{p.machine}, {p.formats}", p.machine, "forecast", p.total_s, p.total_low_s, p.total_high_s)
-        for p in placements
-    ]
+def machine_rows(placements: Sequence[Placement], quantity: str = "total") -> list[Row]:
+    """Return the rows of a matrix on several machines, in order, by a `quantity` of a Placement."""
+    rows = []
+    for placement in placements:
+        place = "tie, by time" if placement.is_tie else "best" if placement is placements[0] else "slower"
+        label = f"{placement.machine}, {placement.formats}"
+        rows.append(row(label, placement.machine, place, *getattr(placement, quantity)))
+    return rows
 
 
 def _pair(

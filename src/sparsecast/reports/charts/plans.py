@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,9 +26,8 @@ from sparsecast.reports.charts.chart import (
     tooltip,
     zoom,
 )
-from sparsecast.reports.charts.intervals import Timed
 from sparsecast.reports.charts.patterns import pattern, pattern_of
-from sparsecast.results.placement import Placements
+from sparsecast.results.placement import Placement, Placements
 from sparsecast.results.plan import Plan, PlanCheck
 from sparsecast.system.texts import counted
 
@@ -89,51 +89,32 @@ def totals(chosen: Plan, check: PlanCheck | None, placements: Placements | None)
 
 def _lines(chosen: Plan, check: PlanCheck | None, placements: Placements | None) -> list[Row]:
     """Return the time before the first product and per product of each way; plain CSR last, if different."""
+    checked = None if check is None else (check.convert_s, check.time_s)
     if placements is not None:
         return [
-            _row(
-                f"{placement.machine}, {placement.formats}",
-                placement.products,
-                placement.way,
-                placement.before_s,
-                check if placement is placements.planned else None,
-            )
-            for placement in placements.placements
+            _row(f"{it.machine}, {it.formats}", it, checked if it is placements.planned else None)
+            for it in placements.placements
         ]
-    names = dict.fromkeys(block.candidate.format.upper() for block in chosen.blocks)
-    rows = [_row(f"the plan: {' + '.join(names)}", chosen.iterations, chosen, chosen.convert_s, check)]
-    baseline = chosen.baseline
-    if [block.candidate for block in chosen.blocks] != [baseline.candidate]:
-        plain_s = baseline.convert_s + chosen.iterations * baseline.time_s
-        is_measured = check is not None and not baseline.convert_s
-        rows.append(
-            {
-                "way": "plain CSR",
-                "products": chosen.iterations,
-                "start_s": baseline.convert_s,
-                "product_s": baseline.time_s,
-                "time_s": plain_s,
-                "low_s": None,
-                "high_s": None,
-                "measured_s": chosen.iterations * check.baseline_s if check and is_measured else None,
-            }
-        )
+    planned = Placement("", "", chosen, chosen.iterations)
+    rows = [_row(f"the plan: {planned.formats}", planned, checked)]
+    if [block.candidate for block in chosen.blocks] != [chosen.baseline.candidate]:
+        csr = replace(planned, way=chosen.csr_alone(chosen.baseline.time_s))
+        rows.append(_row("plain CSR", csr, (0.0, check.baseline_s) if check and not csr.before_s else None))
     return rows
 
 
-def _row(way: str, count: int, product: Timed, start_s: float, check: PlanCheck | None) -> Row:
-    low_s, high_s = (
-        None if end is None else start_s + count * end for end in (product.low_s, product.high_s)
-    )
+def _row(way: str, placement: Placement, measured: tuple[float, float] | None) -> Row:
+    """Return a line and its mark; `measured` are seconds to convert and of a product."""
+    total = placement.total
     return {
         "way": way,
-        "products": count,
-        "start_s": start_s,
-        "product_s": product.time_s,
-        "time_s": start_s + count * product.time_s,
-        "low_s": low_s,
-        "high_s": high_s,
-        "measured_s": None if check is None else check.convert_s + count * check.time_s,
+        "products": placement.products,
+        "start_s": placement.before_s,
+        "product_s": placement.way.time_s,
+        "time_s": total.value,
+        "low_s": total.low,
+        "high_s": total.high,
+        "measured_s": measured and measured[0] + placement.products * measured[1],
     }
 
 

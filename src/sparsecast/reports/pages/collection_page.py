@@ -19,7 +19,6 @@ from sparsecast.results.columns import shown_storage
 from sparsecast.results.evaluation import EvaluationRow, ModelScore
 from sparsecast.results.reports import CollectionReport, MatrixReport, Rarity
 from sparsecast.system import texts
-from sparsecast.system.tabular import Table
 from sparsecast.system.texts import counted
 
 #: Matrices whose errors are explained, and features that each explanation names.
@@ -67,8 +66,8 @@ def collection_page(collection: CollectionReport, links: Mapping[str, str]) -> s
             for name, error in worst_of(collection.rows, _WORST)
         ],
         repeats=collection.evaluation.repeats_sentence(),
-        errors=_table(collection.evaluation.table()) if score else None,
-        choices=_table(collection.evaluation.choices()) if score else None,
+        errors=collection.evaluation.table() if score else None,
+        choices=collection.evaluation.choices() if score else None,
         matrix_head=_MATRIX_HEAD,
         matrix_rows=[(name, links[name], _matrix_row(collection, name)) for name in collection.reports],
         refused=list(collection.refused.items()),
@@ -108,11 +107,6 @@ def _answer(collection: CollectionReport, score: ModelScore | None) -> str:
         f"{100 * score.median_error:.1f} %, 90 of 100 below {100 * score.p90_error:.0f} %.{noise_sentence} "
         f"The format chosen takes {100 * score.regret:.1f} % longer than the fastest one."
     )
-
-
-def _table(table: Table) -> dict[str, Any]:
-    """Return the variables of a template for a table."""
-    return {"head": table.headings, "rows": table.cells(), "said": table.below}
 
 
 def _matrix_row(collection: CollectionReport, name: str) -> tuple[str, ...]:

@@ -27,14 +27,11 @@ def blocks(
     from sparsecast import api
     from sparsecast.papers.barreda_2020.block_forecast import block_forecast
     from sparsecast.papers.barreda_2020.block_reports import DOCUMENTS, block_chart, block_picture
-    from sparsecast.reports.charts.chart import render
 
     problem = read_matrix(matrix)
     chosen = api.profile(profile) if profile else None
     forecast = block_forecast(problem, chosen, threads=threads, network=network)
     shown = block_picture(forecast), *problem.notes
 
-    def draw(path: Path) -> None:
-        render(block_chart(forecast), f"{forecast.matrix} on {forecast.profile}", path)
-
-    return Output(DOCUMENTS["blocks"], forecast, shown, draw=draw)
+    title = f"{forecast.matrix} on {forecast.profile}"
+    return Output(DOCUMENTS["blocks"], forecast, shown, chart=lambda: (block_chart(forecast), title))

@@ -10,7 +10,7 @@ import typer
 
 from sparsecast.cli import options
 from sparsecast.cli.commands import Panel, command
-from sparsecast.cli.output import Output
+from sparsecast.cli.output import Drawn, Output
 from sparsecast.system.files import write_file
 
 
@@ -43,7 +43,6 @@ def bench(
     if real_folder is not None:
         return _measure_real(real_folder, budget, threads, dtype, device)
     from sparsecast.papers.gahvari_2007 import bench_charts, bench_reports, rating
-    from sparsecast.reports.charts.chart import render
     from sparsecast.reports.progress import timed_bar
     from sparsecast.system.tabular import document
 
@@ -57,13 +56,12 @@ def bench(
     if output is not None:
         write_file(output, (json.dumps(document(columns, result), allow_nan=False) + "\n").encode())
 
-    def draw(path: Path) -> None:
-        if main is not None:
-            render(bench_charts.bench(main), bench_charts.speed_title(main), path)
+    def chart() -> Drawn | None:
+        return None if main is None else (bench_charts.bench(main), bench_charts.speed_title(main))
 
     notes = (f"- {note}" for note in result.notes)
     shown = *bench_reports.bench_tables(result), bench_reports.sentence_of(result.ratings), *notes
-    return Output(columns, result, shown, draw=draw, stopped="kept" if result.interrupted else "")
+    return Output(columns, result, shown, chart=chart, stopped="kept" if result.interrupted else "")
 
 
 def _compare(first: Path, second: Path) -> Output:
@@ -84,7 +82,7 @@ def _measure_real(
     from sparsecast.papers.gahvari_2007.bench_reports import DOCUMENTS, real_tables
     from sparsecast.papers.gahvari_2007.rating import rated
     from sparsecast.papers.gahvari_2007.real_matrices import real_matrices
-    from sparsecast.reports.charts.chart import render, stacked
+    from sparsecast.reports.charts.chart import stacked
     from sparsecast.reports.progress import timed_bar
 
     files = matrix_files(folder)
@@ -92,12 +90,11 @@ def _measure_real(
     with timed_bar(options.screen(), "measuring") as on_progress:
         measured = real_matrices(files, figures, budget_s, on_progress)
 
-    def draw(path: Path) -> None:
-        if measured.rows:
-            charts = list(bench_charts.real(measured).values())
-            render(stacked("real", charts), bench_charts.speed_title(figures), path)
+    def chart() -> Drawn | None:
+        charts = list(bench_charts.real(measured).values())
+        return (stacked("real", charts), bench_charts.speed_title(figures)) if measured.rows else None
 
     stopped = "kept" if measured.interrupted else ""
     return Output(
-        DOCUMENTS["bench --real FOLDER"], measured, real_tables(measured), draw=draw, stopped=stopped
+        DOCUMENTS["bench --real FOLDER"], measured, real_tables(measured), chart=chart, stopped=stopped
     )
