@@ -159,9 +159,11 @@ def test_what_cannot_be_evaluated_is_left_out_with_its_reason(own, tmp_path):
     seen = []
     asked = [SEVERAL[0], empty, tmp_path / "nope.mtx", "gallery:nope"]
     found = api.evaluate(asked, own, threads=1, on_matrix=lambda *done: seen.append(done))
-    (name, so_far), *left_out = seen
-    best = next(iter(found.models))
-    assert name == SEVERAL[0] and f"errors so far: {best} " in so_far.sentence_of(name)
+    (name, alone), *left_out = seen
+    best = next(iter(alone.models))
+    assert name == SEVERAL[0] and f"median errors: {best} " in alone.sentence_of(name)
+    errors = [{n: score.median_error for n, score in each.models.items()} for each in (alone, found)]
+    assert errors[0] == errors[1] and {row.matrix for row in alone.rows} == {name}
     assert left_out and all(found.refused[name] in each.sentence_of(name) for name, each in left_out)
     assert found_names(found) == SEVERAL[:1]
     assert found.refused["matrix 2"] == "matrix 2 has no entries: expected at least one; leave it out"

@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from sparsecast.benchmark.journal import keep_distributed, kept_distributed, lines, read_journal
+from sparsecast.benchmark.journal import keep_distributed, kept, lines, read_journal
 from sparsecast.errors import ProfileError
 from sparsecast.matrices.partitioning.estimates import estimated_distribution
 from sparsecast.records import Configuration, DistributedRecord, MicroBenchmark
@@ -33,10 +33,10 @@ POINT = MicroBenchmark("fma", 1, 1, 0, None, 1e-9, None, False, "", "0.1")
 
 def test_what_was_kept_comes_back(data_folder, recorded):
     other = dataclasses.replace(RECORD, time_s=1e-5, parts_s={})
-    assert kept_distributed(recorded.machine) == ()
+    assert kept(recorded.machine).distributed == []
     keep_distributed(recorded.machine, [RECORD])
     keep_distributed(recorded.machine, [other])
-    assert kept_distributed(recorded.machine) == (RECORD, other)
+    assert kept(recorded.machine).distributed == [RECORD, other]
 
 
 @pytest.mark.parametrize(("kind", "measured"), (("distributed", RECORD), ("microbenchmark", POINT)))

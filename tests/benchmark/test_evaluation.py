@@ -95,11 +95,9 @@ def test_what_was_measured_again_tells_the_noise_unless_it_is_older(take, scorin
     take("n", "a", {"csr": (1.0, None, None, 2.0)})
     first = [dataclasses.replace(r, measured_at="2026-01-01T10:00:00+00:00") for r in scoring.measured["m"]]
     scoring.measured["m"] = first
-    scoring.rows = [
+    scoring.rows["m"] = [
         dataclasses.replace(row, record=next(r for r in first if r.candidate == row.estimate.candidate))
-        if row.matrix == "m"
-        else row
-        for row in scoring.rows
+        for row in scoring.rows["m"]
     ]
     later = dataclasses.replace(first[0], time_s=2.2, measured_at="2026-01-01T10:05:00+00:00")
     older = dataclasses.replace(first[1], time_s=9.0, measured_at="2026-01-01T09:59:59+00:00")

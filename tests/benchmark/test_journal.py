@@ -12,12 +12,16 @@ import sys
 
 import pytest
 
+import sparsecast as sc
+from sparsecast.api import merge
 from sparsecast.benchmark import journal as journals
 from sparsecast.benchmark.journal import journal, keep, kept, read_journal
 from sparsecast.errors import ProfileError
 from sparsecast.machines.profile import Profile
 from sparsecast.machines.storage import home
 from sparsecast.matrices.problem import Problem
+from sparsecast.matrices.shards import Shard
+from sparsecast.models.linear import LinearModel
 from sparsecast.records import Record
 
 NAMES = ("gallery:poisson2d?n=9", "gallery:arrow?n=40")
@@ -144,6 +148,24 @@ def test_each_process_writes_a_journal_of_its_own_and_readers_merge_them(recorde
     lines = [json.loads(line) for path in paths for line in path.read_text().splitlines()]
     assert len([line for line in lines if "matrix" in line]) == 2, "a matrix once for each process"
     assert {read_journal(path).machine for path in paths} == {recorded.machine}
+
+
+def test_shards_of_eight_processes_give_the_answers_of_one(recorded, data_folder, tmp_path, monkeypatch):
+    problems = [Problem.named(f"gallery:banded?n={n}") for n in range(50, 80)]
+    poisson = sc.gallery("poisson2d", n=9)
+    monkeypatch.setattr(LinearModel, "learns_from", classmethod(lambda cls, suite: True))
+    found, alone = [], list(sc.predict(poisson, recorded, threads=1, model="linear"))
+    for count in (1, 8):
+        monkeypatch.setenv("SPARSECAST_HOME", str(tmp_path / str(count)))
+        for number in range(count, 0, -1):
+            monkeypatch.setattr(os, "getpid", lambda number=number: -number)
+            for problem in filter(Shard(number, count).has, problems):
+                records = measured(recorded, problem.name)[1]
+                keep(recorded.machine, problem, [dataclasses.replace(each, suite="user") for each in records])
+        assert len(list((home() / "measurements" / recorded.name).iterdir())) == count
+        forecasts = list(sc.predict(poisson, recorded, threads=1, model="linear"))
+        found.append((kept(recorded.machine).records, forecasts, merge([], tmp_path / "a.parquet").records))
+    assert found[0] == found[1] and len(found[0][0]) == 90 and found[0][1] != alone
 
 
 def test_a_journal_is_read_again_only_where_it_has_changed(recorded, data_folder, monkeypatch):

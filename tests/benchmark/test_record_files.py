@@ -9,7 +9,7 @@ import pandas
 import pyarrow.fs
 import pytest
 
-from sparsecast.api.merging import merge
+from sparsecast.api.campaigns import merge
 from sparsecast.benchmark import journal as journals
 from sparsecast.benchmark.journal import keep
 from sparsecast.benchmark.record_files import MergedRecords

@@ -84,6 +84,7 @@ OPTIONS = [
     (("measure", SMALL, "--algorithm", "2d", "--threads", "2"), "--threads 2 with ranks: expected none"),
     (("calibrate", "--ranks", "--dtype", "float32"), "--dtype float32 with ranks: expected none"),
     (("evaluate", "--ranks"), "--ranks without --replay: expected both"),
+    (("evaluate", SMALL, "--replay", "--ranks"), "matrices and --replay: expected one of them"),
     (("evaluate", "--replay", "--ranks", "--threads", "2"), "--threads 2 with ranks: expected none"),
     (("predict", SMALL, "--threads", "0"), "threads 0: expected 1 to"),
     (("predict", SMALL, "--dtype", "int8"), "'int8' on cpu: expected one of float64, float32"),

@@ -105,11 +105,11 @@ def test_select_asks_for_suite_and_candidate(recorded):
 def test_a_failing_write_leaves_the_old_file_and_nothing_else(recorded, saved, monkeypatch):
     before = saved.read_bytes()
 
-    def half(table, path, **options):
+    def half(path, schema, **options):
         Path(path).write_bytes(b"PAR1 half a")
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(pyarrow.parquet, "write_table", half)
+    monkeypatch.setattr(pyarrow.parquet, "ParquetWriter", half)
     with pytest.raises(StorageError):
         recorded.save(saved)
     assert saved.read_bytes() == before

@@ -7,14 +7,13 @@ import pytest
 
 from sparsecast.cli.options import refuse_no_parquet
 from sparsecast.errors import InputError
-from sparsecast.reports.row_files import write_rows
 from sparsecast.results.evaluation import EVALUATION_ROW
 from sparsecast.system.tabular import document
 
 
 def test_rows_are_written_with_the_keys_of_the_document(evaluation, tmp_path):
     path = tmp_path / "rows.parquet"
-    write_rows(evaluation.rows, path)
+    evaluation.write_rows(path)
     lines = pyarrow.parquet.read_table(path).to_pylist()
     assert len(lines) == len(evaluation.rows) == 20
     for line, row in zip(lines, evaluation.rows, strict=True):
@@ -28,6 +27,6 @@ def test_rows_are_written_with_the_keys_of_the_document(evaluation, tmp_path):
 def test_rows_that_cannot_be_written_are_said(evaluation, tmp_path):
     (tmp_path / "absent").write_text("a file in the way")
     with pytest.raises(InputError):
-        write_rows(evaluation.rows, tmp_path / "absent" / "rows.parquet")
+        evaluation.write_rows(tmp_path / "absent" / "rows.parquet")
     with pytest.raises(InputError):
         refuse_no_parquet("--rows", str(tmp_path / "rows.csv"))

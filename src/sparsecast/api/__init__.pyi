@@ -17,7 +17,9 @@ from .calibrating import profile as profile
 from .calibrating import profile_at_hand as profile_at_hand
 from .calibrating import threads_of as threads_of
 from .calibrating import user_path as user_path
+from .campaigns import compare_results as compare_results
 from .campaigns import measure_all as measure_all
+from .campaigns import merge as merge
 from .campaigns import pending as pending
 from .cluster_evaluating import cluster_fits as cluster_fits
 from .cluster_evaluating import replay_ranks as replay_ranks
@@ -61,8 +63,6 @@ from .matrices import read_question as read_question
 from .matrices import read_table as read_table
 from .matrices import shared_structure as shared_structure
 from .matrices import structure as structure
-from .merging import compare_results as compare_results
-from .merging import merge as merge
 from .next_steps import forecast_next_steps as forecast_next_steps
 from .other_machines import import_machine as import_machine
 from .other_machines import new_machine as new_machine

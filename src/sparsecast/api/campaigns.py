@@ -1,37 +1,52 @@
-"""Campaigns: collections measured here, by one process or several, that go on where one was stopped."""
+"""Campaigns: collections measured here, by one process or several, and their Records merged and compared."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
 
 from sparsecast.api.executing import measure_here
 from sparsecast.api.forecasting import choice
-from sparsecast.api.matrices import named_problems
-from sparsecast.benchmark.journal import USER_SUITE, kept, refuse_to_lose
+from sparsecast.api.matrices import left_out, named_problems
+from sparsecast.benchmark.journal import USER_SUITE, kept, measurements_folder
+from sparsecast.benchmark.record_differences import differences
+from sparsecast.benchmark.record_files import MergedRecords
 from sparsecast.benchmark.run import Progress, no_progress
 from sparsecast.devices import DEVICES
 from sparsecast.devices.naming import machine_of
-from sparsecast.errors import FormatError, InputError, MatrixSizeError, StorageError
+from sparsecast.errors import FormatError, MatrixSizeError
 from sparsecast.machines.machine import PROCESSOR, Machine
+from sparsecast.machines.storage import ensure_writable
 from sparsecast.matrices.problem import Problem
 from sparsecast.matrices.shards import Shard
 from sparsecast.measuring.energy import Meter
 from sparsecast.records import Candidate, Record
+from sparsecast.results.differences import Differences
 from sparsecast.results.measurement import MeasuredCollection, Pending
+from sparsecast.system.addresses import Place
 from sparsecast.system.version import VERSION
+
+#: What is done with a matrix: its name, and its problem.
+Turn = Callable[[str, Problem], object]
 
 
 @dataclass
-class Keeper:
-    """Measures matrices on this machine and keeps each at once; what is in `taken` is not measured again."""
+class Campaign:
+    """A collection that is measured on this machine, one matrix after the other, each kept at once.
+
+    `refused` has the reasons of matrices that are left out; what is in `taken` is not measured again.
+    """
 
     here: Machine
+    problems: dict[str, Problem]
+    refused: dict[str, str]
     keeps: bool = True
     meter: Meter | None = None
+    transpose: bool = False
+    on_progress: Progress = no_progress
     taken: dict[tuple[str, str, Candidate], Record] = field(default_factory=dict)
 
     def take_over(self) -> None:
@@ -43,6 +58,21 @@ class Keeper:
             if record.version == VERSION and record.regime == "warm" and is_current(record, is_here=True)
         }
 
+    def run(self, turns: Iterable[tuple[str, Turn]], count: int) -> bool:
+        """Take turns at matrices, `count` of them, and let go of each; return whether the user stopped it."""
+        start_s = perf_counter()
+        try:
+            for done, (name, turn) in enumerate(turns, 1):
+                problem = self.problems[name]
+                with left_out(name, self.refused):
+                    turn(name, problem.transposed() if self.transpose else problem)
+                self.problems[name] = problem.released()
+                used_s = perf_counter() - start_s
+                self.on_progress(used_s, used_s * count / done, name)
+        except KeyboardInterrupt:
+            return True
+        return False
+
     def measured(
         self, problem: Problem, candidates: Sequence[Candidate], suite: str = USER_SUITE
     ) -> tuple[list[Record], bool]:
@@ -52,7 +82,7 @@ class Keeper:
         missing = [candidate for candidate, record in before.items() if record is None]
         records: list[Record] = []
         if missing and self.keeps:
-            refuse_to_lose(self.here)
+            ensure_writable(measurements_folder(self.here))  # before hours of measuring
         try:
             if missing:
                 energies = suite == USER_SUITE  # what is measured again tells how far times differ
@@ -95,34 +125,57 @@ def measure_all(
     StorageError
         If nothing can be kept.
     """
+    here = machine_of(setting.get("device") or PROCESSOR)
     problems, refused = named_problems(matrices, shard)
-    keeper = Keeper(machine_of(setting.get("device") or PROCESSOR), keeps, meter)
+    campaign = Campaign(here, problems, refused, keeps, meter, transpose, on_progress)
     if resume:
-        keeper.take_over()
-    done, start_s = MeasuredCollection(keeper.here.name, refused=refused), perf_counter()
-    try:
-        for number, (name, problem) in enumerate(problems.items(), 1):
-            try:
-                asked = problem.transposed() if transpose else problem
-                records, is_new = keeper.measured(asked, choice(asked, **setting).candidates)
-                done.rows += [{"matrix": name, "record": record, "forecast": None} for record in records]
-                done.taken_over += not is_new
-            except StorageError:
-                raise  # it would be the same with every other matrix
-            except InputError as error:
-                refused[name] = str(error)
-            used_s = perf_counter() - start_s
-            on_progress(used_s, used_s * len(problems) / number, name)
-    except KeyboardInterrupt:
-        done.interrupted = True
+        campaign.take_over()
+    done = MeasuredCollection(here.name, refused=refused)
+
+    def measure(name: str, problem: Problem) -> None:
+        records, is_new = campaign.measured(problem, choice(problem, **setting).candidates)
+        done.rows += [{"matrix": name, "record": record, "forecast": None} for record in records]
+        done.taken_over += not is_new
+
+    done.interrupted = campaign.run([(name, measure) for name in problems], len(problems))
     return done
 
 
 def pending(matrices: Sequence[Any], shard: str | Shard | None = None, device: str = PROCESSOR) -> Pending:
     """Return the matrices of a collection, or of a shard of it, and how many Records each has already."""
-    problems, refused = named_problems(matrices, shard)
-    keeper = Keeper(machine_of(device))
-    keeper.take_over()
-    counts = Counter(matrix for matrix, _, _ in keeper.taken)
-    rows = [{"matrix": name, "kept": counts[problem.specification]} for name, problem in problems.items()]
-    return Pending(str(Shard.of(shard)) if shard else None, rows, refused)
+    campaign = Campaign(machine_of(device), *named_problems(matrices, shard))
+    campaign.take_over()
+    counts = Counter(matrix for matrix, _, _ in campaign.taken)
+    rows = [
+        {"matrix": name, "kept": counts[problem.specification]} for name, problem in campaign.problems.items()
+    ]
+    return Pending(str(Shard.of(shard)) if shard else None, rows, campaign.refused)
+
+
+def merge(places: Sequence[Place], output: Place) -> MergedRecords:
+    """Write the Records of many files into one Parquet file, a row each, for any program that reads Parquet.
+
+    Its columns are those of a Record, and ``schema``, ``machine``, ``host`` and ``matrix_name``.
+
+    They are profiles, journals, merged files, or folders of them; without any, what is kept here. The output
+    is a path, or an address such as ``"s3://BUCKET/records.parquet"``. A journal whose last line was cut
+    counts up to there, with a note.
+
+    An InputError says that nothing is there, or that it cannot be read, that one name stands for two
+    machines, or that there are no Records; a ProfileError that a file is damaged; a StorageError that none
+    can be written.
+    """
+    merged = MergedRecords.of(places or [measurements_folder()])
+    merged.write(output)
+    return merged
+
+
+def compare_results(a: Place, b: Place) -> tuple[Differences, list[str]]:
+    """Return how the measured times of B differ from those of A, and what of the files does not count.
+
+    Each is a profile, journal or merged file, or a folder of them. Of several machines, each is compared with
+    itself; of one each, one with the other. Errors are as from `merge`, and an InputError says that they have
+    no machine, or no product, in common.
+    """
+    A, B = MergedRecords.of([a]), MergedRecords.of([b])
+    return differences(A, B), [*A.notes, *B.notes]

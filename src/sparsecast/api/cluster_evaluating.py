@@ -34,13 +34,8 @@ def replay_ranks(
 ) -> ClusterEvaluation:
     """Score every model of products on many ranks on kept records, on matrices that it has not seen.
 
-    Parameters
-    ----------
-    profile : Profile, optional
-        With micro-benchmarks of ranks; by default this machine's. Its times of products on a node are used
-        for matrices that can be made or read again.
-    on_fold : callable
-        Called after each fit.
+    The profile, by default this machine's, has micro-benchmarks of ranks. Its times of products on a node are
+    used for matrices that can be made or read again. `on_fold` is called after each fit.
     """
     profile = profile or calibrated_profile(machine_of(PROCESSOR))
     return replay_clusters(training_of_ranks(profile), _questions(profile), on_fold)

@@ -11,7 +11,7 @@ from sparsecast.api.cluster_questions import ClusterProblem, cluster_problem
 from sparsecast.api.forecasting import without_joules
 from sparsecast.api.profiles import calibrated_profile, disturbed, model_records, training_for
 from sparsecast.api.profiles import energy_model as fitted_energy_model
-from sparsecast.benchmark.journal import kept_distributed
+from sparsecast.benchmark.journal import kept
 from sparsecast.devices.naming import machine_of
 from sparsecast.devices.target import Target
 from sparsecast.distributed.products import PRODUCTS, default_algorithms
@@ -187,7 +187,7 @@ def training_of_ranks(profile: Profile) -> ClusterTraining:
         raise ProfileError(
             f"profile {profile.name} has no micro-benchmarks of ranks: expected some; {ADD_MICROBENCHMARKS}"
         )
-    return ClusterTraining(profile.machine, profile.microbenchmarks, kept_distributed(profile.machine))
+    return ClusterTraining(profile.machine, profile.microbenchmarks, tuple(kept(profile.machine).distributed))
 
 
 def _checked(ranks: Sequence[int], ranks_per_node: int | None, price: float | None, profile: Profile) -> int:

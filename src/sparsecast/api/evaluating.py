@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from time import perf_counter
 from typing import Any
 
-from sparsecast.api.campaigns import Keeper
+from sparsecast.api.campaigns import Campaign, Turn
 from sparsecast.api.matrices import named_problems
 from sparsecast.api.profiles import asked_machine, require_own, training_for
 from sparsecast.api.session import Asked, Session, question
 from sparsecast.benchmark.evaluation import Scoring
-from sparsecast.benchmark.journal import AGAIN_SUITE, USER_SUITE, kept
+from sparsecast.benchmark.journal import AGAIN_SUITE, kept
 from sparsecast.benchmark.replay import FOLDS
 from sparsecast.benchmark.replay import replay as replay_records
 from sparsecast.benchmark.run import Progress, no_progress
 from sparsecast.devices import DEVICES
 from sparsecast.devices.naming import machine_of, number_of
 from sparsecast.devices.target import Target, whole_matrix
-from sparsecast.errors import InputError, StorageError
+from sparsecast.errors import InputError
 from sparsecast.features.analysis import structure
 from sparsecast.formats.libraries import chosen_libraries
-from sparsecast.machines.machine import PROCESSOR, Machine
+from sparsecast.machines.machine import PROCESSOR
 from sparsecast.machines.profile import Profile, find_profile
 from sparsecast.matrices.problem import Problem
 from sparsecast.matrices.shards import Shard
@@ -32,7 +32,7 @@ from sparsecast.models import MODELS
 from sparsecast.models.model import Model
 from sparsecast.models.store import fitted
 from sparsecast.models.training import TrainingSet
-from sparsecast.records import Candidate, Estimate, Record
+from sparsecast.records import Estimate
 from sparsecast.results.evaluation import Evaluation
 
 #: One matrix in so many is measured once more at the end, and not more than so many matrices.
@@ -40,15 +40,6 @@ _AGAIN_EVERY, _AGAIN_MOST = 4, 12
 
 #: Times that a forecast is made to tell what it costs; the shortest counts, as the first may compile.
 _COST_TRIALS = 2
-
-
-@dataclass(frozen=True, slots=True)
-class _Question:
-    """How the matrices are asked about, and which models are."""
-
-    product: Asked
-    transpose: bool
-    models: list[type[Model]]
 
 
 def evaluate(
@@ -97,7 +88,7 @@ def evaluate(
     on_progress : callable
         Called after each matrix with the seconds done, the seconds expected in all, and its name.
     on_matrix : callable
-        Called after each matrix with its name and the evaluation so far.
+        Called after each matrix with its name and its evaluation.
 
     Raises
     ------
@@ -113,86 +104,58 @@ def evaluate(
     machine = machine_of(device)
     if profile is not None:
         require_own(profile.name, machine)
-    product = Asked(threads, dtype, device, vectors, library=library)
-    asked = _Question(product, transpose, chosen_models(models, vectors))
-    run = _Run(asked, machine, profile, Keeper(machine, keeps), on_progress, on_matrix)
-    try:
-        run.begin(matrices, shard, resume)
-        run.measure_all()
-    except KeyboardInterrupt:
-        run.is_interrupted = True
-    return run.scoring.evaluation(machine.name, run.is_interrupted)
+    product, kinds = Asked(threads, dtype, device, vectors, library=library), chosen_models(models, vectors)
+    problems, refused = named_problems(matrices, shard)
+    campaign = Campaign(machine, problems, refused, keeps, transpose=transpose, on_progress=on_progress)
+    if resume:
+        campaign.take_over()
+    run = _Run(campaign, product, profile, kinds, on_matrix, Scoring(refused=refused))
+    again = min(max(1, len(problems) // _AGAIN_EVERY), _AGAIN_MOST, len(problems))
+    is_interrupted = campaign.run(run.turns(again), len(problems) + again)
+    return run.scoring.evaluation(machine.name, is_interrupted)
 
 
 @dataclass
 class _Run:
-    """One evaluation.
+    """One evaluation, of products that are `asked` about.
 
-    `groups` are those of its matrices, `trainings` those of before it measured anything of the kind,
-    `sessions` those of a target and a part of the groups.
+    `trainings` are those of before it measured anything of the kind, `sessions` those of a target and a part
+    of the groups.
     """
 
-    question: _Question
-    here: Machine
+    campaign: Campaign
+    asked: Asked
     profile: Profile | None
-    keeper: Keeper
-    on_progress: Progress
+    models: list[type[Model]]
     on_matrix: Callable[[str, Evaluation], None] | None
-    scoring: Scoring = field(default_factory=Scoring)
-    is_interrupted: bool = False
-    problems: dict[str, Problem] = field(default_factory=dict)
-    groups: set[str] = field(default_factory=set)
+    scoring: Scoring
     trainings: dict[Target, TrainingSet] = field(default_factory=dict)
     sessions: dict[tuple[Target, int | None], list[Session]] = field(default_factory=dict)
 
-    def begin(self, matrices: Sequence[Any], shard: str | Shard | None, resume: bool) -> None:
-        """Look at what is to be measured, and at what of it was measured before."""
-        self.problems, refused = named_problems(matrices, shard)
-        self.scoring.refused |= refused
-        self.groups = {problem.group for problem in self.problems.values()}
-        if resume:
-            self.keeper.take_over()
+    @cached_property
+    def groups(self) -> set[str]:
+        """Those of its matrices."""
+        return {problem.group for problem in self.campaign.problems.values()}
 
-    def measure_all(self) -> None:
-        """Forecast and measure each matrix, then some once more, spread over the collection."""
-        names = list(self.problems)
-        again = min(max(1, len(names) // _AGAIN_EVERY), _AGAIN_MOST, len(names))
-        steps, start_s = len(names) + again, perf_counter()
-        for done, name in enumerate(names, 1):
-            self._take_turn(self._evaluate, name)
+    def turns(self, again: int) -> Iterator[tuple[str, Turn]]:
+        """Give each matrix to be forecast and measured, then some once more, spread over the collection."""
+        for name in self.campaign.problems:
+            yield name, self._evaluate
             if self.on_matrix:
-                self.on_matrix(name, self.scoring.evaluation(self.here.name))
-            self._show(start_s, done, steps, name)
+                self.on_matrix(name, self.scoring.of(name).evaluation(self.campaign.here.name))
         measured = list(self.scoring.measured)
         again = min(again, len(measured))
         for number in range(again):
-            name = measured[number * len(measured) // again]
-            self._take_turn(self._measure_again, name)
-            self._show(start_s, len(names) + number + 1, steps, name)
-
-    def _take_turn(self, turn: Callable[[str, Problem], None], name: str) -> None:
-        problem = self.problems[name]
-        try:
-            turn(name, problem.transposed() if self.question.transpose else problem)
-        except StorageError:
-            raise  # it would be the same with every other matrix
-        except InputError as error:
-            self.scoring.refused[name] = str(error)
-        self.problems[name] = problem.released()
-
-    def _show(self, start_s: float, done: int, steps: int, name: str) -> None:
-        used_s = perf_counter() - start_s
-        self.on_progress(used_s, used_s * steps / done, name)
+            yield measured[number * len(measured) // again], self._measure_again
 
     def _evaluate(self, name: str, problem: Problem) -> None:
         """Measure a matrix in every way that is open to it or forecast; add what each model says of them."""
         if problem.matrix.nnz == 0:
             raise InputError(f"{name} has no entries: expected at least one; leave it out")
-        asked = self.question.product
-        profile, target = question(problem, self.profile, asked)
-        table = dict.fromkeys(whole_matrix(problem.sampled_structure, target, self.here).candidates)
+        profile, target = question(problem, self.profile, self.asked)
+        table = dict.fromkeys(whole_matrix(problem.sampled_structure, target, self.campaign.here).candidates)
         analysis_s = _least_seconds(
-            lambda: structure(problem.matrix, threads=number_of(asked.threads), is_sampled=True)
+            lambda: structure(problem.matrix, threads=number_of(self.asked.threads), is_sampled=True)
         )
         estimates = []
         for session in self._sessions(profile, target, problem.group):
@@ -203,7 +166,8 @@ class _Run:
             except InputError as error:
                 self.scoring.refused.setdefault(f"model {session.model.name}", str(error))
         table |= dict.fromkeys(each.candidate for _, own in estimates for each in own)
-        records = self._measured(problem, list(table), USER_SUITE)
+        records, is_new = self.campaign.measured(problem, list(table))
+        self.scoring.taken_over += not is_new
         self.scoring.add_records(name, records)
         for model, own in estimates:
             self.scoring.add_estimates(name, model.name, model.quantity, own)
@@ -226,7 +190,7 @@ class _Run:
     def _fitted(self, unseen: TrainingSet, is_part: bool) -> list[Model]:
         """Return the fitted models. A fit to a part of the Records is not stored for later."""
         models = []
-        for kind in self.question.models:
+        for kind in self.models:
             model = kind()
             try:
                 models.append(model.fit(unseen) if is_part else fitted(model, unseen))
@@ -236,19 +200,14 @@ class _Run:
 
     def _measure_again(self, name: str, problem: Problem) -> None:
         """Measure what was measured of a matrix once more."""
+        taken = self.campaign.taken
         first = {record.candidate: record for record in self.scoring.measured[name]}
         for candidate, record in first.items():
             key = problem.specification, AGAIN_SUITE, candidate
-            taken = self.keeper.taken
             if key in taken and taken[key].measured_at < record.measured_at:
                 del taken[key]  # it was measured again before it was measured
-        self.scoring.add_again(name, self._measured(problem, list(first), AGAIN_SUITE))
-
-    def _measured(self, problem: Problem, candidates: Sequence[Candidate], suite: str) -> list[Record]:
-        """Return a Record of each Candidate: those that are taken over, and new ones, which are kept."""
-        records, is_new = self.keeper.measured(problem, candidates, suite)
-        self.scoring.taken_over += not is_new and suite == USER_SUITE
-        return records
+        records, _ = self.campaign.measured(problem, list(first), AGAIN_SUITE)
+        self.scoring.add_again(name, records)
 
 
 def _estimates(session: Session, problem: Problem) -> list[Estimate]:
@@ -267,12 +226,8 @@ def _least_seconds(call: Callable[[], object]) -> float:
 def chosen_models(names: Sequence[str] | None, vectors: int = 1) -> list[type[Model]]:
     """Return the models of these names, or all that forecast products of so many vectors.
 
-    Raises
-    ------
-    UnknownNameError
-        If there is no such model.
-    InputError
-        If one of these forecasts one vector only.
+    An UnknownNameError says that there is no such model, an InputError that one of these forecasts one vector
+    only.
     """
     chosen = [MODELS.get(name) for name in (MODELS.names() if names is None else names)]
     unable = [kind.name for kind in chosen if vectors > 1 and not kind.takes_several]
@@ -302,25 +257,12 @@ def replay(
 ) -> Evaluation:
     """Score models on stored Records, on matrices that it has not seen, with no hardware.
 
-    What the forecasts cost is not measured then.
+    What the forecasts cost is not measured then. The Records that were kept of its machine join those of the
+    profile; most parameters are as in `predict` and `evaluate`. With `transpose`, models are scored on
+    transposes alone, else on all other matrices. `on_fold` is called after each fit: FOLDS times for each
+    model and each of the settings that are compared.
 
-    Parameters
-    ----------
-    profile, threads, dtype, device, vectors, library
-        As in `predict`; the Records that were kept of its machine join those of the profile.
-    transpose : bool
-        Whether models are scored on transposes alone, or on all other matrices.
-    models : sequence of str, optional
-        Names of the models; all by default.
-    on_fold : callable
-        Called after each fit: FOLDS times for each model and each of the settings that are compared.
-
-    Raises
-    ------
-    UnknownNameError
-        If there is no such model.
-    ProfileError
-        If there are too few Records.
+    An UnknownNameError says that there is no such model, a ProfileError that there are too few Records.
     """
     profile = profile or find_profile(here=machine_of(device or PROCESSOR))
     machine = asked_machine(profile, device)

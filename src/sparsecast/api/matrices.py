@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from sparsecast.benchmark.evaluation import distinct_names as distinct_names
 from sparsecast.benchmark.published import FIVE, OF_MATRIX, summarised
 from sparsecast.benchmark.published_moments import described, has_moments, moment_matrices
 from sparsecast.benchmark.published_tables import Line, table_lines
-from sparsecast.errors import InputError
+from sparsecast.errors import InputError, StorageError
 from sparsecast.features import FEATURES
 from sparsecast.features.analysis import structure as structure_of
 from sparsecast.features.structure import Structure
@@ -52,17 +53,28 @@ def named_problems(
     Folders stand for their files. With a `shard`, they are those of that part.
     """
     found: dict[str, Problem] = {}
-    refused, part = {}, Shard.of(shard)
+    refused: dict[str, str] = {}
+    part = Shard.of(shard)
     for number, item in enumerate(collected(matrices), 1):
         is_name = isinstance(item, str | Path)
-        try:
-            problem = Problem.named(item) if is_name else Problem.of(item, f"matrix {number}")
+        name = str(item) if is_name else f"matrix {number}"
+        with left_out(name, refused):
+            problem = Problem.named(item) if is_name else Problem.of(item, name)
             if part.has(problem):
                 found.setdefault(problem.specification, problem)
-        except InputError as error:
-            refused[str(item) if is_name else f"matrix {number}"] = str(error)
     names = distinct_names({key: problem.name for key, problem in found.items()})
     return {names[key]: problem for key, problem in found.items()}, refused
+
+
+@contextmanager
+def left_out(name: str, refused: dict[str, str]) -> Iterator[None]:
+    """Enter why a matrix refuses, where it does; a StorageError would be the same with every other matrix."""
+    try:
+        yield
+    except StorageError:
+        raise
+    except InputError as error:
+        refused[name] = str(error)
 
 
 def structure(A: Any) -> Structure:
@@ -92,12 +104,8 @@ def read_table(path: str | Path) -> tuple[dict[str, Structure], dict[str, str]]:
     """Return what a table tells of its matrices, each once, by ``GROUP/MATRIX``, and why others are left out.
 
     The columns are those of `import_machine` without format and times. Where the row lengths are missing,
-    the counts alone are known.
-
-    Raises
-    ------
-    InputError
-        If the file is no such table, or tells of no matrix that can be.
+    the counts alone are known. An InputError says that the file is no such table, or tells of no matrix that
+    can be.
     """
     structures: dict[str, Structure] = {}
     refused: dict[str, str] = {}

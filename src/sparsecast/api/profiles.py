@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from sparsecast.benchmark.journal import AGAIN_SUITE, TRIED_SUITE, with_kept
+from sparsecast.benchmark.journal import AGAIN_SUITE, TRIED_SUITE, kept
 from sparsecast.devices import DEVICES
 from sparsecast.devices.naming import parse_device, threads_text
 from sparsecast.devices.target import Target
@@ -90,7 +90,7 @@ def records_for(profile: Profile, target: Target) -> list[Record]:
 def training_for(profile: Profile, target: Target) -> TrainingSet:
     """Return the training set for a target: the Records of a profile, some at least, and the kept ones."""
     records_for(profile, target)
-    whole = with_kept(profile)
+    whole = kept(profile.machine).into(profile)
     return TrainingSet.of(whole, model_records(whole, target))
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from sparsecast.api.clustering import cluster
 from sparsecast.benchmark.distributed_measurement import DistributedMeasurement
-from sparsecast.benchmark.journal import keep_distributed, kept_distributed
+from sparsecast.benchmark.journal import keep_distributed, kept
 from sparsecast.benchmark.rank_calibration import RankCalibration
 from sparsecast.benchmark.run import Progress, no_progress
 from sparsecast.distributed.compiling import check_ranks
@@ -157,12 +157,12 @@ def measure_suites_on_ranks(
     """
     machine, ranks = node_machine(), comm.size
     every = in_turn(SUITES.get(name)().whole(machine, ranks) for name in suites)
-    kept = {
+    before = {
         record.matrix
-        for record in ([] if comm.rank else kept_distributed(machine))
+        for record in ([] if comm.rank else kept(machine).distributed)
         if record.suite in suites and record.configuration.ranks == ranks
     }
-    todo = [place for place, matrix in enumerate(every) if matrix.problem.specification not in kept]
+    todo = [place for place, matrix in enumerate(every) if matrix.problem.specification not in before]
     start_s, measured = time.perf_counter(), 0
     while True:
         used_s = time.perf_counter() - start_s

@@ -12,7 +12,7 @@ import numpy as np
 from sparsecast.api.evaluating import chosen_models
 from sparsecast.api.forecasting import plan as plan_of
 from sparsecast.api.forecasting import predict
-from sparsecast.api.matrices import structure
+from sparsecast.api.matrices import left_out, structure
 from sparsecast.api.next_steps import forecast_next_steps
 from sparsecast.api.profiles import age_days, training_for
 from sparsecast.api.session import Asked, question
@@ -22,7 +22,7 @@ from sparsecast.benchmark.rarity import rarities
 from sparsecast.benchmark.replay import score
 from sparsecast.devices import DEVICES
 from sparsecast.devices.target import Target
-from sparsecast.errors import InputError, MatrixSizeError, ProfileError, StorageError
+from sparsecast.errors import InputError, MatrixSizeError, ProfileError
 from sparsecast.features.structure import Structure
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.problem import Problem
@@ -45,14 +45,7 @@ def matrix_report(
 ) -> MatrixReport:
     """Gather what a report about a matrix shows; nothing is measured for it.
 
-    Parameters
-    ----------
-    problem : Problem
-    profile : Profile
-    iterations : int
-        Products that the plan is for.
-    threads, dtype, library, model
-        As in `predict`, also in what is raised.
+    The plan is for `iterations` products; the rest is as in `predict`, also what is raised.
     """
     with one_reading():
         asked: dict[str, Any] = {"threads": threads, "dtype": dtype, "library": library, "model": model}
@@ -127,10 +120,7 @@ def _trust(profile: Profile, learned: Target) -> Trust:
 def first_readable(problems: Mapping[str, Problem], refused: Mapping[str, str]) -> Problem:
     """Return the first problem of a collection whose matrix can be had: what a profile is asked for.
 
-    Raises
-    ------
-    InputError
-        The reason of the first one, if there is none.
+    An InputError has the reason of the first one, if there is none.
     """
     reasons = list(refused.values())
     for problem in problems.values():
@@ -154,12 +144,8 @@ def matrix_reports(
     with one_reading():
         for name, problem in list(problems.items()):
             problems[name] = problem.released()
-            try:
+            with left_out(name, refused):
                 yield name, matrix_report(problem, profile, **asked)
-            except StorageError:
-                raise  # it would be the same with every other matrix
-            except InputError as error:
-                refused[name] = str(error)
 
 
 def collection_report(
@@ -174,26 +160,9 @@ def collection_report(
 ) -> CollectionReport:
     """Score models on what was kept of a collection, as a replay does; nothing is measured for it.
 
-    Parameters
-    ----------
-    matrices : sequence of str
-        As they were asked for.
-    reports : mapping of str to MatrixReport
-        By name.
-    profile : Profile
-    refused : mapping of str to str
-        Matrices without a report, and why.
-    model : str, optional
-        The model of the reports.
-    models : sequence of str, optional
-        Names of those that are scored, beside that one; all by default.
-    on_fold : callable
-        Called after each fit.
-
-    Raises
-    ------
-    UnknownNameError
-        If there is no such model.
+    `matrices` are as they were asked for, `refused` has those without a report, and why. Beside the `model`
+    of the reports, `models` are scored, all by default; `on_fold` is called after each fit. An
+    UnknownNameError says that there is no such model.
     """
     shown = model_for("time", model)
     kinds = chosen_models(models)

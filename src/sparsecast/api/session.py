@@ -62,31 +62,18 @@ class Session:
     3. `tried`: products measured here correct the model. They are of the target, so nothing is transferred.
     4. `with_energy`: a model of energy adds joules, for the machine as it was calibrated.
     5. `Drift`: times are scaled to the machine as it is now. After trials, which tell that, they are not.
-
-    Attributes
-    ----------
-    profile : Profile
-    target : Target
-        What is asked about.
-    source : Target
-        The setting of the Records: the target, or the nearest one of which the profile has enough.
-    training : TrainingSet
-        The Records, with no more about their matrices than is known of those of the questions.
-    model : Forecaster
-        Fitted to them, or what adjusts such a model.
-    unused : Withheld
-        What is known of the matrices of the questions in vain.
-    notes : tuple of str
-        Sentences on what the model learned from.
     """
 
     profile: Profile
-    target: Target
+    target: Target  # what is asked about
+    #: The setting of the Records: the target, or the nearest one of which the profile has enough.
     source: Target
+    #: The Records, with no more about their matrices than is known of those of the questions.
     training: TrainingSet
-    model: Forecaster
+    model: Forecaster  # fitted to them, or what adjusts such a model
+    #: What is known of the matrices of the questions in vain.
     unused: Withheld = field(default_factory=Withheld)
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # sentences on what the model learned from
 
     @classmethod
     def of(

@@ -54,21 +54,12 @@ WAYS = {"ours": "our fits", "printed": "as printed"}
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One measurement, and the forecasts of it.
-
-    Attributes
-    ----------
-    record : Record
-    structure : Structure
-        Of the matrix.
-    model : str
-    forecasts_s : dict of str to float
-        Of the model by WAYS; of our own model, ``"sparsecast"``, where the same Records suffice for it.
-    """
+    """One measurement, and the forecasts of it."""
 
     record: Record
-    structure: Structure
+    structure: Structure  # of the matrix
     model: str
+    #: Of the model by WAYS; of our own model, ``"sparsecast"``, where the same Records suffice for it.
     forecasts_s: Mapping[str, float]
 
     @property
@@ -124,26 +115,13 @@ def mean_errors(trials: Sequence[Trial]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Trials:
-    """Models of a paper on what was measured.
+    """Models of a paper on what was measured."""
 
-    Attributes
-    ----------
-    profile : Profile
-        Whose Records they are.
-    target : Target
-    fitted : tuple of (Model, Model)
-        With our fits, and as printed.
-    rows : tuple of Trial
-        The shortest time first.
-    notes : tuple of str
-        Which models could not be fitted, and why; what there was no time for.
-    """
-
-    profile: Profile
+    profile: Profile  # whose Records they are
     target: Target
-    fitted: tuple[tuple[Model, Model], ...]
-    rows: tuple[Trial, ...]
-    notes: tuple[str, ...]
+    fitted: tuple[tuple[Model, Model], ...]  # with our fits, and as printed
+    rows: tuple[Trial, ...]  # the shortest time first
+    notes: tuple[str, ...]  # which models could not be fitted, and why; what there was no time for
 
 
 class StripExperiment(Experiment):

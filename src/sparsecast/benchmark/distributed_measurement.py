@@ -57,27 +57,16 @@ class _Built:
 
 @dataclass
 class DistributedMeasurement:
-    """Measures products of one matrix on the ranks of a communicator; all make one and run it.
-
-    Attributes
-    ----------
-    problem : Problem or None
-        On rank 0; None elsewhere.
-    configurations : sequence of Configuration
-        The same on all ranks.
-    on_left_out : callable
-        Called on rank 0 with each Configuration that is left out, and why.
-    suite : str
-        Of the records.
-    """
+    """Measures products of one matrix on the ranks of a communicator; all make one and run it."""
 
     comm: Any
     nodes: Nodes
-    problem: Problem | None
-    configurations: Sequence[Configuration]
+    problem: Problem | None  # on rank 0; None elsewhere
+    configurations: Sequence[Configuration]  # the same on all ranks
     on_sample: Callable[[], None] = lambda: None
+    #: Called on rank 0 with each Configuration that is left out, and why.
     on_left_out: LeftOut = lambda configuration, why: None
-    suite: str = "user"
+    suite: str = "user"  # of the records
     _partitions: dict[str, Partition] = field(default_factory=dict)
     _references: dict[str, ReferenceProduct] = field(default_factory=dict)
 

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import groupby
+from operator import itemgetter
 
 import numpy as np
 
 from sparsecast.benchmark import scores
-from sparsecast.models.forecaster import QUANTITIES
 from sparsecast.records import Candidate, Estimate, Record
 from sparsecast.results.columns import storage_of
-from sparsecast.results.evaluation import ErrorScore, Evaluation, EvaluationRow, ModelScore, Repeats
+from sparsecast.results.evaluation import (
+    ErrorScore,
+    Evaluation,
+    EvaluationRow,
+    ModelScore,
+    Repeats,
+    value_of,
+)
 
 #: Matrices that a score names as those with the largest errors.
 _WORST = 3
@@ -25,18 +33,18 @@ LARGE_NNZ, VERY_LARGE_NNZ = 1_000_000, 10_000_000
 
 def distinct_names(names: Mapping[str, str]) -> dict[str, str]:
     """Return by specification the name of each matrix, or its specification where another has that name."""
-    given = list(names.values())
-    return {key: name if given.count(name) == 1 else key for key, name in names.items()}
+    given = Counter(names.values())
+    return {key: name if given[name] == 1 else key for key, name in names.items()}
 
 
 @dataclass
 class Scoring:
-    """Collects forecasts, and by the matrix' name all that was measured, and scores the models.
+    """Collects forecasts, and all that was measured, by the name of the matrix, and scores the models.
 
     `again` is what was measured once more, `costs_s` by matrix and model the seconds that its forecasts took.
     """
 
-    rows: list[EvaluationRow] = field(default_factory=list)
+    rows: dict[str, list[EvaluationRow]] = field(default_factory=dict)
     measured: dict[str, list[Record]] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
     again: dict[tuple[str, Candidate], Record] = field(default_factory=dict)
@@ -54,18 +62,23 @@ class Scoring:
     def add_estimates(self, matrix: str, model: str, quantity: str, estimates: Iterable[Estimate]) -> None:
         """Add the forecasts of a model for a matrix; those without a measurement do not count."""
         known = {record.candidate: record for record in self.measured.get(matrix, ())}
-        self.rows += [
+        self.rows.setdefault(matrix, []).extend(
             EvaluationRow(matrix, model, quantity, estimate, known[estimate.candidate])
             for estimate in estimates
-            if estimate.candidate in known and _value(known[estimate.candidate], quantity) is not None
-        ]
+            if estimate.candidate in known and value_of(known[estimate.candidate], quantity) is not None
+        )
+
+    def of(self, matrix: str) -> Scoring:
+        """Return what there is of one matrix alone."""
+        records = {name: self.measured[name] for name in [matrix] if name in self.measured}
+        return dataclasses.replace(self, measured=records)
 
     def evaluation(self, profile: str, interrupted: bool = False) -> Evaluation:
         """Return the rows, matrix by matrix and fastest first, and the scores, best first."""
-        place = {matrix: number for number, matrix in enumerate(self.measured)}
         rows = [
-            dataclasses.replace(row, again=self._later(row.matrix, row.record))
-            for row in sorted(self.rows, key=lambda row: (place[row.matrix], row.record.time_s))
+            dataclasses.replace(row, again=self._later(matrix, row.record))
+            for matrix in self.measured
+            for row in sorted(self.rows.get(matrix, ()), key=lambda row: row.record.time_s)
         ]
         models = dict.fromkeys((row.model, row.quantity) for row in rows)
         own = {model: [row for row in rows if row.model == model] for model, _ in models}
@@ -93,16 +106,17 @@ class Scoring:
             by_storage.setdefault(storage_of(row.estimate.candidate), []).append(row)
         ratios, are_best, total = [], [], 0
         for matrix, records in self.measured.items():
-            known = [record for record in records if _value(record, quantity) is not None]
+            known = [(value, r) for r in records if (value := value_of(r, quantity)) is not None]
             total += len(known)
-            chosen = _choice(by_matrix.get(matrix, ()), known, quantity)
+            chosen = _choice(by_matrix.get(matrix, ()), known)
             if chosen is not None:
-                best = min(known, key=lambda record: _known(record, quantity))
-                ratios.append(_known(chosen, quantity) / _known(best, quantity))
+                least, best = min(known, key=itemgetter(0))
+                ratios.append(chosen / least)
                 are_best.append(ratios[-1] <= 1 + (best.noise or 0.0 if quantity == "time" else 0.0))
+        costs = self._products(model)
         large, very_large = (
-            [cost for cost, nnz in self._products(model) if nnz >= least]
-            for least in (LARGE_NNZ, VERY_LARGE_NNZ)
+            max((cost for cost, nnz in costs if nnz >= entries), default=None)
+            for entries in (LARGE_NNZ, VERY_LARGE_NNZ)
         )
         return ModelScore(
             **dataclasses.asdict(errors_of(rows)),
@@ -111,9 +125,9 @@ class Scoring:
             worst_ratio=float(max(ratios)),
             top1=float(np.mean(are_best)),
             unforecast=total - len(rows),
-            forecast_products=scores.quantile(scores.floats(cost for cost, _ in self._products(model)), 0.5),
-            forecast_products_large=max(large, default=None),
-            forecast_products_very_large=max(very_large, default=None),
+            forecast_products=scores.quantile(scores.floats(cost for cost, _ in costs), 0.5),
+            forecast_products_large=large,
+            forecast_products_very_large=very_large,
             formats={name: errors_of(own) for name, own in sorted(by_storage.items())},
             worst=worst_of(rows, _WORST),
         )
@@ -157,12 +171,11 @@ def errors_of(rows: Sequence[EvaluationRow]) -> ErrorScore:
     )
 
 
-def _choice(forecast: Sequence[EvaluationRow], known: Sequence[Record], quantity: str) -> Record | None:
-    """Return what a model chooses of a matrix: plain CSR without forecasts, None where that is not there."""
+def _choice(forecast: Sequence[EvaluationRow], known: Iterable[tuple[float, Record]]) -> float | None:
+    """Return what a model's choice took: plain CSR without forecasts, None where that is not there."""
     if forecast:
-        return min(forecast, key=lambda row: row.estimate.value).record
-    plain = [record for record in known if record.candidate.format == "csr"]
-    return min(plain, key=lambda record: _known(record, quantity), default=None)
+        return min(forecast, key=lambda row: row.estimate.value).measured
+    return min((value for value, record in known if record.candidate.format == "csr"), default=None)
 
 
 def _rank(score: ModelScore, rows: Sequence[EvaluationRow]) -> tuple[bool, float, float]:
@@ -177,15 +190,6 @@ def worst_of(rows: Iterable[EvaluationRow], count: int) -> tuple[tuple[str, floa
         errors.setdefault(row.matrix, []).append(row.error)
     medians = {matrix: float(np.median(own)) for matrix, own in errors.items()}
     return tuple(sorted(medians.items(), key=lambda item: -abs(item[1]))[:count])
-
-
-def _value(record: Record, quantity: str) -> float | None:
-    value = getattr(record, QUANTITIES[quantity])
-    return None if value is None else float(value)
-
-
-def _known(record: Record, quantity: str) -> float:
-    return float(getattr(record, QUANTITIES[quantity]))
 
 
 def _seconds_between(before: Record, later: Record) -> float:

@@ -105,11 +105,8 @@ def _write(
 def read_journal(place: Place) -> Measurements:
     """Return what a journal holds, up to a last line that was cut short; nothing if it does not exist.
 
-    Raises
-    ------
-    ProfileError
-        If it cannot be read, or another line is damaged, of another schema, or impossible: with a NaN
-        or a negative time.
+    A ProfileError says that it cannot be read, or that another line is damaged, of another schema, or
+    impossible: with a NaN or a negative time.
     """
     try:
         *lines, rest = addresses.read(place, ProfileError).split(b"\n")
@@ -168,13 +165,9 @@ def _parsed(line: bytes, path: str, number: int) -> Any:
     return measured
 
 
-def measurements_folder() -> Path:
-    """Return the folder of what users measured, on all machines that share it; it need not exist."""
-    return storage.home() / "measurements"
-
-
-def _folder(machine: Machine) -> Path:
-    return measurements_folder() / machine.name
+def measurements_folder(machine: Machine | None = None) -> Path:
+    """Return the folder of what users measured on a machine, or on all; it need not exist."""
+    return storage.home() / "measurements" / (machine.name if machine else "")
 
 
 @cache
@@ -191,7 +184,7 @@ _written: dict[Path, set[str]] = {}
 @contextmanager
 def _own_journal(machine: Machine) -> Iterator[tuple[set[str], Callable[[str, Mapping[str, Any]], None]]]:
     """Open the journal of this process; give the matrices that it has, and what appends a line."""
-    path = _folder(machine) / f"{_writer_name(os.getpid())}.jsonl"
+    path = measurements_folder(machine) / f"{_writer_name(os.getpid())}.jsonl"
     is_new = not path.exists()
     if is_new:
         _written[path] = set()
@@ -223,13 +216,10 @@ def kept(machine: Machine) -> Measurements:
 
     A journal is read again only where it has changed.
 
-    Raises
-    ------
-    ProfileError
-        If a journal is damaged, or was written on another machine.
+    A ProfileError says that one is damaged, or was written on another machine.
     """
     found = Measurements()
-    folder = _folder(machine)
+    folder = measurements_folder(machine)
     earlier = (folder.with_name(f"{machine.name}{end}.jsonl") for end in ("", ".distributed"))
     for path in [*filter(Path.exists, earlier), *sorted(folder.glob("*.jsonl"))]:
         now = path.stat()
@@ -245,24 +235,6 @@ def kept(machine: Machine) -> Measurements:
         found.matrices |= own.matrices
         found.records += own.records
         found.distributed += own.distributed
-    found.records.sort(key=lambda record: record.measured_at)
-    found.distributed.sort(key=lambda record: record.measured_at)
+    for measured in (found.records, found.distributed):
+        measured.sort(key=lambda record: (record.measured_at, record.matrix))  # whatever journal has them
     return found
-
-
-def kept_distributed(machine: Machine) -> tuple[DistributedRecord, ...]:
-    """Return the products of many ranks that were kept of a machine, in the order measured."""
-    return tuple(kept(machine).distributed)
-
-
-def refuse_to_lose(machine: Machine) -> None:
-    """Raise a StorageError if nothing can be kept of a machine, before hours of measuring."""
-    storage.ensure_writable(_folder(machine))
-
-
-def with_kept(profile: Profile) -> Profile:
-    """Return a profile with the kept Records of its machine; a later Record replaces an earlier one.
-
-    A ProfileError says that their journal is damaged.
-    """
-    return kept(profile.machine).into(profile)

@@ -51,25 +51,12 @@ def measure_candidates(
 
     A Candidate is left out if its format does not suit, or does not fit in memory with the others.
 
-    Parameters
-    ----------
-    problem, suite, candidates, effort
-        What is measured, why as in a Record, and how long.
-    instruments : Instruments, optional
-        By default the Candidates' device, with warm caches.
-    on_sample : callable
-        Called after every sample, and after every reading of energy.
-    on_left_out : callable
-        Called with each Candidate that is left out, and why.
+    By default, `instruments` are the Candidates' device, with warm caches. `on_sample` is called after every
+    sample, and after every reading of energy; `on_left_out` with each Candidate that is left out, and why.
 
-    Raises
-    ------
-    WrongResultError
-        If a kernel's result differs from the reference result by more than rounding.
-    DeviceError
-        If the device cannot be found, or is lost: nothing is returned then.
-    MatrixSizeError
-        If x, y or copies for cold caches exceed its memory.
+    A WrongResultError says that a kernel's result differs from the reference result by more than rounding, a
+    DeviceError that the device cannot be found, or is lost: nothing is returned then. A MatrixSizeError says
+    that x, y or copies for cold caches exceed its memory.
     """
     if not candidates:
         return []

@@ -23,14 +23,8 @@ def check_plan(
 
     They are sampled in turn; SciPy, which computes on the host, is sampled after those on another device.
 
-    Raises
-    ------
-    WrongResultError
-        If the operator is wrong.
-    DeviceError
-        If the device cannot be found, or is lost.
-    MatrixSizeError
-        If its memory is too small.
+    A WrongResultError says that the operator is wrong, a DeviceError that the device cannot be found, or is
+    lost, a MatrixSizeError that its memory is too small.
     """
     with device.errors():
         baseline = plan.baseline.candidate

@@ -74,20 +74,12 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 def import_published(paths: Sequence[Path], name: str, machine: str | None = None) -> Imported:
     """Return a Profile, called `name`, of the machine of published results.
 
-    Parameters
-    ----------
-    paths : sequence of Path
-        Tables, files of Ginkgo's benchmarks, or folders of these.
-    machine : str, optional
-        Its name in the files, if they have several machines, or if they name none.
+    `paths` are tables, files of Ginkgo's benchmarks, or folders of these; `machine` is its name in the files,
+    if they have several machines, or if they name none.
 
-    Raises
-    ------
-    InputError
-        If `name` is no name for a file, or that of a profile of another kind.
-    ProfileError
-        If a file has another layout or an impossible time, if no machine has that name, or if there are
-        several and none is named.
+    An InputError says that `name` is no name for a file, or that of a profile of another kind; a ProfileError
+    that a file has another layout or an impossible time, that no machine has that name, or that there are
+    several and none is named.
     """
     _refuse_unusable(name)
     profiles = known_profiles()

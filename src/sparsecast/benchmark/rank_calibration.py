@@ -42,30 +42,19 @@ _PAUSE_S = 0.001
 
 @dataclass
 class RankCalibration:
-    """One run of the micro-benchmarks on the ranks of a communicator; all make one and run it.
-
-    Attributes
-    ----------
-    machine : Machine
-        A node.
-    on_progress : callable
-        Called on rank 0 with the seconds done, the seconds expected in all, and what is being measured.
-    path : Path, optional
-        Where the profile is kept; by default its place in the user's data folder. Read on rank 0.
-    measured : list of MicroBenchmark
-        What this run has measured so far; on all ranks that took part.
-    left : int
-        Micro-benchmarks that the budget did not suffice for.
-    """
+    """One run of the micro-benchmarks on the ranks of a communicator; all make one and run it."""
 
     comm: Any
-    machine: Machine
+    machine: Machine  # a node
     nodes: Nodes
     budget_s: float
+    #: Called on rank 0 with the seconds done, the seconds expected in all, and what is being measured.
     on_progress: Progress = no_progress
+    #: Where the profile is kept; by default its place in the user's data folder. Read on rank 0.
     path: Path | None = None
+    #: What this run has measured so far; on all ranks that took part.
     measured: list[MicroBenchmark] = field(default_factory=list)
-    left: int = 0
+    left: int = 0  # micro-benchmarks that the budget did not suffice for
     used_s: float = 0.0
     _groups: dict[tuple[int, ...], _Group] = field(default_factory=dict)
 

@@ -47,10 +47,7 @@ def differences(A: MergedRecords, B: MergedRecords) -> Differences:
     Hochberg 1995). Where nothing tells the noise of a product, as of published times on two machines, it is
     None whether it differs. Trials of plans do not count.
 
-    Raises
-    ------
-    InputError
-        If they have several machines, and none in common; or no product.
+    An InputError says that they have several machines, and none in common; or no product.
     """
     from scipy import stats
 
@@ -188,10 +185,19 @@ def _deviation_of_samples(record: Record) -> float:
 
 def _mean(matrices: NDArray[Any], logs: NDArray[Any]) -> GeometricMean:
     """Return the geometric mean of ratios, with an interval from matrices drawn with replacement."""
-    names, of = np.unique(matrices, return_inverse=True)
-    sums, counts = (np.bincount(of, weights=values) for values in (logs, np.ones(len(of))))
-    drawn = np.random.default_rng(0).integers(len(names), size=(_DRAWINGS, len(names)))
-    means = sums[drawn].sum(axis=1) / counts[drawn].sum(axis=1)
-    ends = np.exp(np.quantile(means, ((1 - _HELD) / 2, (1 + _HELD) / 2))).tolist()
-    low, high = ends if len(names) > 1 else (None, None)
+    from scipy import stats
+
+    _, of = np.unique(matrices, return_inverse=True)
+    low = high = None
+    if of.any():  # of two matrices or more
+        drawn = stats.bootstrap(
+            (np.bincount(of, weights=logs), np.bincount(of)),
+            lambda sums, counts, axis: sums.sum(axis) / counts.sum(axis),
+            paired=True,
+            n_resamples=_DRAWINGS,
+            confidence_level=_HELD,
+            method="percentile",
+            rng=0,
+        )
+        low, high = np.exp(drawn.confidence_interval).tolist()
     return GeometricMean(float(np.exp(np.mean(logs))), low, high, len(of))

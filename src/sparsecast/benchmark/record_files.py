@@ -14,11 +14,10 @@ from sparsecast.benchmark.journal import read_journal
 from sparsecast.errors import InputError, ProfileError
 from sparsecast.machines.machine import Machine
 from sparsecast.machines.profile import Profile, read_table
-from sparsecast.machines.storage import write_atomically
-from sparsecast.records import SCHEMA_VERSION, Record
+from sparsecast.machines.storage import write_table
+from sparsecast.records import ROW_KINDS, SCHEMA_VERSION, Record
 from sparsecast.results.measurement import MERGED
-from sparsecast.system import addresses
-from sparsecast.system.addresses import Place, shown
+from sparsecast.system.addresses import Place, files_in, shown
 from sparsecast.system.tabular import Table, Tabular
 from sparsecast.system.texts import counted
 
@@ -27,15 +26,8 @@ if TYPE_CHECKING:
 
 _MERGED_KEY = b"sparsecast_merged"
 
-#: Columns of a merged file that are no numbers with a point.
-_TEXTS = (
-    *("machine", "host", "matrix_name", "matrix", "suite", "regime", "measured_at", "version"),
-    *("format", "kernel", "device", "dtype", "parameters", "energy_source", "references_s"),
-)
-_COUNTS = (
-    *("schema", "index_bits", "threads", "vectors", "nnz", "stored_bytes", "traffic_bytes"),
-    "kernel_version",
-)
+#: Columns of a merged file before those of the Record.
+_NAMES: dict[str, type] = {"schema": int, "machine": str, "host": str, "matrix_name": str}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,64 +47,48 @@ class MergedRecord:
         rest = record.regime, str(record.kernel_version), record.samples_s
         return self.machine, record.matrix, record.measured_at, host, record.suite, candidate, *rest
 
+    def to_row(self) -> dict[str, Any]:
+        """Return the row of a merged file."""
+        names = {"machine": self.machine, "host": self.host, "matrix_name": self.matrix_name}
+        return {"schema": SCHEMA_VERSION, **names, **self.record.to_row()}
+
 
 @dataclass
 class MergedRecords(Tabular):
-    """Records of several files.
-
-    Attributes
-    ----------
-    machines : dict of str to Machine
-        By name; those that some file describes.
-    files, repeated : int
-        Files that were read, and Records in them that others have, too.
-    notes : list of str
-        What of the files does not count, and why.
-    path : Path or str, optional
-        The file that was written, or its address.
-    """
+    """Records of several files."""
 
     records: list[MergedRecord] = field(default_factory=list)
-    machines: dict[str, Machine] = field(default_factory=dict)
-    files: int = 0
-    repeated: int = 0
-    notes: list[str] = field(default_factory=list)
-    path: Place = ""
+    machines: dict[str, Machine] = field(default_factory=dict)  # by name; those that some file describes
+    files: int = 0  # that were read
+    repeated: int = 0  # Records that several files have
+    notes: list[str] = field(default_factory=list)  # what of the files does not count, and why
+    path: Place = ""  # that was written
 
     @classmethod
     def of(cls, places: Iterable[Place]) -> MergedRecords:
         """Return the Records of files and of all files in folders, each once.
 
-        Raises
-        ------
-        InputError
-            If nothing is there or it cannot be read, if one name stands for two machines, or if there are no
-            Records.
-        ProfileError
-            If a file is damaged.
+        An InputError says that nothing is there, or that it cannot be read, that one name stands for two
+        machines, or that there are no Records; a ProfileError that a file is damaged.
         """
-        found = cls()
-        places = list(places)
+        merged, places = cls(), list(places)
         for place in places:
-            try:
-                files = addresses.files_in(place, (".parquet", ".jsonl"))
-            except FileNotFoundError as error:
-                raise InputError(
-                    f"{shown(place)} does not exist: expected a folder, a profile, a journal or a "
-                    f"merged file; check the path"
-                ) from error
-            for file in files:
-                found._add(file, is_named=str(file) == str(place))
-        if not found.records:
-            why = f" ({'; '.join(found.notes)})" if found.notes else ""
+            for file in files_in(place, (".parquet", ".jsonl")):
+                merged.files += 1
+                if str(file).partition("?")[0].endswith(".parquet"):
+                    merged._add_table(file, is_named=str(file) == str(place))
+                else:
+                    merged._add_journal(file)
+        if not merged.records:
+            why = f" ({'; '.join(merged.notes)})" if merged.notes else ""
             raise InputError(
                 f"no records in {', '.join(map(shown, places))}{why}: expected profiles, journals or merged "
                 f"files; name others"
             )
-        by_key = {merged.key: merged for merged in found.records}
-        found.repeated = len(found.records) - len(by_key)
-        found.records = [by_key[key] for key in sorted(by_key)]
-        return found
+        by_key = {each.key: each for each in merged.records}
+        merged.repeated = len(merged.records) - len(by_key)
+        merged.records = [by_key[key] for key in sorted(by_key)]
+        return merged
 
     @property
     def rows(self) -> list[dict[str, Any]]:
@@ -132,19 +108,15 @@ class MergedRecords(Tabular):
         title = f"{records} of {files} in {shown(self.path)}"
         return Table(title, MERGED, self.rows, (below,) if self.repeated else ())
 
-    def _add(self, file: Place, is_named: bool) -> None:
-        self.files += 1
-        if not str(file).partition("?")[0].endswith(".parquet"):
-            self._add_journal(file)
-            return
+    def _add_table(self, file: Place, is_named: bool) -> None:
         expected = "a Parquet file that calibrate or merge wrote; name another, or move it away"
         table = read_table(file, "a file of records", expected)
         if _MERGED_KEY in (table.schema.metadata or {}):
             self._add_merged(file, table)
         elif Profile.is_stored(table):
             profile = Profile.of_table(table, file)
-            names = {key: entry.name for key, entry in profile.matrices.items()}
             self._add_machine(profile.machine, file)
+            names = {key: entry.name for key, entry in profile.matrices.items()}
             self.records += [MergedRecord(r, profile.name, None, names[r.matrix]) for r in profile.records]
         elif is_named:
             raise ProfileError(f"{shown(file)} is Parquet without records: expected {expected}")
@@ -153,22 +125,23 @@ class MergedRecords(Tabular):
             self.notes.append(f"{shown(file)} holds no records, and is left out")
 
     def _add_journal(self, file: Place) -> None:
-        held = read_journal(file)
-        if held.is_cut:
+        journal, name = read_journal(file), Path(str(file)).stem
+        if journal.is_cut:
+            count = counted(len(journal.records), "record")
             self.notes.append(
-                f"{shown(file)} ends in the middle of a line: what stands before it counts "
-                f"({counted(len(held.records), 'record')})"
+                f"{shown(file)} ends in the middle of a line: what stands before it counts ({count})"
             )
-        if held.left_out:
-            without = counted(held.left_out, "record")
+        if journal.left_out:
+            without = counted(journal.left_out, "record")
             self.notes.append(f"{shown(file)}: {without} without the line of the matrix: left out")
-        if held.distributed:
-            self.notes.append(f"{shown(file)}: {len(held.distributed):,} products of many ranks are left out")
-        name, names = Path(str(file)).stem, held.matrices
-        if held.machine is not None:
-            name = held.machine.name
-            self._add_machine(held.machine, file)
-        self.records += [MergedRecord(r, name, held.host, names[r.matrix].name) for r in held.records]
+        if journal.distributed:
+            count = f"{len(journal.distributed):,}"
+            self.notes.append(f"{shown(file)}: {count} products of many ranks are left out")
+        if journal.machine is not None:
+            name = journal.machine.name
+            self._add_machine(journal.machine, file)
+        names = {key: entry.name for key, entry in journal.matrices.items()}
+        self.records += [MergedRecord(r, name, journal.host, names[r.matrix]) for r in journal.records]
 
     def _add_merged(self, file: Place, table: pyarrow.Table) -> None:
         try:
@@ -197,28 +170,10 @@ class MergedRecords(Tabular):
 
     def write(self, place: Place) -> None:
         """Write a Parquet file with a row for each Record; a StorageError if it cannot be written."""
-        import pyarrow
-        import pyarrow.parquet
-
-        rows = [
-            {
-                "schema": SCHEMA_VERSION,
-                "machine": merged.machine,
-                "host": merged.host,
-                "matrix_name": merged.matrix_name,
-                **merged.record.to_row(),
-            }
-            for merged in self.records
-        ]
-        kinds: dict[str, Any] = dict.fromkeys(rows[0], pyarrow.float64())
-        kinds |= dict.fromkeys(_TEXTS, pyarrow.string()) | dict.fromkeys(_COUNTS, pyarrow.int64())
-        kinds |= {"samples_s": pyarrow.list_(pyarrow.float64()), "waited_for_cores": pyarrow.bool_()}
+        rows = [merged.to_row() for merged in self.records]
         machines = [machine.to_dict() for machine in self.machines.values()]
         described = json.dumps({"schema": SCHEMA_VERSION, "machines": machines})
-        schema = pyarrow.schema(list(kinds.items()), metadata={_MERGED_KEY: described})
-        table = pyarrow.Table.from_pylist(rows, schema=schema)
-        options: dict[str, Any] = {"compression": "zstd", "write_page_checksum": True}
-        write_atomically(place, lambda path: pyarrow.parquet.write_table(table, path, **options))
+        write_table(place, rows, _NAMES | ROW_KINDS, {_MERGED_KEY: described.encode()})
         self.path = place
 
 

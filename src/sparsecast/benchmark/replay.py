@@ -41,26 +41,14 @@ def replay(
 ) -> Evaluation:
     """Score models on the Records of a training set whose matrices they have not seen.
 
-    Parameters
-    ----------
-    training : TrainingSet
-        Of one device, dtype and number of threads.
-    models : sequence of callable
-        Each makes a model that is not fitted; one that refuses the Records is left out with its reason.
-    folds : int
-        Parts of the matrices of SCORED_SUITES, or of those of published results, whole groups each.
-    on_fold : callable
-        Called after each fit.
-    again : sequence of Record
-        What was measured once more of the same matrices: it tells the noise, and is not learned from.
-    vectors, transpose : int and bool
-        Of how many vectors the Records are that models are scored on, and whether they are of transposes, or
-        of all other matrices. Models learn from all.
+    The training set is of one device, dtype and number of threads. Each of `models` makes a model that is not
+    fitted; one that refuses the Records is left out with its reason. `folds` are parts of the matrices of
+    SCORED_SUITES, or of those of published results, whole groups each; `on_fold` is called after each fit.
+    `again` is what was measured once more of the same matrices: it tells the noise, and is not learned from.
+    Models learn from all Records, and are scored on those of so many `vectors`, and of transposes or of all
+    other matrices.
 
-    Raises
-    ------
-    ProfileError
-        If fewer than two groups of matrices were measured.
+    A ProfileError says that fewer than two groups of matrices were measured.
     """
     made = training.machine.made
     if made:
@@ -94,15 +82,8 @@ def score(
 ) -> None:
     """Add to a scoring what models forecast of matrices that they have not seen, and what was measured.
 
-    Parameters
-    ----------
-    scoring : Scoring
-    training : TrainingSet
-        Of one device, dtype and number of threads: all that models may learn from.
-    models, folds, on_fold, again, vectors
-        As in `replay`.
-    names : mapping of str to str
-        By specification, the names of the matrices that are scored.
+    Models may learn from all of `training`; `names` has, by specification, the names of the matrices that are
+    scored. The others are as in `replay`.
     """
     scored = _scored(training, vectors).where(lambda record: record.matrix in names)
     groups = list(dict.fromkeys(scored.group(record) for record in scored.records))

@@ -98,21 +98,11 @@ class OutOfTime(Exception):  # noqa: N818 - nothing is wrong
 
 @dataclass(frozen=True)
 class RatingResult:
-    """What a rating suite says of a machine.
+    """What a rating suite says of a machine."""
 
-    Attributes
-    ----------
-    figures : dict of str to float or None
-        By name; None where nothing was measured.
-    sentences : tuple of str
-        For people.
-    notes : tuple of str
-        What was left out, or disturbed, and why.
-    """
-
-    figures: Mapping[str, float | None]
-    sentences: tuple[str, ...]
-    notes: tuple[str, ...]
+    figures: Mapping[str, float | None]  # by name; None where nothing was measured
+    sentences: tuple[str, ...]  # for people
+    notes: tuple[str, ...]  # what was left out, or disturbed, and why
 
 
 class RatingSuite(Suite):
@@ -182,57 +172,34 @@ class Budget:
 
 @dataclass
 class Calibration:
-    """One run of the benchmark on this machine.
-
-    Attributes
-    ----------
-    targets : sequence of Target
-        What to measure, the most wanted first.
-    on_progress : callable
-        Called with the seconds done, the seconds expected in all, and what is being measured.
-    device : Device, optional
-        By default that of the machine.
-    rating : RatingSuite, optional
-        The benchmark whose figures are wanted: it comes first. By default the models' matrices do.
-    last : sequence of RatingSuite
-        Benchmarks that get what the models' matrices leave.
-    path : Path, optional
-        Where the profile is kept; by default its place in the user's data folder.
-    effort : Effort, optional
-        For each candidate on the models' matrices; by default the budget decides.
-    suites : sequence of str
-        Names in SUITES, of which and of the gallery everything is measured, instead of the usual matrices.
-    adds : bool
-        Whether it leaves out what the profile at `path` holds already; else it measures that again.
-    on_failure : callable, optional
-        Told the name of a matrix whose measurement failed, and the error; the run goes on. By default the
-        error ends the run. A device that is lost always does.
-    measured, bandwidths : Measurements and list of Bandwidth
-        What this run has measured so far; what it took over from a killed one is in the profile only. The
-        journal does without bandwidths, which are quickly measured again.
-    phases : dict of str to float
-        Seconds used by each part of the run so far.
-    notes : list of str
-        What was left out and why.
-    """
+    """One run of the benchmark on this machine."""
 
     machine: Machine
-    targets: Sequence[Target]
+    targets: Sequence[Target]  # what to measure, the most wanted first
     budget_s: float
+    #: Called with the seconds done, the seconds expected in all, and what is being measured.
     on_progress: Progress = no_progress
-    device: Device | None = None
+    device: Device | None = None  # by default that of the machine
+    #: The benchmark whose figures are wanted: it comes first. By default the models' matrices do.
     rating: RatingSuite | None = None
-    last: Sequence[RatingSuite] = ()
-    path: Path | None = None
-    effort: Effort | None = None
+    last: Sequence[RatingSuite] = ()  # benchmarks that get what the models' matrices leave
+    path: Path | None = None  # where the profile is kept; by default its place in the user's data folder
+    effort: Effort | None = None  # for each candidate on the models' matrices; by default the budget decides
+    #: Names in SUITES, of which and of the gallery everything is measured, instead of the usual matrices.
     suites: Sequence[str] = ()
+    #: Whether it leaves out what the profile at `path` holds already; else it measures that again.
     adds: bool = False
+    #: Told the name of a matrix whose measurement failed, and the error; the run goes on. By default the
+    #: error ends the run. A device that is lost always does.
     on_failure: Callable[[str, Exception], None] | None = None
+    #: What this run has measured so far; what it took over from a killed one is in the profile only.
     measured: Measurements = field(default_factory=Measurements)
+    #: Not in the journal, as they are quickly measured again.
     bandwidths: list[Bandwidth] = field(default_factory=list)
     interrupted: bool = False
+    #: Seconds used by each part of the run so far.
     phases: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
-    notes: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)  # what was left out and why
 
     def __post_init__(self) -> None:
         least = self.rating.least_budget_s if self.rating else LEAST_BUDGET_S
@@ -287,10 +254,8 @@ class Calibration:
 
         What an earlier run that was killed left in the journal is taken over first.
 
-        Raises
-        ------
-        BusyError, StorageError
-            If another process calibrates this machine, or its profile cannot be written; before measuring.
+        Before measuring, a BusyError says that another process calibrates this machine, and a StorageError
+        that its profile cannot be written.
         """
         self._budget.start()
         path = self.path or user_path(self.machine.name)

@@ -173,10 +173,7 @@ def try_contenders(asked: Question, device: Device) -> Outcome:
 
     CSR is measured whatever it takes.
 
-    Raises
-    ------
-    DeviceError, MatrixSizeError, WrongResultError
-        As in a measurement.
+    Errors are those of a measurement.
     """
     spending = asked.spending
     csr = next(forecast for forecast in asked.forecasts if is_plain_csr(forecast.candidate))

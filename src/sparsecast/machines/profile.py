@@ -19,8 +19,8 @@ from sparsecast.errors import ProfileError, UnknownNameError, remedy_for
 from sparsecast.features.structure import Structure
 from sparsecast.machines import machine as machines
 from sparsecast.machines.machine import Machine
-from sparsecast.machines.storage import home, write_atomically
-from sparsecast.records import SCHEMA_VERSION, Bandwidth, MicroBenchmark, Record
+from sparsecast.machines.storage import home, write_table
+from sparsecast.records import ROW_KINDS, SCHEMA_VERSION, Bandwidth, MicroBenchmark, Record
 from sparsecast.system import addresses
 from sparsecast.system.addresses import Place
 from sparsecast.system.tabular import Column, Columns, Table, Tabular
@@ -157,10 +157,7 @@ class Profile(Tabular):
         the bandwidths and the micro-benchmarks are JSON in its metadata, with their own checksum. If it
         `is_packed`, as a shipped profile, the matrices are compressed, and nothing is stored twice.
         """
-        import pyarrow
-
         target = user_path(self.name) if path is None else path
-        table = pyarrow.Table.from_pylist([record.to_row() for record in self.records])
         described = {
             _SCHEMA_KEY: SCHEMA_VERSION,
             _MACHINE_KEY: self.machine.to_dict(),
@@ -173,8 +170,8 @@ class Profile(Tabular):
         if is_packed:
             stored[_MATRICES_KEY] = zlib.compress(stored[_MATRICES_KEY], 9)
         stored[_CHECKSUM_KEY] = _checksum(stored)
-        write = _write_packed if is_packed else _write
-        write_atomically(target, lambda temporary: write(table, stored, temporary))
+        rows = [record.to_row() for record in self.records]
+        write_table(target, rows, ROW_KINDS, stored, is_packed=is_packed)
         return target
 
     @classmethod
@@ -232,24 +229,6 @@ class Profile(Tabular):
                 f"remove the file, then calibrate this machine"
             )
         return profile
-
-
-def _write(table: pyarrow.Table, metadata: Mapping[bytes, bytes], path: Path) -> None:
-    import pyarrow.parquet
-
-    whole = table.replace_schema_metadata(metadata)
-    pyarrow.parquet.write_table(whole, path, write_page_checksum=True)
-
-
-def _write_packed(table: pyarrow.Table, metadata: Mapping[bytes, bytes], path: Path) -> None:
-    """Write a profile without the second copy of the metadata that pyarrow stores in a schema."""
-    import pyarrow.parquet
-
-    with pyarrow.parquet.ParquetWriter(
-        path, table.schema, compression="zstd", write_page_checksum=True
-    ) as writer:
-        writer.write_table(table)
-        writer.add_key_value_metadata(metadata)
 
 
 def _unpacked(text: bytes) -> bytes:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from filelock import FileLock, Timeout
 
@@ -70,6 +71,39 @@ def write_atomically(path: Place, write: Callable[[Path], object]) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacement(path) as temporary:
             write(temporary)
+
+
+def write_table(
+    path: Place,
+    rows: Sequence[Mapping[str, Any]],
+    kinds: Mapping[str, type],
+    metadata: Mapping[bytes, bytes],
+    *,
+    is_packed: bool = False,
+) -> None:
+    """Write rows as a Parquet file, as `write_atomically`.
+
+    `kinds` says what each column holds: `str`, `int`, `float`, `bool`, or a `list` of floats; None may stand
+    in all. If the file `is_packed`, it lacks the second copy of the metadata that pyarrow stores in a schema.
+    """
+    import pyarrow
+    import pyarrow.parquet
+
+    types = {str: "string", int: "int64", float: "float64", bool: "bool"}
+    types[list] = pyarrow.list_(pyarrow.float64())
+    schema = pyarrow.schema({name: types[kind] for name, kind in kinds.items()})
+    table = pyarrow.Table.from_pylist(rows, schema=schema)
+    if not is_packed:
+        table = table.replace_schema_metadata(metadata)
+
+    def write(temporary: Path) -> None:
+        options: dict[str, Any] = {"compression": "zstd", "write_page_checksum": True}
+        with pyarrow.parquet.ParquetWriter(temporary, table.schema, **options) as writer:
+            writer.write_table(table)
+            if is_packed:
+                writer.add_key_value_metadata(metadata)
+
+    write_atomically(path, write)
 
 
 @contextmanager

@@ -140,13 +140,12 @@ def collected(matrices: Iterable[Any]) -> list[Any]:
 
     What is neither a text nor a path stays as it is.
     """
-    items: list[Any] = []
+    items: dict[Any, Any] = {}
     for item in matrices:
         is_name = isinstance(item, str | os.PathLike)
         for matrix in matrix_files(item) if is_name and Path(item).is_dir() else [item]:
-            if not is_name or str(matrix) not in map(str, items):
-                items.append(matrix)
-    return items
+            items.setdefault(str(matrix) if is_name else id(matrix), matrix)
+    return list(items.values())
 
 
 def _kind(path: Path) -> str:

@@ -284,6 +284,18 @@ def _names(kind: type) -> tuple[str, ...]:
     return tuple(field.name for field in dataclasses.fields(kind) if field.name not in nested)
 
 
+#: Kinds of values by the annotations of fields; Parameters and mappings stand in rows as JSON.
+_KINDS = {"str": str, "int": int, "float": float, "bool": bool, "tuple[float, ...]": list}
+
+#: What the columns of `Record.to_row` hold, or None: `str`, `int`, `float`, `bool`, or a `list` of floats.
+ROW_KINDS: dict[str, type] = {
+    item.name: _KINDS.get(str(item.type).removesuffix(" | None"), str)
+    for part in (Candidate, Record, Conditions)
+    for item in dataclasses.fields(part)
+    if item.name in _names(part)
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Bandwidth:
     """A measured bandwidth, the upper limit of a product's. Other fields are as in a Record."""

@@ -2,36 +2,33 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from operator import itemgetter
 from typing import Any
 
+from sparsecast.machines.storage import write_table
 from sparsecast.matrices.problem import group_of
 from sparsecast.models.forecaster import QUANTITIES
 from sparsecast.records import Estimate, Record
 from sparsecast.results.columns import CANDIDATE, shown_storage, storage_of, within
-from sparsecast.system.tabular import Column, Columns, Table, Tabular, keys
+from sparsecast.system.addresses import Place
+from sparsecast.system.tabular import Column, Columns, Table, Tabular, document, keys
 from sparsecast.system.texts import counted, percent, percent_number, signed_percent, time
 
 
 @dataclass(frozen=True, slots=True)
 class EvaluationRow:
-    """One Candidate on one matrix, by name, and what a model expects of its time or energy.
-
-    Attributes
-    ----------
-    again : Record or None
-        The same measured once more, later in the same evaluation; None where it was not.
-    """
+    """One Candidate on one matrix, by name, and what a model expects of its time or energy."""
 
     matrix: str
     model: str
     quantity: str
     estimate: Estimate
     record: Record
-    again: Record | None = None
+    again: Record | None = None  # the same measured once more, later in the same evaluation
 
     @property
     def group(self) -> str:
@@ -46,7 +43,7 @@ class EvaluationRow:
     @property
     def measured_again(self) -> float | None:
         """What was measured of the same later, in the same unit."""
-        return None if self.again is None else _measured(self.again, self.quantity)
+        return None if self.again is None else value_of(self.again, self.quantity)
 
     @property
     def error(self) -> float:
@@ -68,33 +65,17 @@ class EvaluationRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorScore:
-    """The errors of a model's forecasts, and what repeated measurements of the same differ by.
+    """The errors of a model's forecasts, and what repeated measurements of the same differ by."""
 
-    Attributes
-    ----------
-    forecasts : int
-        That were compared with a measurement.
-    mean_error, median_error, p90_error : float
-        Of the absolute relative errors.
-    bias : float
-        Mean of the signed relative errors: negative where the forecasts are too low.
-    coverage, mean_width : float or None
-        Share of the measurements within their intervals, and mean width of these, relative to the forecast.
-    median_noise : float or None
-        Median noise of the Records.
-    repeat_median, repeat_p90 : float or None
-        Relative difference of what was measured again later; None where nothing was.
-    """
-
-    forecasts: int
-    mean_error: float
+    forecasts: int  # that were compared with a measurement
+    mean_error: float  # of the absolute relative errors, as the next two
     median_error: float
     p90_error: float
-    bias: float
-    coverage: float | None = None
-    mean_width: float | None = None
-    median_noise: float | None = None
-    repeat_median: float | None = None
+    bias: float  # mean of the signed relative errors: negative where the forecasts are too low
+    coverage: float | None = None  # share of the measurements within their intervals
+    mean_width: float | None = None  # of the intervals, relative to the forecast
+    median_noise: float | None = None  # of the Records
+    repeat_median: float | None = None  # relative difference of what was measured again later
     repeat_p90: float | None = None
 
 
@@ -102,86 +83,53 @@ class ErrorScore:
 class ModelScore(ErrorScore):
     """A model over a collection of matrices.
 
-    Attributes
-    ----------
-    regret, worst_ratio : float
-        Of the ratios, one for each measured matrix: time (or energy) of the Candidate that the model chooses
-        over that of the best of all measured. The regret is their geometric mean minus 1, the other the
-        largest. Where the model forecasts none of a matrix' Candidates, plain CSR counts as its choice.
-    top1 : float
-        Share of the matrices whose best Candidate it chooses, or one that is slower by no more than the
-        noise of the best one's Record.
-    unforecast : int
-        Measured Candidates without a forecast of it.
-    forecast_products, forecast_products_large, forecast_products_very_large : float or None
-        Time to forecast all Candidates of a matrix, its Structure included, over that of one product in
-        plain CSR: the median, and the largest of matrices with at least LARGE_NNZ and VERY_LARGE_NNZ
-        entries. None where it was not measured.
-    formats : dict of str to ErrorScore
-        By `storage_of`: a format in full, and in each narrow storage apart.
-    worst : tuple of (str, float)
-        The matrices with the largest errors, and for each the median of the signed errors of its Candidates.
+    The ratios, one for each measured matrix, are time (or energy) of the Candidate that the model chooses
+    over that of the best of all measured. Where the model forecasts none of a matrix' Candidates, plain CSR
+    counts as its choice.
     """
 
     quantity: str
-    regret: float
+    regret: float  # geometric mean of the ratios, minus 1
     worst_ratio: float
+    #: Share of the matrices whose best Candidate it chooses, or one that is slower by no more than the noise
+    #: of the best one's Record.
     top1: float
-    unforecast: int
+    unforecast: int  # measured Candidates without a forecast of it
+    #: Time to forecast all Candidates of a matrix, its Structure included, over that of one product in plain
+    #: CSR: the median, and the largest of matrices with at least LARGE_NNZ and VERY_LARGE_NNZ entries. None
+    #: where it was not measured.
     forecast_products: float | None = None
     forecast_products_large: float | None = None
     forecast_products_very_large: float | None = None
-    formats: Mapping[str, ErrorScore] = field(default_factory=dict)
+    formats: Mapping[str, ErrorScore] = field(default_factory=dict)  # by `storage_of`
+    #: The matrices with the largest errors, and for each the median of the signed errors of its Candidates.
     worst: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Repeats:
-    """What was measured once more, later in an evaluation.
-
-    Attributes
-    ----------
-    matrices, candidates : int
-        How many matrices, and Candidates of them together.
-    median, p90 : float
-        Of the absolute differences of the two times, relative to the first.
-    after_s : float
-        Median of the seconds between the two.
-    """
+    """What was measured once more, later in an evaluation."""
 
     matrices: int
-    candidates: int
-    median: float
+    candidates: int  # of all matrices together
+    median: float  # of the absolute differences of the two times, relative to the first, as the next
     p90: float
-    after_s: float
+    after_s: float  # median of the seconds between the two
 
 
 @dataclass(frozen=True)
 class Evaluation(Tabular):
-    """Forecasts against measurements over a collection.
-
-    Attributes
-    ----------
-    models : dict of str to ModelScore
-        Of those that forecast something, the best first: by the median error over all measured Candidates,
-        where one without a forecast counts as infinitely wrong.
-    refused : dict of str to str
-        Matrices that could not be measured, models that could not forecast, and why.
-    interrupted : bool
-        Whether the user stopped it; what was done until then is here.
-    repeats : Repeats or None
-        None where nothing was measured again.
-    taken_over : int
-        Matrices of which nothing was measured, because all of it was taken over.
-    """
+    """Forecasts against measurements over a collection."""
 
     profile: str
     rows: tuple[EvaluationRow, ...]
+    #: Of those that forecast something, the best first: by the median error over all measured Candidates,
+    #: where one without a forecast counts as infinitely wrong.
     models: dict[str, ModelScore]
-    refused: dict[str, str] = field(default_factory=dict)
-    interrupted: bool = False
+    refused: dict[str, str] = field(default_factory=dict)  # matrices and models that refuse, and why
+    interrupted: bool = False  # by the user; what was done until then is here
     repeats: Repeats | None = None
-    taken_over: int = 0
+    taken_over: int = 0  # matrices of which nothing was measured, because all of it was taken over
 
     def table(self) -> Table:
         """Return the errors of each model, the best first, and below it those of each format and storage."""
@@ -213,7 +161,7 @@ class Evaluation(Tabular):
         return f"Worst matrices of {best}, by the median error of their formats: {named}."
 
     def sentence_of(self, matrix: str) -> str:
-        """Return the fastest format of a matrix and the least median errors, or why it is left out."""
+        """Return the fastest format of a matrix and the least median errors of it, or why it is left out."""
         fastest = next((row.record for row in self.rows if row.matrix == matrix), None)
         if fastest is None:
             return f"{matrix}: {self.refused.get(matrix, 'no forecast')}"
@@ -221,7 +169,7 @@ class Evaluation(Tabular):
             f"{_of_model(name, score)} {percent(score.median_error)}" for name, score in self.models.items()
         )
         found = f"{shown_storage(storage_of(fastest.candidate))} {time(fastest.time_s)}"
-        return f"{matrix}: {found}; median errors so far: {', '.join(islice(scores, 3))}"
+        return f"{matrix}: {found}; median errors: {', '.join(islice(scores, 3))}"
 
     def repeats_sentence(self) -> str:
         """Return by what measurements differ that were repeated."""
@@ -235,8 +183,16 @@ class Evaluation(Tabular):
             f"{percent(repeats.median)} at the median and {percent(repeats.p90)} at the 90th percentile."
         )
 
+    def write_rows(self, path: Place) -> None:
+        """Write a Parquet file with the keys of the JSON rows; a StorageError if it cannot be written."""
+        lines = [document(EVALUATION_ROW, row) for row in self.rows]
+        lines = [{**line, "parameters": json.dumps(line["parameters"])} for line in lines]
+        kinds = {column.key: float for column in EVALUATION_ROW if column.key}
+        write_table(path, lines, kinds | dict.fromkeys(_TEXTS, str) | dict.fromkeys(_COUNTS, int), {})
 
-def _measured(record: Record, quantity: str) -> float | None:
+
+def value_of(record: Record, quantity: str) -> float | None:
+    """Return what was measured, in the unit of the quantity; None where it was not."""
     value = getattr(record, QUANTITIES[quantity])
     return None if value is None else float(value)
 
@@ -270,6 +226,10 @@ EVALUATION_ROW: Columns = (
     Column("error", about="forecast over measurement, minus 1"),
     *within("record", keys("noise", "measured_at")),
 )
+
+#: Of these, texts and whole numbers; the others are numbers that may be missing.
+_TEXTS = ("matrix", "group", "format", "kernel", "device", "dtype", "parameters", "model", "measured_at")
+_COUNTS = ("nnz", "threads", "vectors")
 
 #: Of an ErrorScore; people read its shares in percent.
 ERROR_SCORE: Columns = (

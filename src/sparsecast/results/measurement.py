@@ -89,26 +89,14 @@ def _called(candidate: Candidate) -> str:
 
 @dataclass
 class MeasuredCollection(Tabular):
-    """The Records of a collection.
-
-    Attributes
-    ----------
-    machine : str
-    rows : list of dict
-        ``"matrix"``, the name, ``"record"``, and ``"forecast"``, which is None.
-    refused : dict of str to str
-        Matrices that could not be measured, and why.
-    taken_over : int
-        Matrices of which nothing was measured, because all of it was taken over.
-    interrupted : bool
-        Whether the user stopped it; what was done until then is here.
-    """
+    """The Records of a collection."""
 
     machine: str
+    #: ``"matrix"``, the name, ``"record"``, and ``"forecast"``, which is None.
     rows: list[dict[str, Any]] = field(default_factory=list)
-    refused: dict[str, str] = field(default_factory=dict)
-    taken_over: int = 0
-    interrupted: bool = False
+    refused: dict[str, str] = field(default_factory=dict)  # matrices that could not be measured, and why
+    taken_over: int = 0  # matrices of which nothing was measured, because all of it was taken over
+    interrupted: bool = False  # by the user; what was done until then is here
 
     def table(self) -> Table:
         """Return a row for each Record."""

@@ -54,7 +54,7 @@ def read(place: Place, kind: type[InputError] = InputError) -> bytes:
 
 def exists(place: Place) -> bool:
     """Tell whether something is there; an InputError says that the place cannot be reached."""
-    with _errors(place, "a place that can be written"):
+    with _errors(place, "a place that can be reached"):
         if not is_address(place):
             return Path(place).exists()
         from pyarrow import fs
@@ -74,22 +74,19 @@ def write(place: Place, content: bytes) -> None:
 def files_in(place: Place, suffixes: Sequence[str]) -> list[Place]:
     """Return the place itself, if it is a file, or the files below it that end so, by name.
 
-    A FileNotFoundError says that there is nothing, an InputError that it cannot be reached.
+    An InputError says that there is nothing, or that it cannot be reached.
     """
+    if not exists(place):
+        raise InputError(f"{shown(place)} does not exist: expected a file or a folder; check the path")
     with _errors(place, "a file or a folder that can be read"):
         if not is_address(place):
             folder = Path(place)
-            if not folder.is_dir():
-                folder.stat()
-                return [folder]
-            return sorted(path for path in folder.rglob("*") if path.suffix in suffixes and path.is_file())
+            below = (path for path in folder.rglob("*") if path.suffix in suffixes and path.is_file())
+            return sorted(below) if folder.is_dir() else [folder]
         from pyarrow import fs
 
         system, path = _system(place)
-        kind = system.get_file_info(path).type
-        if kind == fs.FileType.NotFound:
-            raise FileNotFoundError(shown(place))
-        if kind == fs.FileType.File:
+        if system.get_file_info(path).is_file:
             return [place]
         base, *query = re.split(r"(?=\?)", str(place), maxsplit=1)
         below = system.get_file_info(fs.FileSelector(path, recursive=True))

@@ -56,20 +56,14 @@ class Experiment(ABC):
 
         What is measured is kept at once. A later run takes it over, so that a stopped one goes on.
 
-        Raises
-        ------
-        InputError
-            If the setting is none that the experiment can have.
+        An InputError says that the setting is none that the experiment can have.
         """
 
     @abstractmethod
     def from_records(self, profile: Profile, setting: Setting) -> PaperReport:
         """Return the tables from what was measured before; no hardware is needed.
 
-        Raises
-        ------
-        ProfileError
-            If the profile lacks what the experiment reads.
+        A ProfileError says that the profile lacks what the experiment reads.
         """
 
 

@@ -49,34 +49,33 @@ def evaluate(
     figure: options.FigureOption = None,
 ) -> Output:
     """Forecast and measure a collection of matrices on this machine, and score the models."""
+    if ranks and not replay:
+        remedy = "measure by mpirun -n N sparsecast measure"
+        raise InputError(f"--ranks without --replay: expected both; {remedy}")
+    if bool(matrices) == replay:
+        given = "matrices and --replay" if replay else "neither matrices nor --replay"
+        raise InputError(f"{given}: expected one of them; name matrices to measure, or --replay")
+    if replay and (resume or dry_run or watch or shard is not None):
+        raise InputError("--resume, --shard, --watch or --dry-run with --replay: expected matrices; add some")
     if ranks:
         unused: dict[str, Any] = {"--threads": threads, "--dtype": dtype, "--models": models}
         unused |= {"--rows": rows, "--library": library, "--transpose": "" if transpose else None}
         unused |= {"--vectors": None if vectors == 1 else vectors, "--figure": figure}
-        if not replay:
-            remedy = "measure by mpirun -n N sparsecast measure"
-            raise InputError(f"--ranks without --replay: expected both; {remedy}")
         options.refuse_beside_ranks(unused)
         return _of_ranks(profile)
     from sparsecast import api
-    from sparsecast.reports import row_files
     from sparsecast.reports.charts.scores import agreements
     from sparsecast.reports.progress import counted_bar, timed_bar
     from sparsecast.results.evaluation import DOCUMENTS
     from sparsecast.system.tabular import lines_of
 
-    if bool(matrices) == replay:
-        given = "matrices and --replay" if replay else "neither matrices nor --replay"
-        raise InputError(f"{given}: expected one of them; name matrices to measure, or --replay")
     if rows is not None:
         options.refuse_no_parquet("--rows", rows)
-    if replay and (resume or dry_run or watch or shard is not None):
-        raise InputError("--resume, --shard, --watch or --dry-run with --replay: expected matrices; add some")
     if dry_run and rows is not None:
         raise InputError(f"--rows {rows} with --dry-run: expected forecasts to write; leave one of them out")
     if dry_run:
         return pending_output(api.pending(matrices or [], shard, device))
-    names = None if models is None or models == "all" else models.split(",")
+    names = None if models == "all" else options.names(models)
     of_product: dict[str, Any] = {"threads": threads, "vectors": vectors, "transpose": transpose}
     of_product["library"] = library
     if matrices:
@@ -85,8 +84,8 @@ def evaluate(
         setting |= {"resume": resume, "shard": shard}
         screen = options.screen()
         if watch:
-            setting["on_matrix"] = lambda name, so_far: screen.print(
-                so_far.sentence_of(name), soft_wrap=True, markup=False
+            setting["on_matrix"] = lambda name, alone: screen.print(
+                alone.sentence_of(name), soft_wrap=True, markup=False
             )
         with timed_bar(screen, "measuring") as on_progress:
             result = api.evaluate(matrices, chosen, **setting, on_progress=on_progress)
@@ -100,7 +99,7 @@ def evaluate(
         none = "no matrix was measured: expected some; name others"
         raise InputError(next(iter(result.refused.values()), none))
     if rows is not None:
-        row_files.write_rows(result.rows, rows)
+        result.write_rows(rows)
     tell_taken_over(result.taken_over)
 
     def chart() -> Drawn | None:

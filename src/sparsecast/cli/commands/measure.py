@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -86,29 +85,30 @@ def measure(
     options.refuse_given(alone, "of one process: expected --algorithm beside it, or mpirun; name one")
     if dry_run:
         return pending_output(api.pending(matrices, shard, device))
-    how = _How(options.chosen_meter(meter, meter_command), options.frequencies_ghz(frequencies, device), keep)
+    counter, ghz = options.chosen_meter(meter, meter_command), options.frequencies_ghz(frequencies, device)
+    how: dict[str, Any] = {"meter": counter, "keeps": keep}
     setting: dict[str, Any] = {"threads": threads, "dtype": dtype, "device": device, "vectors": vectors}
     setting |= {"values": values, "library": library}
     if not is_collection:
         if (device, vectors) == ("cpu", 1) and library != "any":  # the last line says how they compare
             setting["library"] = f"{library},scipy" if library else "scipy"
-        return _alone(matrices[0], profile, setting, transpose, how)
+        return _alone(matrices[0], profile, setting, is_transposed=transpose, ghz=ghz, **how)
     of_one: dict[str, Any] = {"--profile": profile, "--frequencies": frequencies, "--figure": figure}
     options.refuse_given(of_one, "of a collection: expected one matrix; name one, or leave it out")
-    return _collection(matrices, setting | {"transpose": transpose, "resume": resume, "shard": shard}, how)
+    return _collection(matrices, **how, **setting, transpose=transpose, resume=resume, shard=shard)
 
 
-def _collection(matrices: list[str], asked: dict[str, Any], how: _How) -> Output:
+def _collection(matrices: list[str], keeps: bool, **asked: Any) -> Output:
     from sparsecast import api
     from sparsecast.reports.progress import timed_bar
     from sparsecast.results.measurement import DOCUMENTS
 
     with timed_bar(options.screen(), "measuring") as on_progress:
-        done = api.measure_all(matrices, keeps=how.keeps, meter=how.meter, **asked, on_progress=on_progress)
+        done = api.measure_all(matrices, keeps=keeps, **asked, on_progress=on_progress)
     if done.refused and not done.rows and not done.interrupted:
         raise InputError(next(iter(done.refused.values())))
     tell_taken_over(done.taken_over)
-    stopped = ("kept" if how.keeps else "shown") if done.interrupted else ""
+    stopped = ("kept" if keeps else "shown") if done.interrupted else ""
     return Output(DOCUMENTS["measure FOLDER"], done, [done.table()], stopped=stopped)
 
 
@@ -130,25 +130,22 @@ def _on_ranks(matrix: str, products: dict[str, Any], keeps: bool) -> Output | No
     return Output(DOCUMENTS["measure --algorithm"], done, [done.table()], done.notes, chart)
 
 
-@dataclass(frozen=True, slots=True)
-class _How:
-    """With which meter, at which frequencies, and whether Records are kept."""
-
-    meter: Meter | None
-    frequencies_ghz: list[float]
-    keeps: bool
-
-
 def _alone(
-    matrix: str, profile: str | None, setting: dict[str, Any], is_transposed: bool, how: _How
+    matrix: str,
+    profile: str | None,
+    setting: dict[str, Any],
+    *,
+    is_transposed: bool,
+    ghz: list[float],
+    meter: Meter | None,
+    keeps: bool,
 ) -> Output:
     from sparsecast import api
     from sparsecast.reports.charts import intervals
     from sparsecast.reports.progress import counted_bar
     from sparsecast.results.measurement import DOCUMENTS, Measurements
 
-    frequencies: list[float | None] = [1e9 * ghz for ghz in how.frequencies_ghz]
-    frequencies = frequencies or [None]
+    frequencies: list[float | None] = [1e9 * each for each in ghz] or [None]
     notes: list[str] = []
     problem = read_matrix(matrix)
     problem = transposed(problem, notes) if is_transposed else problem
@@ -169,8 +166,8 @@ def _alone(
                     problem,
                     choice.candidates,
                     api.machine_of(device),
-                    keeps=how.keeps and hz is None,  # forecasts are of the machine as it usually runs
-                    meter=how.meter,
+                    keeps=keeps and hz is None,  # forecasts are of the machine as it usually runs
+                    meter=meter,
                     on_sample=advance,
                     on_left_out=leave_out,
                 )
@@ -178,7 +175,7 @@ def _alone(
     rounding = api.rounding(problem, setting["values"], setting["dtype"])
     notes += [rounding.sentence()] if rounding else []
     done = Measurements(problem.name, problem.structure, records, forecasts, refused, rounding)
-    if how.meter is None and (why := api.unmetered(device)):
+    if meter is None and (why := api.unmetered(device)):
         notes.append(f"Energy is not measured: {why}")
 
     def chart() -> Drawn:

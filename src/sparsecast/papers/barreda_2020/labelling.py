@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,19 +11,20 @@ from typing import Any
 
 import numpy as np
 
+from sparsecast.api.campaigns import Campaign, Turn
 from sparsecast.api.executing import held_frequency, measure_here
+from sparsecast.api.matrices import left_out, named_problems
 from sparsecast.devices import DEVICES
 from sparsecast.devices.binding import prepared
 from sparsecast.devices.naming import machine_of
 from sparsecast.devices.product_timer import right_hand_side
 from sparsecast.devices.target import Target
-from sparsecast.errors import DeviceError, InputError, StorageError
+from sparsecast.errors import DeviceError, InputError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.machines.machine import PROCESSOR, Machine
 from sparsecast.machines.profile import find_profile
 from sparsecast.machines.storage import ensure_writable
 from sparsecast.matrices.problem import Problem
-from sparsecast.matrices.reading import collected
 from sparsecast.matrices.shards import Shard
 from sparsecast.measuring.energy import MODELLED, Meter, is_modelled
 from sparsecast.papers.barreda_2020.block_times import (
@@ -136,16 +137,21 @@ def label(
     ensure_writable(labels_folder(machine.name))
     meter = meter or DEVICES.get(PROCESSOR).meter()
     frequencies = _frequencies(frequencies_ghz, meter)
-    problems = _problems(matrices, shard)
-    done, number = Labelling(), 0
-    try:
-        for number, problem in enumerate(problems):
+    problems, refused = _problems(matrices, shard)
+    done = Labelling(refused=refused, left=len(problems))
+
+    def turns() -> Iterator[tuple[str, Turn]]:
+        for name in problems:
             if budget_s is not None and perf_counter() - start_s >= budget_s:
-                done.left = len(problems) - number
-                break
-            on_matrix(problem.name, _label(problem, dtype, effort, meter, frequencies, done))
-    except KeyboardInterrupt:
-        done.left, done.is_stopped = len(problems) - number, True
+                return
+            before = done.blocks
+            yield name, lambda name, problem: _label(problem, dtype, effort, meter, frequencies, done)
+            done.left -= 1
+            blocks = done.blocks - before
+            what = "left out" if name in refused else "has labels"
+            on_matrix(name, counted(blocks, "block") if blocks else what)
+
+    done.is_stopped = Campaign(machine, problems, refused).run(turns(), len(problems))
     done.used_s = perf_counter() - start_s
     return done
 
@@ -172,35 +178,26 @@ def _label(
     meter: Meter | None,
     frequencies: Sequence[LabelFrequency],
     done: Labelling,
-) -> str:
-    """Label one matrix at each frequency, unless it has labels; return what became of it in words."""
-    machine, blocks = machine_of(PROCESSOR), 0
-    try:
-        dtype = dtype or problem.matrix.dtype.name
-        for frequency in frequencies:
-            path = labels_path(machine.name, problem.specification, dtype, frequency.ghz)
-            if path.exists() and not _lacks_joules(path, meter):
-                done.known += 1
-                continue
-            start_s = perf_counter()
-            if isinstance(meter, ModelledMeter):
-                meter.slowdown = frequency.slowdown
-            with held_frequency(frequency.set_hz):
-                labels = label_blocks(problem, machine, dtype, effort, meter, frequency)
-            if frequency.ghz is None:
-                # The model learns from labels of matrices that it has Records of.
-                candidate = labelled_way(problem, machine, dtype)
-                measure_here(problem, [candidate], machine, keeps=True, reads_energy=False)
-            done.labelling_s += perf_counter() - start_s
-            keep_labels(labels)
-            done.labelled.append(labels)
-            blocks += labels.blocks
-    except StorageError:
-        raise  # it would be the same with every other matrix
-    except InputError as error:
-        done.refused[problem.name] = str(error)
-        return "left out"
-    return counted(blocks, "block") if blocks else "has labels"
+) -> None:
+    """Label one matrix at each frequency, unless it has labels."""
+    machine, dtype = machine_of(PROCESSOR), dtype or problem.matrix.dtype.name
+    for frequency in frequencies:
+        path = labels_path(machine.name, problem.specification, dtype, frequency.ghz)
+        if path.exists() and not _lacks_joules(path, meter):
+            done.known += 1
+            continue
+        start_s = perf_counter()
+        if isinstance(meter, ModelledMeter):
+            meter.slowdown = frequency.slowdown
+        with held_frequency(frequency.set_hz):
+            labels = label_blocks(problem, machine, dtype, effort, meter, frequency)
+        if frequency.ghz is None:
+            # The model learns from labels of matrices that it has Records of.
+            candidate = labelled_way(problem, machine, dtype)
+            measure_here(problem, [candidate], machine, keeps=True, reads_energy=False)
+        done.labelling_s += perf_counter() - start_s
+        keep_labels(labels)
+        done.labelled.append(labels)
 
 
 def _lacks_joules(path: Path, meter: Meter | None) -> bool:
@@ -211,31 +208,27 @@ def _lacks_joules(path: Path, meter: Meter | None) -> bool:
     return source is None or (source == MODELLED and not is_modelled(meter))
 
 
-def _problems(matrices: Sequence[Any], shard: str | Shard | None) -> list[Problem]:
+def _problems(
+    matrices: Sequence[Any], shard: str | Shard | None
+) -> tuple[dict[str, Problem], dict[str, str]]:
     """Return the matrices; by default those that CSR was measured with here, and that can be made again."""
     if matrices:
-        named = [
-            Problem.named(item) if isinstance(item, str | Path) else Problem.of(item, f"matrix {number}")
-            for number, item in enumerate(collected(matrices), 1)
-        ]
-    else:
-        profile = find_profile(here=machine_of(PROCESSOR))
-        names = sorted({record.matrix for record in profile.select(format="csr")})
-        named = [problem for problem in map(Problem.rebuilt, names) if problem is not None]
-    return list(filter(Shard.of(shard).has, named))
+        return named_problems(matrices, shard)
+    records = find_profile(here=machine_of(PROCESSOR)).select(format="csr")
+    problems = map(Problem.rebuilt, sorted({record.matrix for record in records}))
+    return named_problems([problem for problem in problems if problem is not None], shard)
 
 
 def pending_labels(
     matrices: Sequence[Any] = (), dtype: str | None = None, shard: str | Shard | None = None
 ) -> Pending:
     """Return the matrices that `label` would label, and how many files of labels each has already."""
-    rows, refused, machine = [], {}, machine_of(PROCESSOR)
-    for problem in _problems(matrices, shard):
-        try:
-            kept = labels_path(machine.name, problem.specification, dtype or problem.matrix.dtype.name)
-            rows.append({"matrix": problem.name, "kept": int(kept.exists())})
-        except InputError as error:
-            refused[problem.name] = str(error)
+    rows, machine = [], machine_of(PROCESSOR)
+    problems, refused = _problems(matrices, shard)
+    for name, problem in problems.items():
+        with left_out(name, refused):
+            path = labels_path(machine.name, problem.specification, dtype or problem.matrix.dtype.name)
+            rows.append({"matrix": name, "kept": int(path.exists())})
     return Pending(str(Shard.of(shard)) if shard else None, rows, refused)
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from sparsecast.api.ranks import started_ranks
 from sparsecast.benchmark.experiments import Setting
-from sparsecast.benchmark.journal import kept_distributed
+from sparsecast.benchmark.journal import kept
 from sparsecast.errors import InputError, MpiError
 from sparsecast.machines.machine import Machine
 from sparsecast.matrices.problem import Problem
@@ -49,12 +49,12 @@ def measure_here(machine: Machine, setting: Setting) -> None:
         calibrate = ("calibrate", "--ranks", "--suites", "hossain", "--budget", f"{calibrating_s:g}")
         _on_ranks(ranks, calibrate, setting, start_s)
     for ranks in counts:
-        kept = {r.matrix for r in kept_distributed(machine) if r.configuration.ranks == ranks}
+        before = {r.matrix for r in kept(machine).distributed if r.configuration.ranks == ranks}
         is_square = isqrt(ranks) ** 2 == ranks
         algorithms = ",".join(name for name in ALGORITHMS_OF_THE_PAPER if is_square or name != "2d")
         for place, (matrix, specification) in enumerate(matrices.items()):
             is_over = time.monotonic() - start_s > MEASURING * setting.budget_s
-            if (not is_over or place == 0) and specification not in kept:
+            if (not is_over or place == 0) and specification not in before:
                 ways = ("--algorithm", algorithms, "--format", ",".join(FORMATS_OF_THE_PAPER))
                 _on_ranks(ranks, ("measure", matrix, *ways), setting, start_s)
 
