@@ -27,9 +27,11 @@ from scipy.sparse import csr_array
 import sparsecast as sc
 from sparsecast.benchmark.journal import USER_SUITE, keep
 from sparsecast.devices import DEVICES
-from sparsecast.devices.binding import prepared
+from sparsecast.devices.binding import bound, prepared
 from sparsecast.errors import SparsecastError
 from sparsecast.formats import FORMATS
+from sparsecast.formats.narrowing import suited
+from sparsecast.formats.storage_format import StorageFormat
 from sparsecast.machines.gpu import GPU
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.gallery import gallery, gallery_names, gallery_parameters
@@ -38,6 +40,7 @@ from sparsecast.measuring.timing import DEFAULT_EFFORT
 from sparsecast.models import MODELS, published_trees, store
 from sparsecast.models import power as power_model
 from sparsecast.models import sparsecast as sparsecast_model
+from sparsecast.operators.block_operator import Product
 from sparsecast.papers.barreda_2020.models import blocks as blocks_model
 from sparsecast.papers.hossain_saule import regression
 from sparsecast.records import Bandwidth, Candidate, Parameters
@@ -306,6 +309,22 @@ def with_lengths(lengths: Sequence[int], cols: int, seed: int = 0) -> csr_array:
     indices = np.concatenate([np.empty(0), *columns]).astype(np.int32)
     data = generator.integers(1, 9, indices.size) * generator.choice((-1.0, 1.0), indices.size)
     return csr_array((data, indices, indptr), shape=(len(lengths), cols))
+
+
+def cpu_product(built: StorageFormat, variant: str, threads: int) -> Product:
+    """Return the product of a matrix in a format by a kernel of the processor."""
+    candidate = Candidate(built.name, variant, "cpu", built.dtype.name, 32, threads)
+    return bound(built, candidate).product
+
+
+def narrow_storages(name: str, dtype: str) -> list[dict[str, Any]]:
+    """Return the usual narrow storages that a format takes with a type of values."""
+    usual = ({"values": "one", "columns": 16}, {"values": "float32", "columns": 16}, {"columns": 16})
+    storage, found = FORMATS.get(name), []
+    for each in usual:
+        own = {key: value for key, value in suited(each, dtype).items() if storage.takes(key, value)}
+        found += [own] if own and own not in found else []
+    return found
 
 
 def _one_dense_column() -> csr_array:

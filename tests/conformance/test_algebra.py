@@ -13,6 +13,8 @@ from sparsecast.devices import DEVICES
 from sparsecast.errors import FormatError
 from sparsecast.formats import FORMATS
 
+from ..conftest import cpu_product
+
 KERNEL_NAMES = [
     (name, variant)
     for name in DEVICES.get("cpu").kernels.names()
@@ -50,7 +52,7 @@ def multiply(kernel, A, x, threads=1):
     except FormatError:
         return None
     out = np.full(A.shape[0], np.nan, dtype=A.dtype)
-    kernels.bind(built, variant, threads)(x, out)
+    cpu_product(built, variant, threads)(x, out)
     return out
 
 

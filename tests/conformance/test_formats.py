@@ -17,6 +17,8 @@ from sparsecast.features.row_blocks import RowBlocks, StripStatistics
 from sparsecast.formats import FORMATS
 from sparsecast.matrices.gallery import gallery
 
+from ..conftest import narrow_storages
+
 every_format = pytest.mark.parametrize("name", FORMATS.names())
 
 
@@ -91,7 +93,7 @@ def test_memory_of_a_conversion_is_forecast_within_a_tenth(name):
     irregular = gallery("circuit", n=20_000)
     for A in (gallery("poisson2d", n=150), alike, irregular):
         blocks = RowBlocks.of(structure(A, threads=1))
-        for parameters in ({}, *storage.narrow_storages("float64")):
+        for parameters in ({}, *narrow_storages(name, "float64")):
             try:
                 built = storage.from_csr(A, **parameters)  # compiles
             except FormatError:

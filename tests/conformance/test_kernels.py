@@ -23,6 +23,8 @@ from sparsecast.machines.machine import detect
 from sparsecast.matrices.gallery import gallery
 from sparsecast.matrices.reading import load
 
+from ..conftest import cpu_product
+
 KERNEL_NAMES = [
     (name, variant)
     for name in DEVICES.get("cpu").kernels.names()
@@ -43,7 +45,7 @@ def bound(build, kernel, A, threads):
     name, variant = kernel
     kernels = DEVICES.get("cpu").kernels.get(name)
     built = build(name, A) if variant in kernels.variants_of(A.dtype.name) else None
-    return None if built is None else kernels.bind(built, variant, threads)
+    return None if built is None else cpu_product(built, variant, threads)
 
 
 def product_of(product, rows, x):

@@ -18,7 +18,7 @@ from sparsecast.formats import FORMATS
 from sparsecast.formats.narrowing import LOSSY
 from sparsecast.matrices.gallery import gallery
 
-from ..conftest import with_lengths
+from ..conftest import cpu_product, narrow_storages, with_lengths
 
 CPU = DEVICES.get("cpu").kernels
 NARROW = [name for name in CPU.names() if FORMATS.get(name).narrow_parameters]
@@ -26,7 +26,7 @@ NARROW = [name for name in CPU.names() if FORMATS.get(name).narrow_parameters]
 
 def storages(name, number, dtype):
     """The storages to try: all of doubles in the first variant, and in each other one the next."""
-    every = FORMATS.get(name).narrow_storages(dtype)
+    every = narrow_storages(name, dtype)
     return every if (number, dtype) == (0, "float64") else every[number % max(len(every), 1) :][:1]
 
 
@@ -100,7 +100,7 @@ def test_products_have_the_bits_of_full_storage(narrow_matrices, in_type, case):
         assert stored[1].dtype == A.dtype and stored[1].nbytes <= stored[0].nbytes + 64, what
         threads = 1 + number % THREADS
         x = vectors(A.shape[1], dtype, 1)
-        full, narrow = (CPU.get(name).bind(each, variant, threads) for each in stored)
+        full, narrow = (cpu_product(each, variant, threads) for each in stored)
         expected, y = np.full((2, A.shape[0]), np.nan, dtype=dtype)
         full(x, expected)
         narrow(x, y)
@@ -122,7 +122,7 @@ def test_products_have_the_bits_of_full_storage(narrow_matrices, in_type, case):
 @pytest.mark.parametrize("name", [name for name in NARROW if CPU.get(name).bind_multivector])
 @pytest.mark.parametrize("number", (0, 1))
 def test_several_vectors_have_the_bits_of_full_storage(narrow_matrices, in_type, name, number):
-    storages = FORMATS.get(name).narrow_storages("float64")
+    storages = narrow_storages(name, "float64")
     parameters = storages[number % len(storages)]
     for what, given in narrow_matrices.items():
         both = stored_both_ways((name, None, "float64", 32, parameters), given, in_type)
@@ -159,8 +159,8 @@ def test_values_that_are_not_finite_and_signed_zeros_are_kept(in_type, name):
         expected, y = np.empty((2, 400))
         compared += len(tried)
         for variant, parameters in tried.items():
-            CPU.get(name).bind(full, variant, 1)(x, expected)
-            CPU.get(name).bind(FORMATS.get(name).from_csr(B, **parameters), variant, 1)(x, y)
+            cpu_product(full, variant, 1)(x, expected)
+            cpu_product(FORMATS.get(name).from_csr(B, **parameters), variant, 1)(x, y)
             assert np.array_equal(y, expected, equal_nan=True)
             assert np.array_equal(np.signbit(y), np.signbit(expected)) or np.isnan(expected).any()
     assert compared
@@ -183,7 +183,7 @@ def test_rounded_values_lose_what_rounding_takes_and_sums_nothing(narrow_matrice
         exact = dataclasses.replace(full, data=lossy.data.astype(dtype))
         x, (y, expected) = vectors(A.shape[1], dtype, 3), np.full((2, A.shape[0]), np.nan, dtype=dtype)
         for each, out in ((lossy, y), (exact, expected)):
-            CPU.get(name).bind(each, variant, THREADS)(x, out)
+            cpu_product(each, variant, THREADS)(x, out)
         assert y.tobytes() == expected.tobytes(), what
     assert taken > 5
 

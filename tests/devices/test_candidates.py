@@ -22,6 +22,8 @@ from sparsecast.matrices.gallery import gallery
 from sparsecast.models.work import ProductWork
 from sparsecast.records import DTYPES, Candidate, Parameters
 
+from ..conftest import narrow_storages
+
 SETTING = Target("cpu", "float64", 32, 2)
 
 
@@ -179,8 +181,8 @@ def test_a_structure_that_does_not_know_allows_no_narrow_storage():
 
 def test_kernels_of_every_usual_storage_are_compiled_by_a_tiny_matrix():
     for dtype, count in (("float64", 3), ("float32", 2), ("complex64", 0)):
-        storages = FORMATS.get("csr").narrow_storages(dtype)
+        storages = narrow_storages("csr", dtype)
         assert len(storages) == count
         for each in storages:
             DEVICES.get("cpu").warm_up(Candidate("csr", "plain", "cpu", dtype, 32, 1, Parameters(each)))
-    assert FORMATS.get("ell").narrow_storages("float64") == []
+    assert narrow_storages("ell", "float64") == []

@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 
 from sparsecast.distributed import compile
 from sparsecast.errors import FormatError, InputError, MissingLibraryError, RanksError
-from sparsecast.formats.libraries import LIBRARIES
+from sparsecast.formats.libraries import LIBRARIES, library
 from sparsecast.matrices.gallery import gallery
 from sparsecast.records import Configuration
 
@@ -65,6 +65,7 @@ def petsc4py(monkeypatch):
     package.init, package.PETSc = lambda arguments: None, PETSc
     monkeypatch.setitem(sys.modules, "petsc4py", package)
     monkeypatch.setitem(sys.modules, "petsc4py.PETSc", PETSc)
+    monkeypatch.setattr(library, "_loaded", {})
     return PETSc
 
 
@@ -98,7 +99,8 @@ def test_what_it_cannot_is_said_on_all_ranks(simulated, petsc4py, asked, said):
 
 def test_it_is_missing(simulated, monkeypatch):
     monkeypatch.setitem(sys.modules, "petsc4py", None)
-    with pytest.raises(RanksError, match="petsc4py is not installed") as raised:
+    monkeypatch.setattr(library, "_loaded", {})
+    with pytest.raises(RanksError, match=r"cannot be loaded .*petsc4py") as raised:
         compiled(simulated, gallery("poisson2d", n=9))
     assert isinstance(raised.value.__cause__, MissingLibraryError)
 

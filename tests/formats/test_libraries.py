@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import gc
-import sys
 
 import numpy as np
 import pytest
@@ -13,15 +12,20 @@ from scipy.sparse import csr_array, random_array
 import sparsecast as sc
 from sparsecast import api
 from sparsecast.api.profiles import model_records
+from sparsecast.benchmark.run import Calibration
 from sparsecast.devices import DEVICES
 from sparsecast.devices.target import Target
 from sparsecast.errors import FormatError, InputError, MissingLibraryError, UnknownNameError
+from sparsecast.features.analysis import structure
+from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.formats.libraries import LIBRARIES, chosen_libraries
+from sparsecast.formats.libraries import library as libraries
 from sparsecast.formats.libraries.library import Library
 from sparsecast.machines.machine import detect
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.gallery import gallery
+from sparsecast.models.work import ProductWork
 
 every_library = pytest.mark.parametrize("name", LIBRARIES.names())
 
@@ -57,10 +61,12 @@ def test_its_product_is_that_of_the_matrix_in_each_type(name, A):
             x = np.random.default_rng(0).uniform(-1, 1, B.shape[1]).astype(dtype)
             x.flags.writeable = False
             out = np.full(B.shape[0], np.nan, dtype)
-            product = library.from_csr(B).on_threads(2)
-            for _ in range(2):
-                product(x, out)
-                np.testing.assert_allclose(out, B @ x, atol=100 * np.finfo(dtype).eps)
+            is_one = library.narrow_parameters and B.nnz and np.all(B.data == B.data[0])
+            for parameters in ({}, {"values": "one"}) if is_one else ({},):
+                product = library.from_csr(B, **parameters).on_threads(2)
+                for _ in range(2):
+                    product(x, out)
+                    np.testing.assert_allclose(out, B @ x, atol=100 * np.finfo(dtype).eps)
 
 
 def test_a_product_has_its_own_threads_whatever_was_built_after_it():
@@ -114,6 +120,20 @@ def test_the_process_has_its_threads_again_once_no_product_is_left():
     assert threads[-1] == 8
 
 
+def test_mkl_has_its_own_threads_whatever_pytorch_was_given():
+    mkl, pytorch = map(LIBRARIES.get, ("mkl", "pytorch"))
+    if None in (mkl.version(), pytorch.version()):
+        pytest.skip("one of them is not installed")
+    A, x, out = matrix(), np.ones(40), np.empty(40)
+    one = mkl.from_csr(A).on_threads(1)
+    two = pytorch.from_csr(A).on_threads(2)
+    two(x, out)
+    one(x, out)
+    assert mkl.loaded().MKL_Get_Max_Threads() == 1
+    mkl.from_csr(A).on_threads(2)
+    assert mkl.loaded().MKL_Get_Max_Threads() == 2
+
+
 class Failing:
     """A library whose function of one name returns a status of failure."""
 
@@ -125,21 +145,21 @@ class Failing:
 
 
 @pytest.mark.parametrize(
-    ("name", "loader", "function"),
+    ("name", "function"),
     [
-        ("mkl", "_mkl", "mkl_sparse_d_mv"),
-        ("librsb", "_librsb", "rsb_spmv"),
-        *(("graphblas", "_graphblas", function) for function in ("GxB_Vector_load", "GrB_mxv")),
+        ("mkl", "mkl_sparse_d_mv"),
+        ("librsb", "rsb_spmv"),
+        *(("graphblas", function) for function in ("GxB_Vector_load", "GrB_mxv")),
     ],
 )
-def test_a_product_that_fails_is_an_error(name, loader, function, monkeypatch):
+def test_a_product_that_fails_is_an_error(name, function, monkeypatch):
     library = LIBRARIES.get(name)
     if library.version() is None:
         pytest.skip(f"{name} is not installed")
-    module = sys.modules[library.__module__]
-    loaded = getattr(module, loader)()
+    loaded = library.loaded()
     failing = (Failing(loaded[0], function), loaded[1]) if name == "graphblas" else Failing(loaded, function)
-    monkeypatch.setattr(module, loader, lambda: failing)
+    monkeypatch.setattr(library, "load", lambda: failing)
+    monkeypatch.setattr(libraries, "_loaded", {})
     product = library.from_csr(matrix()).on_threads(1)
     with pytest.raises(FormatError):
         product(np.ones(40), np.empty(40))
@@ -255,6 +275,58 @@ def test_a_library_is_forecast_planned_and_compiled(calibrated):
     assert (
         report.prediction[0].candidate.format == "scipy" and report.plan.blocks[0].candidate.format == "scipy"
     )
+
+
+def test_one_thread_of_a_serial_library_answers_for_all(calibrated):
+    A, ours = gallery("poisson2d", n=30), [r for r in calibrated.records if r.candidate.format != "scipy"]
+    on_two = [dataclasses.replace(r, candidate=dataclasses.replace(r.candidate, threads=2)) for r in ours]
+    calibrated = dataclasses.replace(calibrated, records=(*calibrated.records, *on_two))
+    for threads in (1, 2):
+        target = Target("cpu", "float64", 32, threads, libraries=("scipy",))
+        table = sc.predict(A, calibrated, threads=threads, library="scipy", drift_correction=False)
+        found = {f.candidate.format: f.candidate.threads for f in table}
+        assert found["scipy"] == 1 and found["csr"] == threads
+        known = {r.candidate.threads for r in model_records(calibrated, target) if target.asks_for(r)}
+        assert known == {1, threads}
+    both = sc.predict(A, calibrated, threads="auto", library="scipy", drift_correction=False)
+    assert sum(f.candidate.format == "scipy" for f in both) == 1
+    assert {f.candidate.threads for f in both if f.candidate.format == "csr"} == {1, 2}
+    alone = dataclasses.replace(
+        calibrated, records=[r for r in calibrated.records if r.candidate.format == "scipy"]
+    )
+    assert model_records(alone, Target("cpu", "float64", 32, 1, libraries=("scipy",))) == []
+
+
+def test_a_calibration_measures_a_serial_library_once():
+    one, two = (Target("cpu", "float64", 32, n, libraries=("mkl", "scipy")) for n in (1, 2))
+    single = dataclasses.replace(one, dtype="float32")
+    found = [target.libraries for target in Calibration(detect(), [two, one, single], 20).targets]
+    assert found == [("mkl", "scipy"), ("mkl",), ("mkl", "scipy")]
+
+
+def test_graphblas_counts_the_work_of_the_threads_that_it_uses():
+    graphblas = LIBRARIES.get("graphblas")
+    small, large = (structure(gallery("poisson2d", n=n)) for n in (100, 300))
+    assert [graphblas.threads_used(of, 2) for of in (small, large)] == [1, 2]
+    target, machine = Target("cpu", "float64", 32, 2), detect()
+    for of, share in ((small, 2), (large, 1)):
+        blocks = RowBlocks.of(of)
+        candidate = target.candidate("graphblas", blocks, machine)
+        counts = ProductWork(machine).of(candidate, blocks)
+        assert counts["rows"] == share * of.rows and counts["entries"] == share * of.nnz
+
+
+def test_graphblas_stores_one_value_where_a_matrix_has_no_other():
+    target, A = Target("cpu", "float64", 32, 1, libraries=("graphblas",)), gallery("poisson2d", n=30)
+    assert target.narrow("graphblas", structure(A)) == {}
+    A.data[:] = 2.5
+    alike = structure(A)
+    assert target.narrow("graphblas", alike) == {"values": "one"}
+    blocks = RowBlocks.of(alike)
+    full, one = (target.format_bytes("graphblas", blocks, p)[0] for p in ({}, {"values": "one"}))
+    assert full - one == 8 * (A.nnz - 1)
+    with pytest.raises(FormatError):
+        LIBRARIES.get("graphblas").from_csr(gallery("poisson2d", n=3), values="one")
 
 
 def sc_problem(A):

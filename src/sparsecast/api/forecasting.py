@@ -381,7 +381,7 @@ def choice(
     if threads == AUTO:
         counts = thread_numbers(calibrated_profile(machine), target)
     choices = [whole_matrix(structure_of(A), replace(target, threads=count), machine) for count in counts]
-    candidates = [candidate for choice in choices for candidate in choice.candidates]
+    candidates = dict.fromkeys(candidate for choice in choices for candidate in choice.candidates)
     return Choice(tuple(candidates), choices[0].refused)
 
 

@@ -56,18 +56,19 @@ def model_records(profile: Profile, target: Target) -> list[Record]:
 
     These are not those of the five-minute benchmark, nor trials, nor what was measured again for the noise,
     nor those of libraries that are not asked for, or of a version of them that a later one replaced.
-    Those of several vectors say what these take beside one: they are nothing without Records of one.
+    Those of libraries, and of several vectors, are nothing without Records of our formats with one.
     """
-    own = profile.select(device=target.device, dtype=target.dtype, threads=target.threads, vectors=None)
-    if target.is_published:
-        return own  # of kernels of others, which no version of ours replaces
+    own = profile.select(device=target.device, dtype=target.dtype, vectors=None)
+    if target.is_published:  # kernels of others, which no version of ours replaces
+        return [record for record in own if record.candidate.threads == target.threads]
     is_current = DEVICES.get(target.device).is_current
     unused = *RATING_SUITES, AGAIN_SUITE, TRIED_SUITE
     used = [r for r in own if r.suite not in unused and is_current(r) and target.asks_for(r)]
     if target.libraries:
         last = {r.candidate.format: r.kernel_version for r in sorted(used, key=lambda r: r.measured_at)}
         used = [r for r in used if r.kernel_version == last[r.candidate.format]]
-    return used if any(record.candidate.vectors == 1 for record in used) else []
+    candidates = (record.candidate for record in used)
+    return used if any(c.vectors == 1 and c.format not in target.libraries for c in candidates) else []
 
 
 def records_for(profile: Profile, target: Target) -> list[Record]:

@@ -85,11 +85,11 @@ def _measured(problem: Problem, profile: Profile, target: Target) -> dict[str, R
     found: dict[str, Record] = {}
     for record in sorted(known, key=lambda each: each.measured_at):
         candidate = record.candidate
-        setting = candidate.device, candidate.dtype, candidate.threads, candidate.vectors
+        setting = candidate.device, candidate.dtype, candidate.vectors
         if (
             record.matrix == problem.specification
             and record.suite != AGAIN_SUITE
-            and setting == (target.device, target.dtype, target.threads, target.vectors)
+            and setting == (target.device, target.dtype, target.vectors)
             and DEVICES.get(target.device).is_current(record)
             and target.asks_for(record)
         ):

@@ -76,7 +76,8 @@ def in_one_prediction(predictions: Sequence[Prediction]) -> Prediction:
     refused: Mapping[str, str] = {
         name: why for prediction in predictions for name, why in prediction.refused.items()
     }
-    forecasts = [forecast for prediction in predictions for forecast in prediction]
+    # Where one thread does the product whatever is asked for, the first answer stands for all.
+    forecasts = {each.candidate: each for prediction in predictions[::-1] for each in prediction}.values()
     return replace(
         fastest,
         forecasts=tuple(sorted(forecasts, key=lambda forecast: forecast.time_s)),

@@ -60,7 +60,7 @@ def measure_candidates(
     """
     if not candidates:
         return []
-    first = candidates[0]
+    first = max(candidates, key=lambda candidate: candidate.threads)
     used = instruments or Instruments(DEVICES.get(first.device))
     device, monitor = used.device, used.monitor
     with device.errors():

@@ -26,6 +26,7 @@ from sparsecast.devices.target import Target, whole_matrix
 from sparsecast.errors import DeviceError, FormatError, InputError, MatrixSizeError, MissingLibraryError
 from sparsecast.features.analysis import structure
 from sparsecast.formats import FORMATS
+from sparsecast.formats.libraries import LIBRARIES
 from sparsecast.formats.narrowing import NARROW_PARAMETERS
 from sparsecast.machines import storage
 from sparsecast.machines.machine import Machine
@@ -210,6 +211,7 @@ class Calibration:
             )
         if self.rating:
             self._leave_out_targets()
+        self.targets = [_with_own_libraries(target, self.targets) for target in self.targets]
         share = self.budget_s / len(self.targets)
         self._effort = self.effort or (FULL_EFFORT if share >= _FULL_EFFORT_BUDGET_S else QUICK_EFFORT)
         self._budget = Budget(self.budget_s - (_AROUND_S if self.rating else 0.0), self._effort)
@@ -218,6 +220,7 @@ class Calibration:
         self._ready: set[Target] = set()
         self._compiled: set[Candidate] = set()
         self._done: set[tuple[Any, ...]] = set()
+        self._taken_over: defaultdict[tuple[Any, ...], set[str]] = defaultdict(set)
         self._monitors: dict[int, ConditionMonitor] = {}
 
     def _named_suites(self) -> Mapping[str, Suite]:
@@ -294,13 +297,11 @@ class Calibration:
 
     def _skip(self, records: Iterable[Record]) -> None:
         """Take what these Records hold for measured, but those of kernels that have changed since."""
-        libraries = {name for target in self.targets for name in target.libraries}
         for record in (one for one in records if self._device.is_current(one, is_here=True)):
             each = record.candidate
-            if libraries and each.format not in libraries:
-                continue  # our formats may have been measured without them
-            setting = each.dtype, each.threads, each.vectors
-            self._done.add((record.matrix, record.suite, *setting, record.regime))
+            threads = None if FORMATS.get(each.format).is_serial else each.threads
+            setting = each.dtype, threads, each.vectors
+            self._taken_over[record.matrix, record.suite, *setting, record.regime].add(each.format)
 
     def _measure_all(self) -> Iterator[Measured]:
         yield from self._measure_papers() if self.suites else self._measure_usual()
@@ -430,7 +431,14 @@ class Calibration:
 
     def _is_due(self, target: Target, matrix: SuiteMatrix, estimate_s: float) -> bool:
         fits = self._budget.suffices(estimate_s) and matrix.entries <= most_entries_here(target)
-        return fits and self._key(target, matrix) not in self._done
+        return fits and not self._is_done(target, matrix)
+
+    def _is_done(self, target: Target, matrix: SuiteMatrix) -> bool:
+        """Tell whether a matrix was measured; our formats may have been without the libraries."""
+        key = self._key(target, matrix)
+        formats = self._taken_over[key] | self._taken_over[*key[:3], None, *key[4:]]
+        has_libraries = not target.libraries or not formats.isdisjoint(target.libraries)
+        return key in self._done or (has_libraries and not formats <= set(LIBRARIES.names()))
 
     def _key(self, target: Target, matrix: SuiteMatrix) -> tuple[Any, ...]:
         setting = target.dtype, target.threads, target.vectors
@@ -525,6 +533,13 @@ def measured_formats(matrix: SuiteMatrix, target: Target) -> list[str]:
     names = target.open_formats
     is_wanted = {name: matrix.takes(name, FORMATS.get(name).benchmark_kinds) for name in names}
     return [name for name in names if is_wanted[name] and _has_product(name, target)]
+
+
+def _with_own_libraries(target: Target, targets: Sequence[Target]) -> Target:
+    """Return a target without the serial libraries, unless it is the first with other threads, or none."""
+    alike = [other for other in targets if replace(other, threads=target.threads) == target]
+    own = (name for name in target.libraries if target == alike[0] or not FORMATS.get(name).is_serial)
+    return replace(target, libraries=tuple(own))
 
 
 def _has_product(format_name: str, target: Target) -> bool:

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from sparsecast.devices import DEVICES
@@ -41,10 +42,28 @@ def bind(A: csr_array[Any], candidate: Candidate) -> Bound:
 
 
 def bound(matrix: StorageFormat, candidate: Candidate) -> Bound:
-    """Prepare the kernel of a candidate for a matrix in its format."""
-    kernels = DEVICES.get(candidate.device).kernels.get(candidate.format)
+    """Prepare the kernel of a candidate for a matrix in its format.
+
+    Raises
+    ------
+    InputError
+        If values are complex, and the kernel is for real ones.
+    """
+    device = DEVICES.get(candidate.device)
+    kernels = device.kernels.get(candidate.format)
+    if candidate.kernel in kernels.real_only and matrix.dtype.kind == "c":
+        raise InputError(
+            f"kernel '{candidate.kernel}' with {matrix.dtype} values: expected real ones; name one of "
+            f"{', '.join(kernels.variants_of(candidate.dtype))}"
+        )
+    if matrix.nnz == 0 and device.shares_host:
+        return Bound(matrix, _zeros, _zeros)
     multivector = kernels.bind_multivector(matrix, candidate.threads) if kernels.bind_multivector else None
     return Bound(matrix, kernels.bind(matrix, candidate.kernel, candidate.threads), multivector)
+
+
+def _zeros(x: NDArray[Any], out: NDArray[Any]) -> None:
+    out.fill(0)
 
 
 def as_compiled(candidate: Candidate, structure: Structure) -> Candidate:

@@ -165,7 +165,8 @@ class Device(ABC):
         """Return the bound candidate, and the seconds of its conversion from CSR."""
         start = perf_counter()
         bound = bind(A, candidate)
-        return bound, perf_counter() - start
+        took_s = perf_counter() - start
+        return bound, took_s if bound.matrix.is_converted or candidate.parameters else 0.0
 
     def warm_up(self, candidate: Candidate) -> None:
         """Compile, or load from a cache, what `bind` and its product need."""

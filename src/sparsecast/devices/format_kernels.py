@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecast.errors import InputError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.machines.machine import Machine
 from sparsecast.operators.block_operator import Product
@@ -24,13 +23,14 @@ class FormatKernels:
     #: (RowBlocks, Machine, dtype) to an array of indices into `variants`: the variant for each block. The
     #: Machine is that of the question, which may be another one than the host.
     choose: Callable[[RowBlocks, Machine, str], NDArray[np.int64]]
-    #: (matrix in the format, variant, threads) to a Product that can be called any number of times. On a GPU,
-    #: `threads` is ignored and the result is a DeviceProduct, for x and y on the device.
+    #: (matrix in the format, variant, threads) to a Product that can be called any number of times; on a
+    #: processor the matrix has an entry. On a GPU, `threads` is ignored and the result is a DeviceProduct,
+    #: for x and y on the device.
     bind: Callable[[Any, str, int], Product]
     #: (matrix in the format, threads) to a Product with several vectors: X and out are C-contiguous, of shape
     #: (cols, vectors) and (rows, vectors), with at least one vector. None: one vector at a time.
     bind_multivector: Callable[[Any, int], Product] | None = None
-    #: Variants without complex values: `choose` never chooses them for complex types, `bind` refuses them.
+    #: Variants without complex values: `choose` never chooses them for complex types.
     real_only: tuple[str, ...] = ()
     #: Parameters of Candidates that give the layout of the format on this device, of those that
     #: `predicted_parameters` of the format names.
@@ -56,9 +56,3 @@ class FormatKernels:
 def only_variant(blocks: RowBlocks, machine: Machine, dtype: str) -> NDArray[np.int64]:
     """Choose the first variant for every block: for formats with a single variant."""
     return np.zeros(len(blocks.rows), dtype=np.int64)
-
-
-def refuse_complex(dtype: np.dtype[Any], variant: str, instead: str) -> None:
-    """Refuse complex values for a variant without them; the message names another variant."""
-    if dtype.kind == "c":
-        raise InputError(f"kernel '{variant}' with {dtype} values: expected real ones; name '{instead}'")

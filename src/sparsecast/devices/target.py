@@ -112,9 +112,13 @@ class Target:
         return [*DEVICES.get(self.device).kernels.names(), *self.libraries]
 
     def asks_for(self, record: Record) -> bool:
-        """Tell whether a Record is of a format of ours, or of a library that is asked for."""
+        """Tell whether a Record is of a format of ours or of a library asked for, with its threads."""
         name = record.candidate.format
-        return name in self.libraries or name not in LIBRARIES.names()
+        is_asked = name in self.libraries or name not in LIBRARIES.names()
+        return is_asked and record.candidate.threads == self._threads_of(name)
+
+    def _threads_of(self, format_name: str) -> int:
+        return 1 if FORMATS.get(format_name).is_serial else self.threads
 
     def refuse_unsuited(self, format_name: str, blocks: RowBlocks) -> None:
         """Raise a FormatError if a format does not suit a matrix, or is known to be slower than CSR."""
@@ -147,7 +151,7 @@ class Target:
         """
         kernel = str(self.kernels(format_name, blocks, machine, fitted)[0])
         parameters = Parameters({**self._rule(format_name).layout, **narrow})
-        setting = self.device, self.dtype, self.index_bits, self.threads
+        setting = self.device, self.dtype, self.index_bits, self._threads_of(format_name)
         return Candidate(format_name, kernel, *setting, parameters, self.vectors)
 
     def narrow(self, format_name: str, matrix: Structure) -> dict[str, Any]:

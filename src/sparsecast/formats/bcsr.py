@@ -50,18 +50,6 @@ class BCSR(StorageFormat):
     keep their columns. The last row of blocks may have rows beyond the matrix, which no kernel computes. A
     padded entry may read an x that is not in its row: a non-finite x there gives NaN in every row of the
     block, as in other libraries.
-
-    Attributes
-    ----------
-    block : (int, int)
-        Rows r and columns c of a block.
-    starts : integer array of shape (block rows + 1,)
-        The first block of each row of blocks, and their number.
-    columns : integer array of shape (blocks,)
-        First column of each block, ascending within a row of blocks.
-    data : array of shape (blocks * r * c,)
-        The blocks' values, each block row by row; narrow ones as in Narrow. Columns are few, and padding
-        makes values differ, so nothing else is stored narrower.
     """
 
     name: ClassVar[str] = "bcsr"
@@ -73,9 +61,11 @@ class BCSR(StorageFormat):
     #: The format that streams more if this one suits a matrix.
     plain_format: ClassVar[type[StorageFormat]] = CSR
 
-    block: tuple[int, int]
-    starts: NDArray[Any]
-    columns: NDArray[Any]
+    block: tuple[int, int]  # rows r and columns c of a block
+    starts: NDArray[Any]  # the first block of each row of blocks, and their number: shape (block rows + 1,)
+    columns: NDArray[Any]  # first column of each block, ascending within a row of blocks: shape (blocks,)
+    #: The blocks' values, each block row by row: shape (blocks * r * c,). Narrow ones are as in Narrow;
+    #: columns are few, and padding makes values differ, so nothing else is stored narrower.
     data: NDArray[Any]
 
     @classmethod
@@ -84,17 +74,8 @@ class BCSR(StorageFormat):
     ) -> Self:
         """Return `A` in blocks of one size.
 
-        Parameters
-        ----------
-        block : (int, int), optional
-            Rows and columns of a block, each one of BLOCK_SIDES; without it, `best_block` chooses.
-        values : str, optional
-            As in Narrow; not ``"one"``.
-
-        Raises
-        ------
-        InputError
-            If `block` is none of the sizes.
+        `block` are the rows and columns of one, each of BLOCK_SIDES, else an InputError is raised; without
+        it, `best_block` chooses. `values` is as in Narrow; not ``"one"``.
         """
         nnz = int(A.indptr[-1])
         if not all(in_parts(_ascend, (A.indptr, A.indices), balanced_parts(A.indptr))):
@@ -117,16 +98,19 @@ class BCSR(StorageFormat):
         indices, block_rows = A.indices[:nnz], -(-rows // r)
         bounds = balanced_parts(A.indptr[np.minimum(np.arange(block_rows + 1) * r, rows)])
         starts = np.zeros(block_rows + 1, dtype=indices.dtype)
-        in_parts(_count_blocks, (A.indptr, ends, indices, *_sized(r, c), starts), bounds)
+        edge, none = (
+            np.uint64(max(A.shape[1] - c, 0)),
+            (np.empty(0, indices.dtype), np.empty(0, A.data.dtype)),
+        )
+        arrays = A.indptr, ends, indices, A.data, *_sized(r, c)
+        in_parts(_blocks, (*arrays, (), starts, edge, *none), bounds)
         np.cumsum(starts, out=starts)
         blocks = int(starts[-1])
         stored = blocks * r * c
         cls.refuse_excess(nnz, stored, stored * A.data.itemsize + blocks * indices.itemsize + starts.nbytes)
         columns = np.empty(blocks, dtype=indices.dtype)
         data = aligned_empty(stored, A.data.dtype)
-        edge = np.uint64(max(A.shape[1] - c, 0))
-        arrays = (A.indptr, ends, indices, A.data, *_sized(r, c), starts, edge, columns, data)
-        in_parts(_fill_blocks, arrays, bounds)
+        in_parts(_blocks, (*arrays, (0,), starts, edge, columns, data), bounds)
         return starts, columns, narrow.stored_values(data)
 
     @classmethod
@@ -139,7 +123,7 @@ class BCSR(StorageFormat):
         return super().takes(name, value) and value != "one"
 
     @classmethod
-    def stored_entries(cls, blocks: RowBlocks, values: str | None = None) -> NDArray[np.int64]:
+    def stored_entries(cls, blocks: RowBlocks, **how: Any) -> Integers:
         """Return the values in blocks of the size that `best_block` chooses for the whole matrix.
 
         Exact for a whole matrix of up to 65,536 entries; otherwise an estimate, with the fill of the matrix
@@ -156,7 +140,7 @@ class BCSR(StorageFormat):
         return np.asarray(np.rint(blocks.nnz * (fill / side**2)).astype(np.int64))
 
     @classmethod
-    def row_end_work(cls, blocks: RowBlocks, values: str | None = None) -> dict[str, NDArray[Any]]:
+    def row_end_work(cls, blocks: RowBlocks, **how: Any) -> dict[str, NDArray[Any]]:
         """Return the small dense blocks, and the loads of their values: their number depends on the size.
 
         A row of a block is loaded in pieces of a power of two bytes, of _REGISTER_BYTES at most.
@@ -166,12 +150,10 @@ class BCSR(StorageFormat):
         return {"blocks": count, "loads": count * side * (whole + rest.bit_count())}
 
     @classmethod
-    def predicted_bytes(
-        cls, blocks: RowBlocks, value_bytes: int, index_bytes: int, values: str | None = None
-    ) -> NDArray[np.int64]:
+    def predicted_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int, **how: Any) -> Integers:
         side = best_block(blocks.matrix.blocks.fill)
         indices = cls.stored_blocks(blocks) - (-blocks.rows // side) + 1
-        value_bytes, _ = Narrow(values).streamed_bytes(value_bytes, index_bytes)
+        value_bytes, _ = Narrow(**how).streamed_bytes(value_bytes, index_bytes)
         return np.asarray(cls.stored_entries(blocks) * value_bytes + indices * index_bytes)
 
     @classmethod
@@ -199,12 +181,7 @@ def best_block(fill: tuple[float, ...]) -> int:
 
     A product of b x b blocks streams fill(b) values per entry and one index per b * b of them: fill(b) * (8 +
     4 / b**2) bytes. Beyond the nearest caches the bytes decide the time, so no measured table of the machine
-    is needed, as in SPARSITY.
-
-    Parameters
-    ----------
-    fill : tuple of float
-        Stored values over entries, for each size of BLOCK_SIZES.
+    is needed, as in SPARSITY. `fill` has the stored values over entries, for each size of BLOCK_SIZES.
     """
     streamed = [
         values * (_VALUE_BYTES + _INDEX_BYTES / side**2)
@@ -267,65 +244,45 @@ def _is_full(indices, k, end, start, c):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def _count_blocks(indptr, ends, indices, height, width, starts, first, last):  # type: ignore[no-untyped-def]
-    """Write the blocks of each block row behind its place in `starts`; its rows have `ends` of their own.
+def _blocks(  # type: ignore[no-untyped-def]
+    indptr, ends, indices, data, height, width, fills, starts, edge, columns, values, first, last
+):
+    """Write the number of blocks of each block row behind its place in `starts`, or with `fills` the blocks.
 
-    Each step takes the block of the least remaining column, and the entries of every row in it. The size is
-    in the types of the tuples `height` and `width`, so the compiler knows it.
+    Each step takes the block of the least remaining column, and the entries of every row in it, before its
+    one of `ends`. None begins beyond column `edge`. The size, and whether blocks are written, are in the
+    types of the tuples `height`, `width` and `fills`, so the compiler knows them.
     """
     r, c = np.uint64(len(height)), np.uint64(len(width))
     heads = np.empty(len(height), dtype=np.uint64)
     for i in range(first, last):
         within, least = _enter(indptr, ends, indices, i * r, heads)
-        count = _ZERO
+        block = np.uint64(starts[i]) if len(fills) else _ZERO
         while least != _NO_COLUMN:
             start = least // c * c
             beyond, least = start + c, _NO_COLUMN
-            for row in range(within):
-                k, end = heads[row], np.uint64(ends[i * r + row])
-                if _is_full(indices, k, end, start, c):
-                    k += c
-                while k < end:
-                    column = np.uint64(indices[k])
-                    if column >= beyond:
-                        least = min(least, column)
-                        break
-                    k += _ONE
-                heads[row] = k
-            count += _ONE
-        starts[i + _ONE] = count
-
-
-@njit(nogil=True, cache=True)
-def _fill_blocks(  # type: ignore[no-untyped-def]
-    indptr, ends, indices, data, height, width, starts, edge, columns, values, first, last
-):
-    """Write the blocks that `_count_blocks` counted; none begins beyond column `edge`."""
-    r, c = np.uint64(len(height)), np.uint64(len(width))
-    heads = np.empty(len(height), dtype=np.uint64)
-    for i in range(first, last):
-        within, least = _enter(indptr, ends, indices, i * r, heads)
-        block = np.uint64(starts[i])
-        while least != _NO_COLUMN:
-            start = least // c * c
-            beyond, least = start + c, _NO_COLUMN
-            shifted = min(start, edge)
-            columns[block] = shifted
-            for place in range(block * r * c, (block + _ONE) * r * c):
-                values[place] = 0
+            shifted = min(start, edge) if len(fills) else start
+            if len(fills):
+                columns[block] = shifted
+                for place in range(block * r * c, (block + _ONE) * r * c):
+                    values[place] = 0
             for row in range(within):
                 k, end = heads[row], np.uint64(ends[i * r + row])
                 target = (block * r + row) * c
                 if shifted == start and _is_full(indices, k, end, start, c):
-                    for j in range(c):
-                        values[target + j] = data[k + j]
+                    if len(fills):
+                        for j in range(c):
+                            values[target + j] = data[k + j]
                     k += c
                 while k < end:
                     column = np.uint64(indices[k])
                     if column >= beyond:
                         least = min(least, column)
                         break
-                    values[target + column - shifted] += data[k]
+                    if len(fills):
+                        values[target + column - shifted] += data[k]
                     k += _ONE
                 heads[row] = k
             block += _ONE
+        if len(fills) == 0:
+            starts[i + _ONE] = block

@@ -24,13 +24,7 @@ _ONE = np.uint64(1)
 @FORMATS.register("coo")
 @dataclass(frozen=True)
 class COO(StorageFormat):
-    """A row index, a column index and a value for each non-zero, in the order of the rows.
-
-    Attributes
-    ----------
-    rows, cols : integer arrays of shape (nnz,)
-    data : array of shape (nnz,)
-    """
+    """A row index, a column index and a value for each non-zero, in the order of the rows: shapes (nnz,)."""
 
     name: ClassVar[str] = "coo"
     divides_rows: ClassVar[bool] = True
@@ -49,7 +43,7 @@ class COO(StorageFormat):
         return cls(A.shape, nnz, rows, A.indices, A.data)
 
     @classmethod
-    def predicted_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> NDArray[np.int64]:
+    def predicted_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int, **how: Any) -> Integers:
         return blocks.nnz * (value_bytes + 2 * index_bytes)
 
     @classmethod
@@ -58,7 +52,7 @@ class COO(StorageFormat):
         return blocks.nnz * (value_bytes + index_bytes)
 
     @classmethod
-    def row_end_work(cls, blocks: RowBlocks) -> dict[str, NDArray[Any]]:
+    def row_end_work(cls, blocks: RowBlocks, **how: Any) -> dict[str, NDArray[Any]]:
         """Return the mispredicted rows, and the entries of long rows, whose sums wait for one another."""
         return {**super().row_end_work(blocks), "waiting sums": blocks.entries_beyond(_AT_ONCE)}
 

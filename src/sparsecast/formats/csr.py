@@ -18,16 +18,7 @@ from sparsecast.formats.storage_format import Integers, StorageFormat
 @FORMATS.register("csr")
 @dataclass(frozen=True)
 class CSR(StorageFormat):
-    """Row pointers, column indices and values; shares its arrays with the matrix it came from.
-
-    Attributes
-    ----------
-    indptr : integer array of shape (rows + 1,)
-    indices : integer array of shape (nnz,)
-        Columns, or with bases uint16: columns less the base of their group of rows.
-    data : array of shape (nnz,), or (1,) where all values are alike
-    bases : integer array of shape (groups of GROUP_ROWS rows,), or (0,) with full columns
-    """
+    """Row pointers, column indices and values; shares its arrays with the matrix it came from."""
 
     name: ClassVar[str] = "csr"
     benchmark_kinds: ClassVar[tuple[str, ...]] = (
@@ -40,10 +31,11 @@ class CSR(StorageFormat):
     is_converted: ClassVar[bool] = False
     narrow_parameters: ClassVar[tuple[str, ...]] = ("values", "columns")
 
-    indptr: NDArray[Any]
+    indptr: NDArray[Any]  # integers, shape (rows + 1,)
+    #: Columns, shape (nnz,), or with bases uint16: columns less the base of their group of rows.
     indices: NDArray[Any]
-    data: NDArray[Any]
-    bases: NDArray[Any]
+    data: NDArray[Any]  # shape (nnz,), or (1,) where all values are alike
+    bases: NDArray[Any]  # integers, shape (groups of GROUP_ROWS rows,), or (0,) with full columns
 
     @classmethod
     def from_csr(cls, A: csr_array[Any], values: str | None = None, columns: int | None = None) -> Self:
@@ -57,24 +49,9 @@ class CSR(StorageFormat):
         return cls(A.shape, nnz, np.ascontiguousarray(A.indptr), indices, data, bases, values=values)
 
     @classmethod
-    def stored_entries(
-        cls, blocks: RowBlocks, values: str | None = None, columns: int | None = None
-    ) -> NDArray[np.int64]:
-        return blocks.nnz
-
-    @classmethod
-    def predicted_bytes(
-        cls,
-        blocks: RowBlocks,
-        value_bytes: int,
-        index_bytes: int,
-        values: str | None = None,
-        columns: int | None = None,
-    ) -> NDArray[np.int64]:
-        narrow = Narrow(values, columns)
-        entry_bytes = sum(narrow.streamed_bytes(value_bytes, index_bytes))
-        other_bytes = narrow.other_bytes(blocks.rows, value_bytes, index_bytes)
-        return np.asarray(blocks.nnz * entry_bytes + (blocks.rows + 1) * index_bytes + other_bytes)
+    def predicted_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int, **how: Any) -> Integers:
+        entries = Narrow(**how).size(blocks.nnz, blocks.rows, value_bytes, index_bytes)
+        return np.asarray(entries + (blocks.rows + 1) * index_bytes)
 
     @classmethod
     def shared_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int, **how: Any) -> Integers:
@@ -84,9 +61,7 @@ class CSR(StorageFormat):
         return np.asarray(blocks.nnz * entry_bytes + (blocks.rows + 1) * index_bytes)
 
     @classmethod
-    def row_end_work(
-        cls, blocks: RowBlocks, values: str | None = None, columns: int | None = None
-    ) -> dict[str, NDArray[Any]]:
+    def row_end_work(cls, blocks: RowBlocks, **how: Any) -> dict[str, NDArray[Any]]:
         """Return the mispredicted ends of rows, or the rows if the kernel masks their ends instead."""
         is_masked = blocks.is_mispredicted
         return {

@@ -13,7 +13,7 @@ from sparsecast.errors import InputError, PaddingError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.formats.csr import CSR
-from sparsecast.formats.storage_format import MAX_PADDING_FACTOR, StorageFormat
+from sparsecast.formats.storage_format import MAX_PADDING_FACTOR, Integers, StorageFormat
 from sparsecast.system.integers import unsigned
 from sparsecast.system.jit import njit
 from sparsecast.system.memory import aligned_empty
@@ -32,8 +32,6 @@ _GROUP = 16
 _U64 = np.uint64
 _ONE = _U64(1)
 
-Integers = NDArray[np.int64]
-
 
 @FORMATS.register("dia")
 @dataclass(frozen=True)
@@ -46,15 +44,6 @@ class DIA(StorageFormat):
     there gives NaN in every row that its diagonals cross, as in other libraries.
 
     Source: the diagonal format of Saad (2003), Iterative Methods for Sparse Linear Systems, section 3.4.
-
-    Attributes
-    ----------
-    chunk_rows : int
-        Rows of a chunk; the last one may have fewer.
-    offsets : integer array of shape (diagonals,)
-        Column minus row of each diagonal, ascending.
-    data : array of shape (rows * diagonals,)
-        The value of the chunk's row i on diagonal j is at the chunk's start + j * (rows of the chunk) + i.
     """
 
     name: ClassVar[str] = "dia"
@@ -63,8 +52,10 @@ class DIA(StorageFormat):
     pads_with_own_columns: ClassVar[bool] = False
     relies_on: ClassVar[tuple[str, ...]] = ("bands",)
 
-    chunk_rows: int
-    offsets: NDArray[Any]
+    chunk_rows: int  # rows of a chunk; the last one may have fewer
+    offsets: NDArray[Any]  # column minus row of each diagonal, ascending: shape (diagonals,)
+    #: Shape (rows * diagonals,): the value of the chunk's row i on diagonal j is at the chunk's start + j *
+    #: (rows of the chunk) + i.
     data: NDArray[Any]
 
     @classmethod
@@ -73,7 +64,11 @@ class DIA(StorageFormat):
 
         `chunk_rows` is one of CHUNKS, else an InputError is raised; by default as many as make CHUNK_BYTES.
         """
-        chunk_rows = _default_chunk(A.data.itemsize) if chunk_rows is None else _checked(chunk_rows)
+        chunk_rows = CHUNK_BYTES // A.data.itemsize if chunk_rows is None else chunk_rows
+        if chunk_rows not in CHUNKS:
+            raise InputError(
+                f"chunk_rows = {chunk_rows}: expected one of {', '.join(map(str, CHUNKS))}; name one, or none"
+            )
         rows, nnz = A.shape[0], int(A.indptr[-1])
         is_there = _diagonals(A, nnz)
         offsets = (np.flatnonzero(is_there) - (rows - 1)).astype(A.indices.dtype)
@@ -85,7 +80,8 @@ class DIA(StorageFormat):
         data = aligned_empty(stored, A.data.dtype)
         sizes = _U64(chunk_rows), _U64(len(offsets))
         arrays = (A.indptr, A.indices, A.data, places, data, *sizes)
-        in_parts(_fill_chunks, arrays, balanced_parts(A.indptr[_first_rows(rows, chunk_rows)]))
+        first_rows = np.append(np.arange(0, rows, chunk_rows), rows)
+        in_parts(_fill_chunks, arrays, balanced_parts(A.indptr[first_rows]))
         return cls(A.shape, nnz, chunk_rows, offsets, data)
 
     @property
@@ -93,21 +89,20 @@ class DIA(StorageFormat):
         return -(-self.shape[0] // self.chunk_rows)
 
     @classmethod
-    def stored_entries(cls, blocks: RowBlocks) -> Integers:
+    def stored_entries(cls, blocks: RowBlocks, **how: Any) -> Integers:
         """Return rows times the diagonals of the matrix; a row block counts as a small copy of the matrix."""
         return np.asarray(blocks.rows * blocks.matrix.bands.diagonals)
 
     @classmethod
-    def row_end_work(cls, blocks: RowBlocks) -> dict[str, NDArray[Any]]:
+    def row_end_work(cls, blocks: RowBlocks, **how: Any) -> dict[str, NDArray[Any]]:
         """Return the diagonals: a chunk that one of them enters or leaves is computed row by row."""
         count = 0 if blocks.matrix.lacks(["bands"]) else blocks.matrix.bands.diagonals
         return {"diagonals": np.full(len(blocks.rows), count)}
 
     @classmethod
-    def predicted_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> Integers:
-        return np.asarray(
-            cls.stored_entries(blocks) * value_bytes + blocks.matrix.bands.diagonals * index_bytes
-        )
+    def predicted_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int, **how: Any) -> Integers:
+        offsets = blocks.matrix.bands.diagonals * index_bytes
+        return np.asarray(cls.stored_entries(blocks) * value_bytes + offsets)
 
     @classmethod
     def working_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int, **how: Any) -> Integers:
@@ -118,23 +113,6 @@ class DIA(StorageFormat):
     def refuse_unsuited(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> None:
         how = f"on {blocks.matrix.bands.diagonals:,} diagonals"
         cls.refuse_unless_below(CSR, blocks, value_bytes, index_bytes, how)
-
-
-def _default_chunk(value_bytes: int) -> int:
-    return CHUNK_BYTES // value_bytes
-
-
-def _checked(chunk_rows: int) -> int:
-    if chunk_rows not in CHUNKS:
-        raise InputError(
-            f"chunk_rows = {chunk_rows}: expected one of {', '.join(map(str, CHUNKS))}; name one, or none"
-        )
-    return chunk_rows
-
-
-def _first_rows(rows: int, chunk_rows: int) -> Integers:
-    """Return the first row of each chunk, and the number of rows."""
-    return np.append(np.arange(0, rows, chunk_rows, dtype=np.int64), rows)
 
 
 def _diagonals(A: csr_array[Any], nnz: int) -> NDArray[np.uint8]:

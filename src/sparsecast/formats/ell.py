@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
-from sparsecast.formats.storage_format import StorageFormat
+from sparsecast.formats.storage_format import Integers, StorageFormat
 from sparsecast.system.jit import njit
 from sparsecast.system.parallel import equal_parts, in_parts, threads_for
 
@@ -27,18 +27,13 @@ class ELL(StorageFormat):
     The arrays are stored row by row, as a processor streams them; a device with a thread per row stores them
     column by column. Padding repeats a column of its own row, or column 0 in an empty row, with the value 0:
     a non-finite x there gives NaN, as in other libraries.
-
-    Attributes
-    ----------
-    indices : integer array of shape (rows, width)
-    data : array of shape (rows, width)
     """
 
     name: ClassVar[str] = "ell"
     counts_row_ends: ClassVar[bool] = False
 
-    indices: NDArray[Any]
-    data: NDArray[Any]
+    indices: NDArray[Any]  # shape (rows, width)
+    data: NDArray[Any]  # shape (rows, width)
 
     @classmethod
     def from_csr(cls, A: csr_array[Any]) -> Self:
@@ -48,11 +43,11 @@ class ELL(StorageFormat):
         return cls(A.shape, nnz, *padded_rows(A, width))
 
     @classmethod
-    def stored_entries(cls, blocks: RowBlocks) -> NDArray[np.int64]:
+    def stored_entries(cls, blocks: RowBlocks, **how: Any) -> Integers:
         return blocks.rows * blocks.row_length_max
 
     @classmethod
-    def predicted_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> NDArray[np.int64]:
+    def predicted_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int, **how: Any) -> Integers:
         return cls.stored_entries(blocks) * (value_bytes + index_bytes)
 
 

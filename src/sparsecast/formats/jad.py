@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.formats.sell import sort_rows
-from sparsecast.formats.storage_format import StorageFormat
+from sparsecast.formats.storage_format import Integers, StorageFormat
 from sparsecast.system.jit import njit
 from sparsecast.system.parallel import balanced_parts_by, in_parts
 
@@ -28,24 +28,16 @@ class JAD(StorageFormat):
 
     Sources: Saad (2003), Iterative Methods for Sparse Linear Systems, section 3.4; Wang, Gu, Li (2017), whose
     models forecast it on GPUs.
-
-    Attributes
-    ----------
-    diagonal_starts : int64 array of shape (longest row + 1,)
-        First entry of each diagonal, and the number of entries.
-    indices, data : arrays of shape (nnz,)
-        The entry of the stored row i in diagonal j is at the diagonal's start + i.
-    permutation : integer array of shape (rows,)
-        The row of the matrix for each stored row.
     """
 
     name: ClassVar[str] = "jad"
     counts_row_ends: ClassVar[bool] = False
 
+    #: First entry of each diagonal, and the number of entries: shape (longest row + 1,).
     diagonal_starts: NDArray[np.int64]
-    indices: NDArray[Any]
-    data: NDArray[Any]
-    permutation: NDArray[Any]
+    indices: NDArray[Any]  # shape (nnz,): the entry of stored row i in diagonal j is at its start + i
+    data: NDArray[Any]  # shape (nnz,)
+    permutation: NDArray[Any]  # the row of the matrix for each stored row: shape (rows,)
 
     @classmethod
     def from_csr(cls, A: csr_array[Any]) -> Self:
@@ -63,7 +55,7 @@ class JAD(StorageFormat):
         return cls(A.shape, nnz, diagonal_starts, indices, data, permutation)
 
     @classmethod
-    def predicted_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> NDArray[np.int64]:
+    def predicted_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int, **how: Any) -> Integers:
         starts = 8 * (blocks.row_length_max + 1)
         return blocks.nnz * (value_bytes + index_bytes) + blocks.rows * index_bytes + starts
 

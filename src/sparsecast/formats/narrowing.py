@@ -23,33 +23,20 @@ NO_BASES: NDArray[Any] = np.empty(0, dtype=np.int32)
 #: The parameters of Narrow.
 NARROW_PARAMETERS = frozenset({"values", "columns"})
 
-#: The usual narrow storages: matrices with columns too far apart for 16 bits are rarer.
-USUAL_NARROW: tuple[dict[str, Any], ...] = (
-    {"values": "one", "columns": 16},
-    {"values": "float32", "columns": 16},
-    {"columns": 16},
-)
-
 _ZERO, _ONE, _GROUP = np.uint64(0), np.uint64(1), np.uint64(GROUP_ROWS)
 _MOST_OFFSET = np.uint64(NARROW_COLUMNS - 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Narrow:
-    """How the entries of a matrix are stored; by default in full.
+    """How the entries of a matrix are stored; by default in full."""
 
-    Attributes
-    ----------
-    values : str or None
-        ``"one"``: all values have the same bits, and one of them is stored. ``"float32"``: every value of a
-        float64 matrix is a float32, bit for bit, and is stored as such. LOSSY: values of float64, or the two
-        parts of complex128, are rounded to float32. Sums are of x's type in all.
-    columns : int or None
-        16: as unsigned integers of 16 bits that count from the base of their group of GROUP_ROWS rows, its
-        least column. The bases are 0 in a matrix of at most NARROW_COLUMNS columns.
-    """
-
+    #: ``"one"``: all values have the same bits, and one of them is stored. ``"float32"``: every value of a
+    #: float64 matrix is a float32, bit for bit, and is stored as such. LOSSY: values of float64, or the two
+    #: parts of complex128, are rounded to float32. Sums are of x's type in all.
     values: str | None = None
+    #: 16: as unsigned integers of 16 bits that count from the base of their group of GROUP_ROWS rows, its
+    #: least column. The bases are 0 in a matrix of at most NARROW_COLUMNS columns.
     columns: int | None = None
 
     def __post_init__(self) -> None:
@@ -64,10 +51,13 @@ class Narrow:
         by_values = {None: value_bytes, "one": 0}
         return by_values.get(self.values, value_bytes // 2), 2 if self.columns else index_bytes
 
-    def other_bytes(self, rows: NDArray[np.int64], value_bytes: int, index_bytes: int) -> NDArray[np.int64]:
-        """Return the bytes of the one value and of the bases of blocks of so many rows."""
+    def size(
+        self, entries: NDArray[np.int64], rows: NDArray[np.int64], value_bytes: int, index_bytes: int
+    ) -> NDArray[np.int64]:
+        """Return the bytes of so many entries in blocks of so many rows, with the one value and the bases."""
         bases = -(-rows // GROUP_ROWS) * index_bytes if self.columns else 0
-        return np.asarray(bases + (value_bytes if self.values == "one" else 0))
+        one = value_bytes if self.values == "one" else 0
+        return np.asarray(entries * sum(self.streamed_bytes(value_bytes, index_bytes)) + bases + one)
 
     def stored_values(self, data: NDArray[Any]) -> NDArray[Any]:
         """Return the values to store: `data` itself in full, the one in an array of shape (1,).

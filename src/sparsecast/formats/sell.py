@@ -17,7 +17,7 @@ from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.row_lengths import ROW_LENGTH_LEVELS
 from sparsecast.formats import FORMATS
 from sparsecast.formats.narrowing import Narrow, refuse
-from sparsecast.formats.storage_format import StorageFormat
+from sparsecast.formats.storage_format import Integers, StorageFormat
 from sparsecast.system.jit import njit
 from sparsecast.system.memory import aligned_empty
 from sparsecast.system.parallel import balanced_parts, in_parts
@@ -45,8 +45,6 @@ MOST_LENGTH = (1 << 16) - 1
 _U64 = np.uint64
 _ONE, _CHUNK = _U64(1), _U64(CHUNK_ROWS)
 
-Integers = NDArray[np.int64]
-
 
 @FORMATS.register("sell")
 @dataclass(frozen=True)
@@ -59,21 +57,6 @@ class SELL(StorageFormat):
     Rows are sorted by descending length, stably, within windows of `sigma` rows, so that rows of similar
     length share a chunk. Padding is as in ELL: it repeats the last column of its own row, or column 0 in an
     empty row, with the value 0. A chunk of C rows stores at most C times the entries.
-
-    Attributes
-    ----------
-    sigma : int
-        Rows of a sorting window; 1 leaves the rows in order.
-    chunk_starts : int64 array of shape (chunks + 1,)
-        First entry of each chunk, and the number of stored entries.
-    indices, data : arrays of shape (stored,)
-        Entry j of the chunk's row i is at the chunk's start + j * CHUNK_ROWS + i. `indices` with bases, and
-        `data` where all values are alike, are as in CSR.
-    permutation : integer array of shape (rows,), or (0,) with sigma = 1
-        The row of the matrix for each stored row.
-    lengths : uint16 array of shape (rows,), or (0,) where padding has the value 0
-        Entries of each stored row: padding has the value of all others, and must not be added.
-    bases : integer array of shape (groups of GROUP_ROWS rows,), or (0,) with full columns
     """
 
     name: ClassVar[str] = "sell"
@@ -83,13 +66,18 @@ class SELL(StorageFormat):
     predicted_within: ClassVar[float] = 0.1
     narrow_parameters: ClassVar[tuple[str, ...]] = ("values", "columns")
 
-    sigma: int
-    chunk_starts: Integers
+    sigma: int  # rows of a sorting window; 1 leaves the rows in order
+    chunk_starts: Integers  # first entry of each chunk, and the number of stored entries: shape (chunks + 1,)
+    #: Shape (stored,): entry j of the chunk's row i is at the chunk's start + j * CHUNK_ROWS + i. With bases
+    #: as in CSR.
     indices: NDArray[Any]
-    data: NDArray[Any]
+    data: NDArray[Any]  # as `indices`; where all values are alike, as in CSR
+    #: The row of the matrix for each stored row: shape (rows,), or (0,) with sigma = 1.
     permutation: NDArray[Any]
+    #: Entries of each stored row, where padding has the value of all others and must not be added; else of
+    #: shape (0,).
     lengths: NDArray[np.uint16]
-    bases: NDArray[Any]
+    bases: NDArray[Any]  # shape (groups of GROUP_ROWS rows,), or (0,) with full columns
 
     @classmethod
     def from_csr(
@@ -139,9 +127,7 @@ class SELL(StorageFormat):
         return cls(A.shape, nnz, sigma, *arrays, values=values)
 
     @classmethod
-    def stored_entries(
-        cls, blocks: RowBlocks, values: str | None = None, columns: int | None = None
-    ) -> Integers:
+    def stored_entries(cls, blocks: RowBlocks, **how: Any) -> Integers:
         """Estimate the entries stored for each block, with padding.
 
         The window stores at most PADDING_ABOVE_LEAST more than a sort of all rows. The exact number depends
@@ -153,25 +139,16 @@ class SELL(StorageFormat):
         return np.asarray(np.minimum(stored.astype(np.int64), _most_entries(blocks)))
 
     @classmethod
-    def predicted_bytes(
-        cls,
-        blocks: RowBlocks,
-        value_bytes: int,
-        index_bytes: int,
-        values: str | None = None,
-        columns: int | None = None,
-    ) -> Integers:
+    def predicted_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int, **how: Any) -> Integers:
         """Estimate the size in bytes of each block, as `stored_entries` does.
 
         The permutation counts where the rows are expected to be sorted.
         """
-        narrow = Narrow(values, columns)
-        entries = cls.stored_entries(blocks) * sum(narrow.streamed_bytes(value_bytes, index_bytes))
+        entries = Narrow(**how).size(cls.stored_entries(blocks), blocks.rows, value_bytes, index_bytes)
         chunk_starts = 8 * (_chunks(blocks) + 1)
         permutation = blocks.rows * index_bytes * _are_sorted(blocks)
-        lengths = 2 * blocks.rows if values == "one" else 0
-        other_bytes = narrow.other_bytes(blocks.rows, value_bytes, index_bytes)
-        return np.asarray(entries + chunk_starts + permutation + lengths + other_bytes)
+        lengths = 2 * blocks.rows if how.get("values") == "one" else 0
+        return np.asarray(entries + chunk_starts + permutation + lengths)
 
     @classmethod
     def working_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int, **how: Any) -> Integers:
@@ -180,12 +157,6 @@ class SELL(StorageFormat):
         names = ("values", "columns")
         copied = sum(size for size, name in zip(by_entry, names, strict=True) if how.get(name))
         return np.asarray(blocks.rows * index_bytes + blocks.nnz * copied)
-
-    @classmethod
-    def row_end_work(
-        cls, blocks: RowBlocks, values: str | None = None, columns: int | None = None
-    ) -> dict[str, NDArray[Any]]:
-        return super().row_end_work(blocks)
 
     @classmethod
     def narrowed(cls, holds: Mapping[str, Any], whole: RowBlocks) -> dict[str, Any]:

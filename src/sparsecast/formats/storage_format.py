@@ -15,7 +15,7 @@ from scipy.sparse import csr_array
 from sparsecast.errors import MatrixSizeError, PaddingError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
-from sparsecast.formats.narrowing import LOSSY, USUAL_NARROW, suited
+from sparsecast.formats.narrowing import LOSSY
 from sparsecast.system.memory import aligned_empty, free_bytes
 
 Integers = NDArray[np.int64]
@@ -27,21 +27,13 @@ MAX_PADDING_FACTOR = 10.0
 
 @dataclass(frozen=True)
 class StorageFormat(ABC):
-    """A matrix in one storage format: its arrays and nothing else.
-
-    Attributes
-    ----------
-    shape : (int, int)
-        Rows and columns.
-    nnz : int
-        Entries of the matrix, without padding.
-    values : str or None
-        As in Narrow; None where they are stored in full.
-    """
+    """A matrix in one storage format: its arrays and nothing else."""
 
     name: ClassVar[str]
     #: Whether another library does the product; only who asks for libraries gets it as a candidate.
     is_library: ClassVar[bool] = False
+    #: Whether one thread does the product, however many are asked for: so many its Candidates have.
+    is_serial: ClassVar[bool] = False
     #: Seconds that the threads of a product stay awake after it, on the cores of whoever is measured next.
     linger_s: ClassVar[float] = 0.0
     #: Kinds of special benchmark matrices on which a calibration measures this format: names of families with
@@ -82,7 +74,8 @@ class StorageFormat(ABC):
     narrow_parameters: ClassVar[tuple[str, ...]] = ()
 
     shape: tuple[int, int]
-    nnz: int
+    nnz: int  # entries of the matrix, without padding
+    #: As in Narrow; None where they are stored in full.
     values: str | None = dataclasses.field(default=None, kw_only=True)
 
     @classmethod
@@ -107,15 +100,6 @@ class StorageFormat(ABC):
         return [kind.replace(LOSSY, "float32") for kind in narrow]
 
     @classmethod
-    def narrow_storages(cls, dtype: str) -> list[dict[str, Any]]:
-        """Return the usual narrow storages that the format takes with a type of values."""
-        found: list[dict[str, Any]] = []
-        for each in USUAL_NARROW:
-            own = {name: value for name, value in suited(each, dtype).items() if cls.takes(name, value)}
-            found += [own] if own and own not in found else []
-        return found
-
-    @classmethod
     def compiled_for(cls, matrix: Structure) -> dict[str, Any]:
         """Return the parameters that `from_csr` finds for a matrix and code is compiled for: usually none."""
         return {}
@@ -133,13 +117,16 @@ class StorageFormat(ABC):
         """
 
     @classmethod
-    def stored_entries(cls, blocks: RowBlocks) -> NDArray[np.int64]:
-        """Return the entries stored for each block, without building it: by default nothing is padded."""
+    def stored_entries(cls, blocks: RowBlocks, **how: Any) -> Integers:
+        """Return the entries stored for each block, without building it: by default nothing is padded.
+
+        `how` are the parameters of the format, here and below.
+        """
         return blocks.nnz
 
     @classmethod
     @abstractmethod
-    def predicted_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> NDArray[np.int64]:
+    def predicted_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int, **how: Any) -> Integers:
         """Return the size in bytes of each block, without building it."""
 
     @classmethod
@@ -165,7 +152,7 @@ class StorageFormat(ABC):
         return built, built + cls.working_bytes(*sizes, **parameters)
 
     @classmethod
-    def row_end_work(cls, blocks: RowBlocks) -> dict[str, NDArray[Any]]:
+    def row_end_work(cls, blocks: RowBlocks, **how: Any) -> dict[str, NDArray[Any]]:
         """Return the kinds of work at the ends of rows on a processor.
 
         By default the mispredicted branches: rows with an unexpected length. Those that are "forgotten" count
@@ -175,7 +162,12 @@ class StorageFormat(ABC):
         return {"mispredicted": rows, "forgotten": rows} if cls.counts_row_ends else {}
 
     @classmethod
-    def longest_row_work(cls, blocks: RowBlocks) -> dict[str, NDArray[Any]]:
+    def threads_used(cls, matrix: Structure, threads: int) -> int:
+        """Return how many of a Candidate's threads do the product of a whole matrix: by default all."""
+        return threads
+
+    @classmethod
+    def longest_row_work(cls, blocks: RowBlocks, **how: Any) -> dict[str, NDArray[Any]]:
         """Return the entries of each block that one warp or thread of a GPU computes alone."""
         return {} if cls.divides_rows else {"longest row": blocks.row_length_max}
 
@@ -198,12 +190,7 @@ class StorageFormat(ABC):
     ) -> None:
         """Raise a PaddingError if a product would read at least the bytes of another format, without padding.
 
-        Parameters
-        ----------
-        plain : type
-            The other format.
-        how : str
-            Description of the matrix in the format, for the message.
+        `plain` is that format, and `how` describes the matrix in this format, for the message.
         """
         nnz = int(blocks.nnz.sum())
         formats: tuple[type[StorageFormat], ...] = cls, plain
@@ -243,12 +230,7 @@ class StorageFormat(ABC):
     def refuse_padding(cls, nnz: int, stored: int, size_bytes: int) -> None:
         """Raise a PaddingError if the stored entries exceed MAX_PADDING_FACTOR times the non-zeros.
 
-        Parameters
-        ----------
-        nnz, stored : int
-            Entries of the matrix, and entries with padding.
-        size_bytes : int
-            Size of the format's arrays, for the message.
+        `size_bytes` are those of the format's arrays, for the message.
         """
         if stored > MAX_PADDING_FACTOR * nnz:
             raise PaddingError(

@@ -23,27 +23,20 @@ _ZERO, _ONE = np.uint64(0), np.uint64(1)
 @FORMATS.register("symmetric_csr")
 @dataclass(frozen=True)
 class SymmetricCSR(MirroredFormat):
-    """The diagonal as a dense vector and the entries below it as CSR: half the bytes of the matrix.
-
-    Attributes
-    ----------
-    starts : integer array of shape (rows + 1,)
-        The first entry of each row below the diagonal, and their number.
-    indices : integer array of shape (entries below the diagonal,)
-    data : array of shape (entries below the diagonal,), or (1,) where these are alike
-        Narrow values are as in Narrow; narrow columns won nothing here.
-    diagonal : array of shape (rows,)
-        0 where the matrix has no entry. Such a row reads an x that is not in the matrix: where that is not
-        finite, the row is NaN.
-    """
+    """The diagonal as a dense vector and the entries below it as CSR: half the bytes of the matrix."""
 
     name: ClassVar[str] = "symmetric_csr"
     benchmark_kinds: ClassVar[tuple[str, ...]] = ("symmetric", "mirrored")
     narrow_parameters: ClassVar[tuple[str, ...]] = ("values",)
 
+    #: The first entry of each row below the diagonal, and their number: shape (rows + 1,).
     starts: NDArray[Any]
-    indices: NDArray[Any]
+    indices: NDArray[Any]  # shape (entries below the diagonal,)
+    #: As `indices`, or of shape (1,) where these are alike. Narrow values are as in Narrow; narrow columns
+    #: won nothing here.
     data: NDArray[Any]
+    #: Shape (rows,), 0 where the matrix has no entry. Such a row reads an x that is not in the matrix: where
+    #: that is not finite, the row is NaN.
     diagonal: NDArray[Any]
 
     @classmethod
@@ -70,17 +63,13 @@ class SymmetricCSR(MirroredFormat):
         )
 
     @classmethod
-    def stored_entries(cls, blocks: RowBlocks, values: str | None = None) -> NDArray[np.int64]:
+    def stored_entries(cls, blocks: RowBlocks, **how: Any) -> Integers:
         return cls._below(blocks) + blocks.rows
 
     @classmethod
-    def predicted_bytes(
-        cls, blocks: RowBlocks, value_bytes: int, index_bytes: int, values: str | None = None
-    ) -> NDArray[np.int64]:
-        narrow = Narrow(values)
-        by_rows = (blocks.rows + 1) * index_bytes + blocks.rows * value_bytes
-        below = cls._below(blocks) * sum(narrow.streamed_bytes(value_bytes, index_bytes))
-        return np.asarray(below + by_rows + narrow.other_bytes(blocks.rows, value_bytes, index_bytes))
+    def predicted_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int, **how: Any) -> Integers:
+        below = Narrow(**how).size(cls._below(blocks), blocks.rows, value_bytes, index_bytes)
+        return np.asarray(below + (blocks.rows + 1) * index_bytes + blocks.rows * value_bytes)
 
     @classmethod
     def working_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int, **how: Any) -> Integers:
@@ -88,7 +77,7 @@ class SymmetricCSR(MirroredFormat):
         return cls._below(blocks) * (value_bytes if how.get("values") else 0)
 
     @classmethod
-    def row_end_work(cls, blocks: RowBlocks, values: str | None = None) -> dict[str, NDArray[Any]]:
+    def row_end_work(cls, blocks: RowBlocks, **how: Any) -> dict[str, NDArray[Any]]:
         """Return the mispredicted rows, which matter here only where they are forgotten."""
         return {"forgotten": blocks.mispredicted_rows}
 

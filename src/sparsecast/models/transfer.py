@@ -26,6 +26,7 @@ import numpy as np
 from sparsecast.devices.target import Target
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
+from sparsecast.formats import FORMATS
 from sparsecast.models.fitting import Floats
 from sparsecast.models.forecaster import AdjustedForecaster, Forecaster
 from sparsecast.models.intervals import LEAST_RANKED, Interval, conformal_bound
@@ -97,7 +98,9 @@ class Transfer:
     @classmethod
     def to(cls, asked: Setting, physics: LinearModel, training: TrainingSet) -> Transfer:
         """Return the transfer from the setting of a training set, which `physics` was fitted to."""
-        source, cores = Setting.of(training.records[0].candidate), training.machine.cores
+        # Of all formats but the serial ones, whose Candidates have one thread.
+        asked_most = max((record.candidate for record in training.records), key=lambda c: c.threads)
+        source, cores = Setting.of(asked_most), training.machine.cores
         levels = [cache.level for cache in training.machine.product_caches]
         measured = {level: _slowdown(training, level, source.threads, asked.threads) for level in levels}
         of_threads = min(source.threads, cores) / min(asked.threads, cores)
@@ -106,26 +109,31 @@ class Transfer:
         return cls(physics, source, asked, beyond, is_measured)
 
     def measured_as(self, candidate: Candidate) -> Candidate:
-        return replace(candidate, dtype=self.source.dtype, threads=self.source.threads)
+        threads = candidate.threads if _is_serial(candidate) else self.source.threads
+        return replace(candidate, dtype=self.source.dtype, threads=threads)
 
     def terms(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, Floats]:
         """Return the seconds that each kind of work costs each block in the setting that is asked for."""
-        terms = self.physics.terms(candidate, blocks)
-        return {name: self._scale(name) * seconds for name, seconds in terms.items() if name != "time_s"}
+        terms, is_serial = self.physics.terms(candidate, blocks), _is_serial(candidate)
+        del terms["time_s"]
+        return {name: self._scale(name, is_serial) * seconds for name, seconds in terms.items()}
 
     def ratio(self, candidate: Candidate, blocks: RowBlocks) -> Floats:
         """Return how many times longer each block takes than in the setting of the Records."""
         asked_s = np.sum(list(self.terms(candidate, blocks).values()), axis=0)
         return np.asarray(asked_s / self.physics.values(self.measured_as(candidate), blocks))
 
-    def _scale(self, term: str) -> float:
+    def _scale(self, term: str, is_serial: bool) -> float:
         _, is_beyond, level = term.rpartition(_BEYOND)
-        if is_beyond:
+        if is_beyond and not is_serial:
             return self.beyond[int(level)]
-        if term == "start":
-            return 1.0
         of_entries = self.asked.operations / self.source.operations if full_kind(term) in _OF_ENTRIES else 1.0
-        return of_entries * self.source.threads / self.asked.threads
+        is_alike = is_serial or term == "start"
+        return of_entries * (1.0 if is_alike else self.source.threads / self.asked.threads)
+
+
+def _is_serial(candidate: Candidate) -> bool:
+    return FORMATS.get(candidate.format).is_serial
 
 
 def _slowdown(training: TrainingSet, level: int, threads: int, asked_threads: int) -> float | None:

@@ -140,6 +140,10 @@ class ProductWork:
 
     def of(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, Floats]:
         storage: Any = FORMATS.get(candidate.format)
+        asked_threads = candidate.threads
+        candidate = replace(candidate, threads=storage.threads_used(blocks.matrix, asked_threads))
+        # The costs are those of a thread's share of the work: where fewer do it, each has more.
+        share = asked_threads / candidate.threads
         widths, parameters = (candidate.value_bytes, candidate.index_bytes), candidate.parameters
         stored, matrix_bytes = self._stored(candidate, blocks)
         reads, panel = passes(candidate), _panel(candidate)
@@ -152,7 +156,7 @@ class ProductWork:
             is_divided = candidate.kernel in _DIVIDING_KERNELS
             ends = {} if is_divided else storage.longest_row_work(blocks, **parameters)
         else:
-            wait = once if storage.divides_rows else self._wait(candidate, blocks)
+            wait = share * (once if storage.divides_rows else self._wait(candidate, blocks))
             # By the values where these are narrow: their columns mostly are, too.
             narrow = [f" {kind}" for kind in storage.narrow_kinds(parameters)]
             sums = max(1.0, panel * candidate.value_bytes / _REGISTER_BYTES)
@@ -164,9 +168,9 @@ class ProductWork:
                 # One thread has the slice of the longest row; how many there were is not published.
                 ends = {**ends, "longest row": blocks.row_length_max}
         counts = {
-            "rows": blocks.rows.astype(float),
+            "rows": share * blocks.rows,
             **entries,
-            **{name: np.asarray(count, dtype=float) for name, count in ends.items()},
+            **{name: np.asarray(share * count, dtype=float) for name, count in ends.items()},
             **self._streams(candidate, streamed * wait, working_set),
             **self._gathers(candidate, blocks, working_set, wait),
         }

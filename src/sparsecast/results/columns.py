@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -28,6 +29,11 @@ def shown_storage(name: str) -> str:
 def stored_as(candidate: Candidate) -> str:
     """Return the format of a Candidate, and what it stores in fewer bytes, for people."""
     return shown_storage(storage_of(candidate))
+
+
+def thread_numbers(candidates: Iterable[Candidate]) -> set[int]:
+    """Return the numbers of threads that Candidates differ in; one thread of serial formats is no choice."""
+    return {each.threads for each in candidates if not FORMATS.get(each.format).is_serial}
 
 
 #: Of a Rounding.

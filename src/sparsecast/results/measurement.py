@@ -18,6 +18,7 @@ from sparsecast.results.columns import (
     THREADS,
     matrix_column,
     stored_as,
+    thread_numbers,
     within,
 )
 from sparsecast.system.addresses import shown
@@ -61,7 +62,7 @@ class Measurements:
         """Return a row for each Record, with its frequency where one was measured at several."""
         is_repeated = len({record.candidate for record in self.records}) < len(self.records)
         columns = (*MEASUREMENT, _FREQUENCY) if is_repeated else MEASUREMENT
-        if len({record.candidate.threads for record in self.records}) > 1:
+        if len(thread_numbers(record.candidate for record in self.records)) > 1:
             columns = (*within("record", (THREADS,)), *columns)
         return Table(f"Measured: {self.name}", columns, self.rows, lines_of(self.refused))
 
@@ -69,7 +70,7 @@ class Measurements:
     def comparison(self) -> Comparison | None:
         """The fastest Record beside SciPy's where that was measured, else plain CSR's, else the next one."""
         ordered = sorted(self.records, key=lambda record: record.time_s)
-        others = [record for record in ordered[1:] if _conditions(record) == _conditions(ordered[0])]
+        others = [record for record in ordered[1:] if _are_in_turn(record, ordered[0])]
         if not others:
             return None
         references = (each for name in ("SciPy", "CSR") for each in others if _called(each.candidate) == name)
@@ -77,9 +78,10 @@ class Measurements:
         return Comparison(ordered[0], other, Speedup.of(ordered[0], other))
 
 
-def _conditions(record: Record) -> tuple[object, ...]:
-    """Return what two Records have in common whose samples were taken in turn."""
-    return record.candidate.threads, record.conditions and record.conditions.frequency_hz
+def _are_in_turn(first: Record, second: Record) -> bool:
+    """Tell whether the samples of two Records were taken in turn: as of one frequency."""
+    frequencies = {each.conditions and each.conditions.frequency_hz for each in (first, second)}
+    return len(frequencies) == 1 and len(thread_numbers((first.candidate, second.candidate))) < 2
 
 
 def _called(candidate: Candidate) -> str:

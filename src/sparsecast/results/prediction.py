@@ -20,6 +20,7 @@ from sparsecast.results.columns import (
     TRANSFERRED_FROM,
     matrix_column,
     stored_as,
+    thread_numbers,
     within,
 )
 from sparsecast.results.trials import TRIALS, Trials
@@ -117,7 +118,8 @@ class Prediction(Tabular, Sequence[Forecast]):
         title = title or f"Forecast of y = A x on {self.profile} by {self.model}"
         times_s: dict[int, float] = {}
         for forecast in self.forecasts:  # the fastest first
-            times_s.setdefault(forecast.candidate.threads, forecast.time_s)
+            for threads in thread_numbers([forecast.candidate]):
+                times_s.setdefault(threads, forecast.time_s)
         dense = self.dense.sentence(self.forecasts[0]) if self.dense and self.forecasts else ""
         below = (*lines_of(self.refused), *([dense] if dense else []))
         if len(times_s) < 2:

@@ -35,17 +35,10 @@ def mirrored(value, kind):  # type: ignore[no-untyped-def]
 
 
 class Buffers(NamedTuple):
-    """Where each part of the rows collects what it has for rows of others, in scratch memory of one product.
+    """Where each part of the rows collects what it has for rows of others: scratch memory of one product."""
 
-    Attributes
-    ----------
-    lowest : uint64 array of shape (parts,)
-        The first row that a part reaches, or its own first one.
-    shifts : uint64 array of shape (parts,)
-        Place of a row in the scratch memory, less its number, modulo 2**64.
-    """
-
-    lowest: NDArray[np.uint64]
+    lowest: NDArray[np.uint64]  # the first row that a part reaches, or its own first one: shape (parts,)
+    #: Place of a row in the scratch memory, less its number, modulo 2**64: shape (parts,).
     shifts: NDArray[np.uint64]
     length: int
 

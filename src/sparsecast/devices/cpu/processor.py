@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from sparsecast.devices.binding import Bound, bind, tiny_matrix
+from sparsecast.devices.binding import bind, tiny_matrix
 from sparsecast.devices.cpu.kernels import KERNELS
 from sparsecast.devices.device import Device
 from sparsecast.devices.format_kernels import FormatKernels
@@ -18,8 +19,6 @@ from sparsecast.records import DTYPES, Candidate
 from sparsecast.system.registry import Registry
 
 if TYPE_CHECKING:
-    from scipy.sparse import csr_array
-
     from sparsecast.measuring.core_speed import CoreSpeed
     from sparsecast.measuring.energy import Meter
     from sparsecast.measuring.references import ReferenceMonitor
@@ -58,10 +57,9 @@ class Processor(Device):
         """Return the first readable meter of METERS, None if there is none."""
         from sparsecast.measuring.meters import processor_meter
 
-        try:
+        with suppress(MeterError):  # energy is then not measured, which a Record says by None
             return processor_meter()
-        except MeterError:
-            return None  # energy is then not measured, which a Record says by None
+        return None
 
     def unmetered(self) -> str:
         from sparsecast.measuring.meters import processor_meter
@@ -103,11 +101,6 @@ class Processor(Device):
         from sparsecast.measuring.memory_read import memory_read
 
         return {"read": memory_read(size_bytes, threads)}
-
-    def bind(self, A: csr_array[Any], candidate: Candidate) -> tuple[Bound, float]:
-        bound, took_s = super().bind(A, candidate)
-        is_converted = bound.matrix.is_converted or candidate.parameters
-        return bound, took_s if is_converted else 0.0
 
     def warm_up(self, candidate: Candidate) -> None:
         """Compile the kernels of a candidate by calling its product, or load them from the cache."""

@@ -16,7 +16,8 @@ from sparsecast.distributed.processes import in_step
 from sparsecast.distributed.products import PRODUCTS
 from sparsecast.distributed.products.local_1d import Local1D
 from sparsecast.errors import FormatError, InputError
-from sparsecast.formats.libraries.petsc import loaded, placed
+from sparsecast.formats.libraries import LIBRARIES
+from sparsecast.formats.libraries.petsc import placed
 
 #: PETSc does not tell its steps apart.
 WHOLE = "whole"
@@ -66,7 +67,7 @@ def petsc(comm: Any) -> Any:
 
     A build with another MPI than mpi4py loads would take the ranks for as many runs of one.
     """
-    PETSc = loaded()
+    PETSc = LIBRARIES.get("petsc").loaded()
     if comm.size != PETSc.COMM_WORLD.size:
         raise InputError(
             f"petsc on {comm.size} ranks: expected {PETSc.COMM_WORLD.size}, all of its MPI; start them with "

@@ -32,14 +32,7 @@ def library_called(name: str) -> type[Library] | None:
 def chosen_libraries(asked: str | None, device: str = DEVICE, *, is_here: bool = True) -> tuple[str, ...]:
     """Return the names of libraries that are asked for, such as ``"mkl,scipy"``, or ``"any"``.
 
-    Parameters
-    ----------
-    asked : str or None
-        None for none.
-    device : str
-        Where the products are done.
-    is_here : bool
-        Whether products are done on this machine: any is what is installed then, and each must be.
+    With `is_here`, products are done on this machine: any is what is installed then, and each must be.
 
     Raises
     ------

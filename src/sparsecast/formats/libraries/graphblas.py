@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import importlib
-from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsecast.features.structure import Structure
 from sparsecast.formats.libraries import LIBRARIES
 from sparsecast.formats.libraries.library import GNU_LINGER_S, Library
 from sparsecast.operators.block_operator import Product
@@ -16,14 +16,18 @@ from sparsecast.operators.block_operator import Product
 #: The version that has indices of 32 bits.
 _LEAST_VERSION = 10
 
+#: The entries, of the matrix and of x, that there are for each thread at least: GxB_CHUNK, if nobody sets it.
+_CHUNK = 2**16
+
 _TYPES = {"float64": ("FP64", "double[]"), "float32": ("FP32", "float[]")}
 
 
 @LIBRARIES.register("graphblas")
 class GraphBLAS(Library):
-    """A GrB_Matrix with indices of 32 bits, iso-valued where all values are alike.
+    """A GrB_Matrix with indices of 32 bits; with values that are one, it is iso-valued.
 
-    It reads x where it lies; y is copied from its own vector into the array that is given.
+    It reads x where it lies; y is copied from its own vector into the array that is given. Threads take turns
+    at parts of the rows with as many entries each.
     """
 
     name: ClassVar[str] = "graphblas"
@@ -32,8 +36,8 @@ class GraphBLAS(Library):
     distribution: ClassVar[str] = "suitesparse-graphblas"
     remedy: ClassVar[str] = "pip install 'suitesparse-graphblas>=10'"
     linger_s: ClassVar[float] = GNU_LINGER_S
-    #: Threads share entries, not rows.
-    divides_rows: ClassVar[bool] = True
+    call_version: ClassVar[int] = 1
+    narrow_parameters: ClassVar[tuple[str, ...]] = ("values",)
 
     @classmethod
     def version(cls) -> str | None:
@@ -41,12 +45,28 @@ class GraphBLAS(Library):
         return found if found and int(found.partition(".")[0]) >= _LEAST_VERSION else None
 
     @classmethod
+    def takes(cls, name: str, value: Any) -> bool:
+        return (name, value) == ("values", "one")
+
+    @classmethod
+    def threads_used(cls, matrix: Structure, threads: int) -> int:
+        return min(max(1, (matrix.nnz + matrix.cols) // _CHUNK), threads)
+
+    @classmethod
+    def load(cls) -> Any:
+        """Return SuiteSparse:GraphBLAS and what makes its arguments."""
+        binding = importlib.import_module("suitesparse_graphblas")
+        if not binding.is_initialized():
+            binding.initialize(blocking=True)
+        return binding.lib, binding.ffi
+
+    @classmethod
     def use_threads(cls, threads: int) -> None:
-        lib, _ = _graphblas()
+        lib, _ = cls.loaded()
         lib.GxB_Global_Option_set_INT32(lib.GxB_GLOBAL_NTHREADS, threads)
 
     def product(self) -> Product:
-        lib, ffi = _graphblas()
+        lib, ffi = self.loaded()
         suffix, values = _TYPES[self.dtype.name]
         kind = getattr(lib, f"GrB_{suffix}")
         (rows, cols), null = self.shape, ffi.NULL
@@ -58,14 +78,13 @@ class GraphBLAS(Library):
         places = self.indptr.astype(np.uint64), self.indices.astype(np.uint64)
         arrays = (
             *(ffi.from_buffer("GrB_Index[]", part) for part in places),
-            ffi.from_buffer(values, self.data),
+            ffi.from_buffer(values, np.full(self.nnz, self.data[0]) if self.values else self.data),
         )
         sizes = rows + 1, self.nnz, self.nnz
         status = [of_type("GrB_Matrix_import")(matrix, kind, rows, cols, *arrays, *sizes, lib.GrB_CSR_FORMAT)]
         for hint in ("ROWINDEX", "COLINDEX", "OFFSET"):
             status.append(lib.GrB_Matrix_set_INT32(matrix[0], 32, getattr(lib, f"GxB_{hint}_INTEGER_HINT")))
-        is_iso = bool(self.nnz and np.all(self.data == self.data[0]))
-        if is_iso:
+        if self.values:
             where = lib.GrB_ALL, rows, lib.GrB_ALL, cols, lib.GrB_DESC_S
             status.append(of_type("GrB_Matrix_assign")(matrix[0], matrix[0], null, self.data[0], *where))
         status.append(lib.GrB_Matrix_wait(matrix[0], lib.GrB_MATERIALIZE))
@@ -74,7 +93,7 @@ class GraphBLAS(Library):
         if any(status):
             raise self.refused(f"status {next(filter(None, status))}")
         # Where all values are 1, nothing is multiplied.
-        is_sum = is_iso and self.data[0] == 1.0
+        is_sum = self.values and self.data[0] == 1.0
         semiring = of_type("GxB_PLUS_SECOND") if is_sum else of_type("GrB_PLUS_TIMES_SEMIRING")
         plus, zeros, extract = (
             of_type("GrB_PLUS"),
@@ -93,15 +112,3 @@ class GraphBLAS(Library):
                 raise self.refused(f"status {status}")
 
         return product
-
-
-@cache
-def _graphblas() -> tuple[Any, Any]:
-    """Return SuiteSparse:GraphBLAS and what makes its arguments."""
-    try:
-        binding = importlib.import_module("suitesparse_graphblas")
-    except ImportError as error:
-        raise GraphBLAS.missing(error) from error
-    if not binding.is_initialized():
-        binding.initialize(blocking=True)
-    return binding.lib, binding.ffi

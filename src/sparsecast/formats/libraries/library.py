@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
+import ctypes.util
+import importlib
 import weakref
 import zlib
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from importlib import metadata
 from typing import Any, ClassVar, Self
 
@@ -16,7 +20,9 @@ from scipy.sparse import csr_array
 
 from sparsecast.errors import FormatError, MissingLibraryError
 from sparsecast.features.row_blocks import RowBlocks
-from sparsecast.formats.storage_format import StorageFormat
+from sparsecast.formats.csr import CSR
+from sparsecast.formats.narrowing import Narrow
+from sparsecast.formats.storage_format import Integers, StorageFormat
 from sparsecast.operators.block_operator import Product
 
 #: Products that libraries are asked to prepare for.
@@ -25,8 +31,11 @@ PRODUCTS = 1_000_000
 #: Seconds that the threads of GNU's OpenMP look for the next work at most: 4 to 7 ms were seen.
 GNU_LINGER_S = 0.01
 
-#: Threads that each library was last set to use, in this process.
-_threads: dict[str, int] = {}
+#: Libraries that are loaded.
+_loaded: dict[str, Any] = {}
+
+#: The library whose threads were set last in this process, and their number: libraries share OpenMP and MKL.
+_last: list[tuple[str, int]] = [("", 0)]
 
 #: What all products of a library hold: once it is gone, the library gets the threads from before them.
 _held: weakref.WeakValueDictionary[str, set[str]] = weakref.WeakValueDictionary()
@@ -38,11 +47,6 @@ class Library(StorageFormat):
 
     What it makes of them takes memory that is not known: sizes and bytes are those of CSR. Whole matrices
     are taken, not row blocks, and one vector.
-
-    Attributes
-    ----------
-    indptr, indices : integer arrays of shape (rows + 1,) and (nnz,)
-    data : array of shape (nnz,)
     """
 
     is_library: ClassVar[bool] = True
@@ -54,12 +58,14 @@ class Library(StorageFormat):
     distribution: ClassVar[str]
     #: How to install it.
     remedy: ClassVar[str]
+    #: Raise it whenever the library is called in another way; older Records then no longer count.
+    call_version: ClassVar[int] = 0
     dtypes: ClassVar[tuple[str, ...]] = ("float64", "float32")
     index_bits: ClassVar[tuple[int, ...]] = (32, 64)
 
-    indptr: NDArray[Any]
-    indices: NDArray[Any]
-    data: NDArray[Any]
+    indptr: NDArray[Any]  # shape (rows + 1,)
+    indices: NDArray[Any]  # shape (nnz,)
+    data: NDArray[Any]  # shape (nnz,), or (1,) where all values are alike
 
     @classmethod
     def version(cls) -> str | None:
@@ -71,8 +77,8 @@ class Library(StorageFormat):
 
     @classmethod
     def kernel_version(cls) -> int:
-        """Return a number that differs between versions, for Records; 0 where it is missing."""
-        return zlib.crc32((cls.version() or "").encode())
+        """Return a number that differs between versions, for Records."""
+        return zlib.crc32((cls.version() or "").encode(), cls.call_version)
 
     @classmethod
     def refuse_missing(cls) -> None:
@@ -94,6 +100,27 @@ class Library(StorageFormat):
         return FormatError(
             f"{cls.title} refused the matrix ({why}): expected that it takes it; use another format"
         )
+
+    @classmethod
+    def load(cls) -> Any:
+        """Load the library and return what `product` calls: by default the module of its distribution."""
+        return importlib.import_module(cls.distribution)
+
+    @classmethod
+    def loaded(cls) -> Any:
+        """Return the library, loaded once in a process.
+
+        Raises
+        ------
+        MissingLibraryError
+            If it cannot be loaded.
+        """
+        if cls.name not in _loaded:
+            try:
+                _loaded[cls.name] = cls.load()
+            except (ImportError, OSError, ValueError) as error:
+                raise cls.missing(f"it cannot be loaded ({error})") from error
+        return _loaded[cls.name]
 
     @abstractmethod
     def product(self) -> Product:
@@ -118,7 +145,9 @@ class Library(StorageFormat):
 
     def on_threads(self, threads: int) -> Product:
         """Return the product with so many threads, whatever another had; the process gets its own back."""
-        last, held = _threads, _held.get(self.name)
+        if self.is_serial:
+            return self.product()
+        held, own = _held.get(self.name), [(self.name, threads)]
         if held is None and (before := self.threads_now()) is not None:
             held = _held[self.name] = {self.name}
             weakref.finalize(held, self._use, before).atexit = False
@@ -126,7 +155,7 @@ class Library(StorageFormat):
         product = self.product()
 
         def on_threads(x: NDArray[Any], out: NDArray[Any], held: Any = held) -> None:
-            if last[self.name] != threads:
+            if _last != own:
                 self._use(threads)
             product(x, out)
 
@@ -135,13 +164,13 @@ class Library(StorageFormat):
     @classmethod
     def _use(cls, threads: int) -> None:
         cls.use_threads(threads)
-        _threads[cls.name] = threads
+        _last[:] = [(cls.name, threads)]
 
     @classmethod
-    def from_csr(cls, A: csr_array[Any]) -> Self:
+    def from_csr(cls, A: csr_array[Any], values: str | None = None) -> Self:
         nnz = int(A.indptr[-1])
-        arrays = A.indptr, A.indices[:nnz], A.data[:nnz]
-        return cls(A.shape, nnz, *map(np.ascontiguousarray, arrays))
+        indptr, indices, data = map(np.ascontiguousarray, (A.indptr, A.indices[:nnz], A.data[:nnz]))
+        return cls(A.shape, nnz, indptr, indices, Narrow(values).stored_values(data), values=values)
 
     @property
     def matrix(self) -> csr_array[Any]:
@@ -149,8 +178,8 @@ class Library(StorageFormat):
         return csr_array((self.data, self.indices, self.indptr), shape=self.shape, copy=False)
 
     @classmethod
-    def predicted_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> NDArray[np.int64]:
-        return np.asarray(blocks.nnz * (value_bytes + index_bytes) + (blocks.rows + 1) * index_bytes)
+    def predicted_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int, **how: Any) -> Integers:
+        return CSR.predicted_bytes(blocks, value_bytes, index_bytes, **how)
 
     @classmethod
     def can_hold(cls, blocks: RowBlocks) -> NDArray[np.bool_]:
@@ -171,6 +200,44 @@ class Library(StorageFormat):
                 )
 
 
-def release(destroy: Callable[[Any], Any], handle: Any, *held: Any) -> None:
-    """Give a library's matrix back; the arrays that it reads are held until then."""
-    destroy(handle)
+class CLibrary(Library):
+    """A library of C functions, from its distribution or the system, called by ctypes.
+
+    `kinds` are the letter of a type in names of functions, and the C type of a value, for each of `dtypes`.
+    """
+
+    #: Of the file: ``"mkl_rt"`` for ``libmkl_rt.so``.
+    file: ClassVar[str]
+    index_bits: ClassVar[tuple[int, ...]] = (32,)
+    kinds: ClassVar[dict[str, tuple[str, Any]]] = {
+        "float64": ("d", ctypes.c_double),
+        "float32": ("s", ctypes.c_float),
+    }
+
+    @classmethod
+    def version(cls) -> str | None:
+        return super().version() or _of_system(cls.file)
+
+    @classmethod
+    def load(cls) -> Any:
+        parts = metadata.files(cls.distribution) or [] if super().version() else []
+        own = (str(part.locate()) for part in parts if part.name.startswith(f"lib{cls.file}.so"))
+        return ctypes.CDLL(next(own, None) or _of_system(cls.file) or f"lib{cls.file}.so")
+
+    def product_of(
+        self, multiply: Callable[[Any, Any], int], destroy: Callable[[Any], Any], handle: Any
+    ) -> Product:
+        """Return the product of a C function of pointers to x and y that returns a status.
+
+        The library's matrix, `handle`, is given back with the product; it may read the arrays of this one.
+        """
+
+        def product(x: NDArray[Any], out: NDArray[Any], pointer: Any = ctypes.c_void_p) -> None:
+            if status := multiply(pointer(x.ctypes.data), pointer(out.ctypes.data)):
+                raise self.refused(f"status {status}")
+
+        weakref.finalize(product, lambda matrix: destroy(handle), self)
+        return product
+
+
+_of_system = cache(ctypes.util.find_library)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,11 +22,17 @@ class PETSc(Library):
     distribution: ClassVar[str] = "petsc4py"
     remedy: ClassVar[str] = "install petsc and petsc4py from source"
     dtypes: ClassVar[tuple[str, ...]] = DTYPES
-    #: One thread does all rows, so none waits for the longest.
-    divides_rows: ClassVar[bool] = True
+    is_serial: ClassVar[bool] = True
+
+    @classmethod
+    def load(cls) -> Any:
+        """Return PETSc, started; an ImportError or ValueError says that it was built for another NumPy."""
+        petsc4py = importlib.import_module("petsc4py")
+        petsc4py.init([])
+        return importlib.import_module("petsc4py.PETSc")
 
     def product(self) -> Product:
-        petsc = loaded()
+        petsc = self.loaded()
         scalar = np.dtype(petsc.ScalarType)
         if self.dtype != scalar:
             raise self.refused(f"{self.dtype} values, it was built for {scalar}")
@@ -48,23 +55,3 @@ def placed(matrix: Any) -> Product:
         taken.resetArray()
 
     return product
-
-
-def loaded() -> Any:
-    """Return PETSc, started.
-
-    Raises
-    ------
-    MissingLibraryError
-        If it is not installed, or was built for another NumPy.
-    """
-    try:
-        import petsc4py
-
-        petsc4py.init([])
-        from petsc4py import PETSc as module  # noqa: N813 - PETSc is ours here
-    except ModuleNotFoundError as error:
-        raise PETSc.missing("petsc4py is not installed") from error
-    except (ImportError, ValueError) as error:
-        raise PETSc.missing(f"petsc4py cannot be loaded ({error})") from error
-    return module

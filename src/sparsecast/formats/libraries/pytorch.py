@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
 import warnings
-from functools import cache
 from typing import Any, ClassVar
 
 from numpy.typing import NDArray
@@ -27,14 +25,14 @@ class PyTorch(Library):
 
     @classmethod
     def use_threads(cls, threads: int) -> None:
-        _torch().set_num_threads(threads)
+        cls.loaded().set_num_threads(threads)
 
     @classmethod
     def threads_now(cls) -> int | None:
-        return int(_torch().get_num_threads())
+        return int(cls.loaded().get_num_threads())
 
     def product(self) -> Product:
-        torch = _torch()
+        torch = self.loaded()
         parts = map(_tensor, (self.indptr, self.indices, self.data))
         with warnings.catch_warnings():
             # torch says at the first CSR tensor of a process that they are in beta state.
@@ -47,14 +45,6 @@ class PyTorch(Library):
         return product
 
 
-@cache
-def _torch() -> Any:
-    try:
-        return importlib.import_module("torch")
-    except ImportError as error:
-        raise PyTorch.missing(error) from error
-
-
 def _tensor(array: NDArray[Any]) -> Any:
     """Return a tensor with the memory of an array; torch warns of memory that may not be written."""
-    return _torch().from_numpy(array if array.flags.writeable else array.copy())
+    return PyTorch.loaded().from_numpy(array if array.flags.writeable else array.copy())

@@ -24,8 +24,7 @@ class SciPy(Library):
     remedy: ClassVar[str] = "pip install scipy"
     dtypes: ClassVar[tuple[str, ...]] = DTYPES
     is_converted: ClassVar[bool] = False
-    #: One thread does all rows, so none waits for the longest.
-    divides_rows: ClassVar[bool] = True
+    is_serial: ClassVar[bool] = True
 
     def product(self) -> Product:
         (rows, cols), arrays = self.shape, (self.indptr, self.indices, self.data)

@@ -25,7 +25,7 @@ from sparsecast.reports.charts.chart import (
     tooltip,
 )
 from sparsecast.results.cluster import MeasuredProduct
-from sparsecast.results.columns import stored_as
+from sparsecast.results.columns import stored_as, thread_numbers
 from sparsecast.results.placement import Placement
 from sparsecast.system.texts import counted
 
@@ -127,7 +127,7 @@ def _pair(
 def _labels(candidates: Sequence[Candidate]) -> list[str]:
     """Return format and kernel of each, with parameters if only these distinguish it from another."""
     counts = Counter((stored_as(candidate), candidate.kernel) for candidate in candidates)
-    differ = len({candidate.threads for candidate in candidates}) > 1
+    differ = len(thread_numbers(candidates)) > 1
     return [
         ", ".join(
             (

@@ -19,6 +19,7 @@ def _of_library(name: str) -> FormatKernels | None:
         (library.kernel,),
         only_variant,
         lambda matrix, variant, threads: matrix.on_threads(threads),
+        reads_narrow=bool(library.narrow_parameters),
         version=library.kernel_version(),
     )
 

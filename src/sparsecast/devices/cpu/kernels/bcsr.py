@@ -93,14 +93,8 @@ class Block(VectorCode):
     ) -> None:
         """Add the blocks from the variable `next_block` to `end` - 1, as many at a time as there are `sets`.
 
-        Parameters
-        ----------
-        arrays : sequence
-            Pointers to the columns of the blocks, to their values and to x.
-        sets : sequence
-            Of accumulators.
-        also : callable, optional
-            Emits what else is done with a block, from its place and its column.
+        `arrays` are pointers to the columns of the blocks, to their values and to x, the sets are of
+        accumulators. `also` emits what else is done with a block, from its place and its column.
         """
         columns, data, x = arrays
         builder = self.builder
@@ -203,8 +197,6 @@ def _product(starts, columns, data, height, width, x, y, parts, pool):  # type: 
 
 
 def _bind(matrix: BCSR, variant: str, threads: int) -> Product:
-    if matrix.nnz == 0:
-        return lambda x, out: out.fill(0)
     arrays, parts = _shared(matrix, threads)
     r, c = matrix.block
     return of_long_x(share(_product, (*arrays, (0,) * r, (0,) * c), parts), matrix)
@@ -259,8 +251,6 @@ def _several(starts, columns, data, height, width, lanes, X, Y, parts, pool):  #
 
 
 def _bind_multivector(matrix: BCSR, threads: int) -> Product:
-    if matrix.nnz == 0:
-        return lambda X, out: out.fill(0)
     arrays, parts = _shared(matrix, threads)
     return of_long_x(panels(_several, arrays, parts, matrix.block), matrix)
 

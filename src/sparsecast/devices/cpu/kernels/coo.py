@@ -59,8 +59,6 @@ def _product(rows, cols, data, carry, x, y, starts, pool):  # type: ignore[no-un
 
 
 def _bind(matrix: COO, variant: str, threads: int) -> Product:
-    if matrix.nnz == 0:
-        return lambda x, out: out.fill(0)
     starts = equal_parts(matrix.nnz, min(threads, matrix.nnz)).astype(np.uint64)
     arrays = unsigned(matrix.rows), unsigned(matrix.cols), matrix.data
     return share(_product, arrays, starts, scratch=np.zeros(len(starts) - 1, dtype=matrix.dtype))

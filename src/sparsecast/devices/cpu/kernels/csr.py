@@ -15,7 +15,7 @@ from sparsecast.devices.cpu.gathers import gathers_win, vector_row
 from sparsecast.devices.cpu.kernels import KERNELS
 from sparsecast.devices.cpu.multivector import panels, row_of_blocks
 from sparsecast.devices.cpu.narrow import end_of_group, from_base, narrow_arguments, value_at
-from sparsecast.devices.format_kernels import FormatKernels, refuse_complex
+from sparsecast.devices.format_kernels import FormatKernels
 from sparsecast.features.narrow_storage import GROUP_ROWS
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats.csr import CSR
@@ -152,7 +152,6 @@ def _product(indptr, indices, data, bases, loop, x, y, starts, pool):  # type: i
 _PLAIN, _UNROLLED, _MASKED, _GATHERED, _VECTORS = range(5)
 #: Names of the row loops.
 VARIANTS = ("plain", "unrolled", "masked", "gathered", "vectors")
-_OF_REAL = ("gathered", "vectors")
 
 
 def _choose(blocks: RowBlocks, machine: Machine, dtype: str) -> NDArray[np.int64]:
@@ -168,10 +167,6 @@ def _choose(blocks: RowBlocks, machine: Machine, dtype: str) -> NDArray[np.int64
 
 
 def _bind(matrix: CSR, variant: str, threads: int) -> Product:
-    if variant in _OF_REAL:
-        refuse_complex(matrix.dtype, variant, "unrolled")  # a complex value is more than a gather reads
-    if matrix.nnz == 0:
-        return lambda x, out: out.fill(0)
     arrays, starts = _shared(matrix, threads)
     is_complex = variant == "masked" and matrix.dtype.kind == "c"  # which vectors here are not
     loop = len(VARIANTS) if is_complex else VARIANTS.index(variant)
@@ -201,8 +196,6 @@ def _several(indptr, indices, data, bases, height, width, lanes, X, Y, starts, p
 
 
 def _bind_multivector(matrix: CSR, threads: int) -> Product:
-    if matrix.nnz == 0:
-        return lambda X, out: out.fill(0)
     arrays, starts = _shared(matrix, threads)
     return panels(_several, arrays, starts)
 
@@ -213,7 +206,7 @@ KERNELS.register("csr")(
         _choose,
         _bind,
         _bind_multivector,
-        real_only=_OF_REAL,
+        real_only=("gathered", "vectors"),  # a complex value is more than a gather reads
         reads_narrow=True,
         version=3,
     )

@@ -159,8 +159,6 @@ def _product(data, offsets, octets, x, y, starts, pool):  # type: ignore[no-unty
 
 
 def _bind(matrix: DIA, variant: str, threads: int) -> Product:
-    if matrix.nnz == 0:
-        return lambda x, out: out.fill(0)
     starts = equal_parts(matrix.chunks, threads)
     arrays = matrix.data, matrix.offsets, (0,) * (matrix.chunk_rows // 8)
     return share(_product, arrays, starts)

@@ -48,8 +48,6 @@ def _product(indices, data, width, x, y, starts, pool):  # type: ignore[no-untyp
 
 
 def _bind(matrix: ELL, variant: str, threads: int) -> Product:
-    if matrix.nnz == 0:
-        return lambda x, out: out.fill(0)
     rows, width = matrix.data.shape
     starts = equal_parts(rows, threads).astype(np.uint64)
     arrays = (unsigned(matrix.indices).reshape(-1), matrix.data.reshape(-1), np.uint64(width))

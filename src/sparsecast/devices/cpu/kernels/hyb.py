@@ -35,8 +35,6 @@ def _product(indices, data, width, rows, cols, overflow, x, y, starts, pool):  #
 
 
 def _bind(matrix: HYB, variant: str, threads: int) -> Product:
-    if matrix.nnz == 0:
-        return lambda x, out: out.fill(0)
     n_rows, width = matrix.data.shape
     # Work before each row: the ELL entries above it and the overflow entries above it.
     before = np.arange(n_rows + 1, dtype=np.int64)

@@ -119,8 +119,6 @@ def _product(diagonal_starts, indices, data, permutation, x, y, starts, pool):  
 
 
 def _bind(matrix: JAD, variant: str, threads: int) -> Product:
-    if matrix.nnz == 0:
-        return lambda x, out: out.fill(0)
     rows = matrix.shape[0]
     starts = np.array([0, rows], dtype=np.uint64)
     if threads > 1:

@@ -14,7 +14,7 @@ from sparsecast.devices.cpu.gathers import gathers_win, vector_chunk
 from sparsecast.devices.cpu.kernels import KERNELS
 from sparsecast.devices.cpu.multivector import panels, row_of_blocks
 from sparsecast.devices.cpu.narrow import end_of_group, from_base, narrow_arguments, value_at
-from sparsecast.devices.format_kernels import FormatKernels, refuse_complex
+from sparsecast.devices.format_kernels import FormatKernels
 from sparsecast.features.narrow_storage import GROUP_ROWS
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats.sell import CHUNK_ROWS, SELL
@@ -161,10 +161,6 @@ def _shared(matrix: SELL, threads: int) -> tuple[tuple[Any, ...], NDArray[np.uin
 
 
 def _bind(matrix: SELL, variant: str, threads: int) -> Product:
-    if variant != "chunks":
-        refuse_complex(matrix.dtype, variant, "chunks")  # a complex value is more than a gather reads
-    if matrix.nnz == 0:
-        return lambda x, out: out.fill(0)
     arrays, starts = _shared(matrix, threads)
     steps = 1 + _VARIANTS.index(variant) + (3 if len(matrix.lengths) else 0)
     return share(_product, (*arrays, (0,) * steps), starts)
@@ -193,8 +189,6 @@ def _several(  # type: ignore[no-untyped-def]
 
 
 def _bind_multivector(matrix: SELL, threads: int) -> Product:
-    if matrix.nnz == 0:
-        return lambda X, out: out.fill(0)
     arrays, starts = _shared(matrix, threads)
     return panels(_several, arrays, starts)
 
@@ -210,7 +204,7 @@ KERNELS.register("sell")(
         _choose,
         _bind,
         _bind_multivector,
-        real_only=("gathered", "vectors"),
+        real_only=("gathered", "vectors"),  # a complex value is more than a gather reads
         reads_narrow=True,
         version=2,
     )

@@ -155,8 +155,6 @@ def _product(  # type: ignore[no-untyped-def]
 
 
 def _bind(matrix: SymmetricBCSR, variant: str, threads: int) -> Product:
-    if matrix.nnz == 0:
-        return lambda x, out: out.fill(0)
     side = matrix.block[0]
     parts = balanced_parts(matrix.starts, threads).astype(np.uint64)
     rows = np.minimum(parts * np.uint64(side), np.uint64(matrix.shape[0]))

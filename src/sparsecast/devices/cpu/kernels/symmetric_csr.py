@@ -115,8 +115,6 @@ def _choose(blocks: RowBlocks, machine: Machine, dtype: str) -> NDArray[np.int64
 
 
 def _bind(matrix: SymmetricCSR, variant: str, threads: int) -> Product:
-    if matrix.nnz == 0:
-        return lambda x, out: out.fill(0)
     # A row costs about as much as an entry: many have none below the diagonal.
     parts = balanced_parts(matrix.starts + np.arange(len(matrix.starts)), threads).astype(np.uint64)
     buffers = Buffers.of(matrix.starts, matrix.indices, parts, parts)

@@ -31,7 +31,7 @@ one line is fitted as it is.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -169,7 +169,8 @@ class GuoModel(AsPrinted, Model):
 
     def _hyb(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, Floats]:
         """Section 3.5.4: T0 = T1 + T2, the ELL part at the threshold's width and the COO part."""
-        width, overflow = HYB.split_of(candidate, blocks)  # z0, the threshold
+        least_rows: Any = candidate.parameters.get("least_rows", 1)
+        width, overflow = HYB.split(blocks, least_rows)  # z0, the threshold
         time_1 = np.where(width > 0, self._ell(width, blocks)["time_s"], 0.0)
         # A part without entries is not run; a matrix without entries costs one strip of COO.
         time_2 = np.where((overflow > 0) | (width == 0), self._coo(overflow), 0.0)
