@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import threading
+import time
 import weakref
 from dataclasses import replace
 
@@ -13,13 +14,14 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import aslinearoperator, cg, eigsh
 
 import sparsecast as sc
-from sparsecast.api import watching
+from sparsecast.api import executing, watching
 from sparsecast.errors import InputError, WrongResultError
 from sparsecast.machines.machine import detect
 from sparsecast.machines.profile import Profile
 from sparsecast.operators import scipy_products
 from sparsecast.operators.scipy_products import ProductCounter, counted_by
 from sparsecast.operators.unchanged import Unchanged, reads_noted
+from sparsecast.results.watching import Saving
 
 N = 40
 X = np.arange(1.0, N + 1)
@@ -234,35 +236,37 @@ def test_a_matrix_that_is_left_alone_is_compared_once(monkeypatch):
 def own(recorded, data_folder, monkeypatch):
     """The profile of this machine; products of any length are planned."""
     monkeypatch.setattr(watching, "APPLIED_FROM_S", 1e-5)
-    monkeypatch.setattr(watching, "KEPT_S", 0.0)
+    for module in (watching, scipy_products):
+        monkeypatch.setattr(module, "KEPT_S", 0.0)
     monkeypatch.setattr(scipy_products, "ASKED_FROM", 1)
     return Profile(detect(), recorded.records, recorded.matrices)
 
 
-def test_planned_products_are_those_of_scipy_and_follow_changes(own, monkeypatch):
+def test_planned_products_are_those_of_scipy_and_follow_changes(own):
     A = sc.gallery("poisson2d", n=60)
     x = np.ones(A.shape[1])
 
     with sc.watch(apply=True, profile=own, threads=1, anyway=True) as seen:
-        monkeypatch.setattr(watching._Plans, "plan", _fast(watching._Plans.plan))
         for scale in (1.0, 2.0):
             A.data[:] = scale * np.abs(A.data)
             for _ in range(30):
                 y = A @ x
             np.testing.assert_allclose(y, A.toarray() @ x, rtol=1e-12)
-    [row] = seen.seen().products
+    result = seen.seen()
+    [row] = result.products
     assert row.counted.products == 60 and 0 < row.counted.replaced < 60
-    assert row.counted.has_changed
-    assert seen.seen().error < 1e-14
+    assert row.counted.has_changed and result.error < 1e-14
     assert row.plan is not None and row.planning_s > 0
+    done = row.counted
+    in_scipy_s = (done.time_s - done.replaced_s) / (60 - done.replaced) * done.replaced
+    assert result.saving.time_s == pytest.approx(in_scipy_s - done.replaced_s - done.planning_s)
 
 
-def test_no_planned_product_is_of_values_that_were_held_and_changed(own, monkeypatch):
+def test_no_planned_product_is_of_values_that_were_held_and_changed(own):
     A = sc.gallery("poisson2d", n=60)
     x = np.ones(A.shape[1])
     expected = A @ x
     with sc.watch(apply=True, profile=own, threads=1, anyway=True) as seen:
-        monkeypatch.setattr(watching._Plans, "plan", _fast(watching._Plans.plan))
         for _ in range(20):
             A @ x
         held, y = A.data, A @ x
@@ -274,21 +278,56 @@ def test_no_planned_product_is_of_values_that_were_held_and_changed(own, monkeyp
     assert 0 < row.counted.replaced < 22 and row.unplanned == ""
 
 
+@pytest.mark.parametrize("vectors", [1, 3])
+def test_each_way_is_compared_with_scipy_before_the_program_has_its_products(own, monkeypatch, vectors):
+    built = []
+
+    def wrong(bound, candidate):
+        built.append(candidate)
+        return bound._replace(product=_doubled(bound.product), multivector=_doubled(bound.multivector))
+
+    monkeypatch.setattr(executing, "bind", lambda A, c, bind=executing.bind: wrong(bind(A, c), c))
+    A, x = sc.gallery("poisson2d", n=60), np.ones((3600, vectors))
+    with sc.watch(apply=True, profile=own, threads=1, anyway=True) as seen:
+        products = [A @ x for _ in range(20)]
+    [row] = seen.seen().products
+    assert row.unplanned and row.counted.replaced == 0 and len(built) > 1
+    assert all(np.array_equal(y, A @ x) for y in products)
+
+
+def _doubled(product):
+    def doubled(x, out):
+        product(x, out)
+        out *= 2.0
+
+    return doubled
+
+
+def test_what_is_slower_than_scipy_is_dropped_for_good(monkeypatch):
+    A, asked = matrix(), []
+    monkeypatch.setattr(scipy_products, "ASKED_FROM", 4)
+    counter = ProductCounter(lambda *_: asked.append(1) or (lambda A, x: time.sleep(1e-3) or X), 0.0)
+    with counted_by(counter):
+        for _ in range(40):
+            A @ X
+    [seen] = counter.counted()
+    assert asked == [1] and 4 <= seen.replaced < 20 and seen.is_slower
+
+
 def _failing(error):
-    def planned(*_):
+    def adapting(*_):
         raise error
 
-    return planned
+    return adapting
 
 
 REASONS = {
     "format": {"format": "coo"},
-    "pays not": {"plan": lambda plan: _fast(plan, np.inf)},
     "too few": {"from_s": 1e9},
     "memory": {"takes_little": False, "notes": 1},
-    "input": {"plan": lambda _: _failing(InputError("a reason")), "notes": 1},
-    "fault": {"plan": lambda _: _failing(KeyError("x")), "notes": 1},
-    "wrong": {"plan": lambda _: _failing(WrongResultError("a reason")), "notes": 1},
+    "input": {"error": InputError("a reason"), "notes": 1},
+    "fault": {"error": KeyError("x"), "notes": 1},
+    "wrong": {"error": WrongResultError("a reason"), "notes": 1},
 }
 
 
@@ -300,7 +339,8 @@ def test_a_row_without_a_plan_has_a_reason(own, monkeypatch, capfd, name):
     A = sc.gallery("poisson2d", n=60).asformat(reason.get("format", "csr"))
     x = np.ones(A.shape[1])
     with sc.watch(apply=True, profile=own, threads=1, anyway=True) as seen:
-        monkeypatch.setattr(watching._Plans, "plan", reason.get("plan", lambda p: p)(watching._Plans.plan))
+        if "error" in reason:
+            monkeypatch.setattr(watching, "adapting", _failing(reason["error"]))
         for _ in range(20):
             A @ x
     result = seen.seen()
@@ -310,14 +350,10 @@ def test_a_row_without_a_plan_has_a_reason(own, monkeypatch, capfd, name):
     assert ("Traceback" in capfd.readouterr().err) == (name in ("fault", "wrong"))
 
 
-def _fast(plan, time_s=0.0):
-    """Let plans seem to be fast, whatever this machine is."""
-
-    def planned(self, matrix, products, vectors):
-        made, problem = plan(self, matrix, products, vectors)
-        return replace(made, time_s=time_s), problem
-
-    return planned
+def test_the_profile_of_another_machine_tells_nothing_of_a_program_here(recorded):
+    other = replace(recorded, machine=replace(recorded.machine, processor="another"))
+    with pytest.raises(InputError), sc.watch(apply=True, profile=other, anyway=True):
+        pass
 
 
 def test_savings_are_what_a_plan_takes_less_than_scipy_took(own):
@@ -328,16 +364,17 @@ def test_savings_are_what_a_plan_takes_less_than_scipy_took(own):
             A @ x
         gone @ np.ones(gone.shape[1])
     facts, planned = seen.seen(), seen.planned(own, threads=1, anyway=True)
-    assert facts.saving() is None
+    assert facts.saving is None
     row = next(each for each in planned.products if each.counted.kind.dtype == "float64")
-    product_s = min(row.counted.time_s / 40, row.scipy_s)
-    expected = 40 * (product_s - row.plan.time_s) - row.planning_s
-    assert row.saving_s == pytest.approx(max(0.0, expected))
-    assert row.saving("high_s") <= row.saving_s <= row.saving("low_s")
-    half = replace(row.plan, time_s=product_s / 2)
-    late = replace(row, scipy_s=product_s, planning_s=100.25 * product_s, plan=half)
-    assert late.pays_from == 201 and late.saving_s == 0
-    assert replace(late, plan=replace(half, time_s=2 * product_s)).pays_from is None
+    assert row.plan and row.plan_s > 0 and row.scipy_s > 0 and row.planning_s > 0
+    assert 0 <= row.saving.low_s <= row.saving.time_s <= row.saving.high_s
+    assert planned.saving.time_s == row.saving.time_s
     other = next(each for each in planned.products if each is not row)
-    assert other.plan is None and "float32" in other.unplanned and other.saving_s is None
+    assert other.plan is None and "float32" in other.unplanned and other.saving is None
     assert "first at" in planned.to_markdown() and len(planned.to_csv().splitlines()) == 3
+
+
+def test_a_saving_has_the_plan_paid_and_tells_from_when_it_pays():
+    saving = Saving.forecast(110, 10, (1.0, 0.5, 2.0), 150.25)
+    assert (saving.time_s, saving.low_s, saving.high_s, saving.pays_from) == (0.0, 0.0, 49.75, 161)
+    assert Saving.forecast(110, 10, (-1.0, -2.0, 0.0), 1.0) == Saving(0.0, 0.0, 0.0, None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -27,6 +28,7 @@ from sparsecast.errors import InputError, MatrixSizeError, MeterError
 from sparsecast.features.analysis import structure as structure_of
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.machines.machine import PROCESSOR, Machine, detect
+from sparsecast.machines.profile import Profile
 from sparsecast.matrices.problem import Problem
 from sparsecast.matrices.reordering import reordered
 from sparsecast.measuring.command_meter import CommandMeter as CommandMeter
@@ -102,15 +104,16 @@ def compile(
     DeviceError
         If the device of the plan cannot be found.
     """
+    problem = Problem.of(A)
     if adapt:
         if plan is not None or isinstance(transpose, Plan) or values is not None:
             raise InputError("adapt with a plan or values: expected one of them; leave the others out")
-        A = Problem.of(A)
-        if threads == AUTO:
-            made = plan_of(A, threads=AUTO, dtype=dtype, device=device, anyway=True)
-            threads = made.baseline.candidate.threads
-        return _adapting(A, threads, dtype, device or PROCESSOR, transpose)
-    problem = Problem.of(A)
+        if DEVICES.get(parse_device(device or PROCESSOR)[0]).operator_type() is not BlockOperator:
+            raise InputError(f"adapt on {device}: expected a device that computes on the host; plan instead")
+        adapted = adapting(session_to_adapt(problem, None, Asked(threads, dtype, device)), problem)
+        if transpose:
+            adapted.transpose()
+        return adapted
     how: dict[str, Any] = {"threads": threads, "dtype": dtype, "device": device, "values": values}
     made = plan or plan_of(problem, iterations=iterations, **how)
     first = made.baseline.candidate
@@ -150,24 +153,25 @@ def in_csr(matrix: csr_array[Any], threads: int | None, *, all_alike: bool = Fal
     return BlockOperator(matrix.shape, matrix.dtype, blocks, transposed)
 
 
-def _adapting(
-    A: Problem, threads: Threads, dtype: str | None, device: str, transpose: bool
+def session_to_adapt(A: Problem, profile: Profile | None, asked: Asked, *, anyway: bool = True) -> Session:
+    """Return the session of an operator that adapts: trials correct a disturbed calibration."""
+    if asked.threads == AUTO:
+        made = plan_of(A, profile, threads=AUTO, dtype=asked.dtype, device=asked.device, anyway=True)
+        asked = replace(asked, threads=made.threads)
+    return Session.of(A, *question(A, profile, asked), transfers=False, anyway=anyway)
+
+
+def adapting(
+    session: Session, A: Problem, check: Callable[[Bound, str], object] = lambda bound, name: None
 ) -> AdaptingOperator:
-    """Return an operator that adapts, on a device that computes on the host."""
-    if DEVICES.get(parse_device(device)[0]).operator_type() is not BlockOperator:
-        raise InputError(f"adapt on {device}: expected a device that computes on the host; plan instead")
-    # Trials correct its forecasts, whatever disturbed the calibration.
-    session = Session.of(A, *question(A, None, Asked(threads, dtype, device)), transfers=False, anyway=True)
+    """Return an operator that adapts, by the forecasts of a session; each way is checked when it is built."""
     _ = session.correction  # learned before the first product
-    blocks = [_adapting_block(session, A)]
+    blocks = [_adapting_block(session, A, check)]
 
     def transposed() -> Transposed:
-        return _transposed(A, blocks, lambda matrix: [_adapting_block(session, Problem.of(matrix))])
+        return _transposed(A, blocks, lambda matrix: [_adapting_block(session, Problem.of(matrix), check)])
 
-    operator = AdaptingOperator(A.matrix.shape, np.dtype(session.target.dtype), blocks, transposed)
-    if transpose:
-        operator.transpose()
-    return operator
+    return AdaptingOperator(A.matrix.shape, np.dtype(session.target.dtype), blocks, transposed)
 
 
 def _built_with_transpose(
@@ -446,7 +450,7 @@ def measuring_steps(candidates: Sequence[Candidate]) -> int:
     return DEFAULT_EFFORT.samples * len(candidates) + readings
 
 
-def _adapting_block(session: Session, problem: Problem) -> Adapting:
+def _adapting_block(session: Session, problem: Problem, check: Callable[[Bound, str], object]) -> Adapting:
     """Return all rows of a matrix, done in CSR at first, with forecasts of what may be tried."""
     target = session.target
     A, structure = prepared(problem.matrix, target.dtype, target.index_bits), session.structure(problem)
@@ -458,7 +462,9 @@ def _adapting_block(session: Session, problem: Problem) -> Adapting:
 
     def build(candidate: Candidate) -> Bound:
         LOADER.load(DEVICES.get(target.device), as_compiled(candidate, structure))
-        return bind(A, candidate)
+        bound = bind(A, candidate)
+        check(bound, stored_as(candidate))
+        return bound
 
     kernels = session.model.kernels("csr")
     csr = target.candidate("csr", RowBlocks.of(structure), session.profile.machine, kernels)

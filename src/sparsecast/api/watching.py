@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import timeit
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -14,71 +15,71 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from sparsecast.api.calibrating import own_profile
-from sparsecast.api.executing import compile, load
-from sparsecast.api.forecasting import plan as plan_of
-from sparsecast.api.session import Asked, Session, question
-from sparsecast.devices.naming import Threads
+from sparsecast.api.executing import adapting, session_to_adapt
+from sparsecast.api.profiles import require_own
+from sparsecast.api.session import Asked, Session
+from sparsecast.devices.binding import Bound
+from sparsecast.devices.naming import AUTO, Threads, machine_of
 from sparsecast.devices.reference import ReferenceProduct
-from sparsecast.errors import DisturbedError, InputError, MatrixSizeError, ProfileError, reason_of
+from sparsecast.errors import MatrixSizeError, ProfileError, reason_of
+from sparsecast.machines.machine import PROCESSOR
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.gallery import gallery
 from sparsecast.matrices.problem import Problem
 from sparsecast.matrices.values import computed_dtype
+from sparsecast.measuring.timing import Call, Effort, Speedup, Timing, measure
 from sparsecast.operators.scipy_products import (
+    ASKED_FROM,
     KEPT_S,
     Counted,
     Kind,
     Multiply,
-    OneMatrix,
     ProductCounter,
     counted_by,
     takes_little,
 )
 from sparsecast.operators.unchanged import COMPRESSED, Unchanged, reads_noted
-from sparsecast.results.plan import Plan
-from sparsecast.results.watching import Seen, SeenProducts
+from sparsecast.planning.adapting import AdaptingOperator
+from sparsecast.results.columns import stored_as
+from sparsecast.results.watching import Saving, Seen, SeenProducts
 
-#: Seconds of the products of a matrix after which a plan is made while a program runs: about what that takes.
+#: Seconds of the products of a matrix after which others are tried while a program runs: about what it takes
+#: to copy the matrix, and to forecast the products.
 APPLIED_FROM_S = 0.1
 
-#: Products with SciPy that tell what one takes alone.
-_TIMED = 7
+#: Seconds of products that are done again after the run to see how they would be planned, or this share of
+#: those that were done.
+_LEAST_S, _SHARE = 0.5, 0.1
+
+#: How long a plan and SciPy are timed in turn after the run.
+_COMPARED = Effort(samples=24, most_s=0.1)
+
+#: Deviations of a normal distribution with 90 % between.
+_DEVIATIONS = 1.645
 
 
 class Watch:
     """What `watch` counts, during its block and after it."""
 
-    def __init__(self, plans: _Plans | None) -> None:
-        self._plans = plans
-        self._counter = ProductCounter() if plans is None else ProductCounter(plans.product, APPLIED_FROM_S)
-        self._start, self._run_s = perf_counter(), 0.0
-
-    @contextmanager
-    def _counting(self) -> Iterator[None]:
-        with nullcontext() if self._plans is None else reads_noted(), counted_by(self._counter):
-            self._start = perf_counter()
-            try:
-                yield
-            finally:
-                self._run_s = perf_counter() - self._start
-
-    def _rows(self) -> list[SeenProducts]:
-        run_s = self._run_s or perf_counter() - self._start
-        counted = self._counter.counted()
-        return [SeenProducts(each, run_s, unplanned=_unplanned(each, each.matrix)) for each in counted]
+    def __init__(self, applied: _Ways | None) -> None:
+        self._applied, self.start_s, self.run_s = applied, perf_counter(), 0.0
+        self.counter = (
+            ProductCounter() if applied is None else ProductCounter(applied.product, APPLIED_FROM_S)
+        )
 
     @property
     def heaviest(self) -> Any:
         """The matrix whose products took longest, of those that can be planned for; None without one."""
-        return next((row.counted.matrix for row in self._rows() if not row.unplanned), None)
+        return next((row.counted.matrix for row in self.seen().products if not row.unplanned), None)
 
     def seen(self) -> Seen:
         """Return the products of each matrix, and the plans that did some of them."""
-        rows, run_s, plans = self._rows(), self._run_s or perf_counter() - self._start, self._plans
-        if plans is None:
+        run_s, applied = self.run_s or perf_counter() - self.start_s, self._applied
+        counted = self.counter.counted()
+        rows = [SeenProducts(each, run_s, unplanned=_unplanned(each, each.matrix)) for each in counted]
+        if applied is None:
             return Seen(tuple(rows), run_s)
-        notes = tuple(dict.fromkeys(plans.notes))
-        return Seen(tuple(map(plans.row, rows)), run_s, True, plans.error, notes)
+        return Seen(tuple(map(applied.applied, rows)), run_s, True, applied.error, tuple(applied.notes))
 
     def planned(
         self, profile: Profile | None = None, *, threads: Threads = None, anyway: bool = False
@@ -88,16 +89,16 @@ class Watch:
         Parameters
         ----------
         profile, threads, anyway
-            As in `plan`; also in what is raised.
+            As in `plan`, of this machine; also in what is raised.
         """
         seen = self.seen()
-        if self._plans is not None or self.heaviest is None:
+        if self._applied is not None or self.heaviest is None:
             return seen
-        planner = _Planner(profile or own_profile(self.heaviest, threads=threads), threads, anyway)
-        rows = tuple(map(planner.row, seen.products))
+        ways = _Ways(profile, threads, anyway)
+        rows = tuple(map(ways.planned, seen.products))
         changing = ", ".join(row.counted.kind.place for row in rows if row.plan and row.counted.has_changed)
         note = f"Values change at {changing}: a plan converts them again each time, which is not counted."
-        return replace(seen, products=rows, notes=(note,) if changing else ())
+        return replace(seen, products=rows, notes=(*ways.notes, *((note,) if changing else ())))
 
 
 @contextmanager
@@ -111,10 +112,11 @@ def watch(
     Parameters
     ----------
     apply : bool
-        Whether plans do products: once those of a matrix have taken APPLIED_FROM_S, for as many more. Results
-        are those of SciPy within rounding. Where a matrix changes, SciPy multiplies again.
+        Whether operators that adapt (`compile`) do products, once those of a matrix have taken
+        APPLIED_FROM_S. Results are those of SciPy within rounding. Where a matrix changes, SciPy multiplies
+        again.
     profile, threads, anyway
-        As in `plan`, for `apply`.
+        As in `plan`, of this machine, for `apply`.
 
     Yields
     ------
@@ -124,110 +126,188 @@ def watch(
     Raises
     ------
     InputError
-        If another watch goes on.
+        If another watch goes on, or the profile is that of another machine.
     """
-    watched = Watch(_Plans(profile, threads, anyway) if apply else None)
-    with watched._counting():
-        yield watched
+    watched = Watch(_Ways(profile, threads, anyway) if apply else None)
+    with reads_noted() if apply else nullcontext(), counted_by(watched.counter):
+        watched.start_s = perf_counter()
+        try:
+            yield watched
+        finally:
+            watched.run_s = perf_counter() - watched.start_s
 
 
-class _Planner:
-    """Makes plans for what was counted; what is learned and loaded once is no part of a plan."""
+class _Ways:
+    """Operators that do products in place of SciPy; what is learned and loaded once is no part of their time.
+
+    Attributes
+    ----------
+    error : float or None
+        As in Seen.
+    notes : dict of str to None
+        Sentences, as a set in the order of their time.
+    kept, unplanned : dict of Kind to str
+        The format that does the last matrix of a kind, and why none does.
+    """
 
     def __init__(self, profile: Profile | None, threads: Threads, anyway: bool) -> None:
-        sample = gallery("poisson2d", n=10)
-        self.profile = profile or own_profile(sample, threads=threads)
-        self._how: dict[str, Any] = {"threads": threads, "anyway": anyway}
-        made, problem = self.plan(sample, 1, 1)
-        compile(problem, made)
-        with suppress(ProfileError):  # a plan says so
-            asked = question(problem, self.profile, Asked(threads))
-            _ = Session.of(problem, *asked, anyway=anyway).correction
+        self.error: float | None = None
+        self.notes: dict[str, None] = {}
+        self.kept: dict[Kind, str] = {}
+        self.unplanned: dict[Kind, str] = {}
+        self._sessions: dict[Any, Session] = {}
+        self._threads, self._anyway = threads, anyway
+        sample = Problem.of(gallery("poisson2d", n=10))
+        self._profile = profile or own_profile(sample, threads=threads)
+        require_own(self._profile.name, machine_of(PROCESSOR))
+        with suppress(ProfileError):  # is the reason for each matrix
+            adapting(self._session(sample), sample)
 
-    def plan(self, matrix: Any, products: int, vectors: int) -> tuple[Plan, Problem]:
-        """Return a plan for a copy of a matrix, and its problem."""
-        csr = csr_array(matrix, copy=True)
-        csr.sum_duplicates()
-        problem = Problem.of(csr)
-        return plan_of(problem, self.profile, iterations=products, vectors=vectors, **self._how), problem
+    def _session(self, problem: Problem) -> Session:
+        key = problem.matrix.dtype, problem.matrix.indices.dtype
+        if key not in self._sessions or self._threads == AUTO:
+            asked = Asked(self._threads)
+            self._sessions[key] = session_to_adapt(problem, self._profile, asked, anyway=self._anyway)
+        return self._sessions[key]
 
-    def row(self, row: SeenProducts) -> SeenProducts:
-        """Return a row with its plan, or with the reason for none."""
-        counted, start = row.counted, perf_counter()
+    def planned(self, row: SeenProducts) -> SeenProducts:
+        """Return a row with what ``apply`` would save, found by doing some of its products again."""
+        done, matrix, kind = row.counted, row.counted.matrix, row.counted.kind
         if row.unplanned:
             return row
-        try:
-            made, _ = self.plan(counted.matrix, counted.products, counted.kind.vectors)
-        except DisturbedError:
-            raise  # it is so for all
-        except InputError as error:
-            return replace(row, unplanned=str(error))
-        unbuilt_s = made.convert_s if made.trials is None else 0.0
-        planning_s, matrix = perf_counter() - start + unbuilt_s, counted.matrix
-        x = np.ones((matrix.shape[1], counted.kind.vectors), dtype=counted.kind.vector_dtype)
-        scipy_s = min(timeit.repeat(lambda: matrix @ x, number=1, repeat=_TIMED))
-        return replace(row, plan=made, planning_s=planning_s, scipy_s=scipy_s)
-
-
-class _Plans(_Planner):
-    """Plans that do products while a program runs."""
-
-    def __init__(self, profile: Profile | None, threads: Threads, anyway: bool) -> None:
-        super().__init__(profile, threads, anyway)
-        self.error: float | None = None
-        self.notes: list[str] = []
-        self.made: dict[Kind, Plan] = {}
-        self.planning_s: dict[Kind, float] = {}
-        self.unplanned: dict[Kind, str] = {}
-
-    def row(self, row: SeenProducts) -> SeenProducts:
-        """Return a row with the plan that was made for it, if there is one."""
-        kind = row.counted.kind
-        made, took_s = self.made.get(kind), self.planning_s.get(kind)
-        unplanned = (
-            "" if made else self.unplanned.get(kind) or "too little time, or too few products, of one matrix"
+        x = np.ones((matrix.shape[1], kind.vectors), dtype=kind.vector_dtype)
+        x, name = (x[:, 0], "_matmul_vector") if kind.vectors == 1 else (x, "_matmul_multivector")
+        plain, mean_s = getattr(type(matrix), name), done.time_s / done.products
+        first = max(ASKED_FROM, math.ceil(APPLIED_FROM_S / mean_s))
+        with reads_noted():
+            start = perf_counter()
+            multiply = self._replacing(Counted(kind), plain, matrix, x)
+            if multiply is None:
+                return replace(row, unplanned=self.unplanned[kind])
+            calls = {"plan": partial(multiply, matrix, x), "scipy": partial(plain, matrix, x)}
+            asked_s, most_s = perf_counter() - start, max(_LEAST_S, _SHARE * done.time_s)
+            repeated, repeated_s = multiply.repeat(calls["plan"], done.products - first, most_s)
+            timed = measure(calls, _COMPARED)
+        if kind in self.unplanned:
+            return replace(row, unplanned=self.unplanned[kind])
+        plan_s, less_s = timed["plan"].time_s, _less_s(mean_s, timed["plan"], timed["scipy"])
+        planning_s = asked_s + max(0.0, repeated_s - repeated * plan_s)
+        return replace(
+            row,
+            plan=self.kept[kind],
+            plan_s=plan_s,
+            scipy_s=timed["scipy"].time_s,
+            planning_s=planning_s,
+            saving=Saving.forecast(done.products, first, less_s, done.matrices * planning_s),
         )
-        return replace(row, is_applied=True, plan=made, planning_s=took_s, unplanned=unplanned)
 
-    def product(self, one: OneMatrix, plain: Multiply, matrix: Any, x: NDArray[Any]) -> Multiply | None:
-        """Return what does the products of a matrix, if a plan for as many as were done pays; else None."""
-        start, kind = perf_counter(), one.kind
-        self.unplanned[kind] = _unplanned(one, matrix)
+    def applied(self, row: SeenProducts) -> SeenProducts:
+        """Return a row with what did products of it, or with the reason why nothing did."""
+        done, kind = row.counted, row.counted.kind
+        if not done.planning_s:
+            return replace(row, unplanned="too little time, or too few products, of one matrix")
+        return replace(
+            row,
+            plan=self.kept.get(kind),
+            planning_s=done.planning_s,
+            saving=Saving(done.scipy_s * done.replaced - done.replaced_s - done.planning_s),
+            unplanned=self.unplanned.get(kind, ""),
+        )
+
+    def product(self, done: Counted, plain: Multiply, matrix: Any, x: NDArray[Any]) -> Multiply | None:
+        """Return what does the products of a matrix from now on; None where nothing can."""
+        reason = _unplanned(done, matrix)
         if not isinstance(matrix, COMPRESSED):
-            self.unplanned[kind] = f"{kind.format.upper()}: expected CSR, CSC or BSR"
-        if self.unplanned[kind]:
+            reason = f"{done.kind.format.upper()}: expected CSR, CSC or BSR"
+        if reason:
+            self.unplanned[done.kind] = reason
+            return None
+        return self._replacing(done, plain, matrix, x)
+
+    def _replacing(self, done: Counted, plain: Multiply, matrix: Any, x: NDArray[Any]) -> _Replacing | None:
+        """Return what multiplies a matrix; None where that failed."""
+        try:
+            if not takes_little(matrix):
+                raise MatrixSizeError(
+                    "the matrix takes a good part of the free memory: expected less; free some"
+                )
+            unchanged = Unchanged(matrix) if isinstance(matrix, COMPRESSED) else None
+            return _Replacing(self, done, unchanged, self._operator(plain, matrix, x))
+        except Exception as error:  # whatever it is, the program goes on without us
+            self.left(done.kind, error)
+            return None
+
+    def left(self, kind: Kind, error: Exception) -> None:
+        """Leave the products of a kind to SciPy, and say why."""
+        reason = self.unplanned[kind] = reason_of(error)
+        self.notes[f"{kind.place} stays in SciPy: {reason}"] = None
+
+    def _operator(self, plain: Multiply, matrix: Any, x: NDArray[Any]) -> AdaptingOperator:
+        """Return an operator for a copy of a matrix, each way of which is compared with SciPy's product."""
+        csr = csr_array(matrix, copy=True)
+        csr.sum_duplicates()
+        problem, vectors = Problem.of(csr), x.shape[1] if x.ndim > 1 else 1
+        checked = np.array(x, dtype=problem.matrix.dtype, order="C")  # the program's own may change
+        checked = checked.ravel() if vectors == 1 else checked
+        y, magnitude = plain(matrix, x).ravel(), (abs(csr) @ abs(checked)).ravel()
+        reference = ReferenceProduct(y, magnitude, np.repeat(np.diff(csr.indptr), vectors))
+
+        def check(bound: Bound, name: str) -> None:
+            out = np.full((problem.matrix.shape[0], *checked.shape[1:]), np.nan, dtype=checked.dtype)
+            bound.of(vectors)(checked, out)
+            self.error = max(reference.check(out.ravel(), name), self.error or 0.0)
+
+        return adapting(self._session(problem), problem, check)
+
+
+class _Replacing:
+    """Multiplies a matrix by an operator, as long as it is unchanged."""
+
+    def __init__(
+        self, ways: _Ways, done: Counted, unchanged: Unchanged | None, operator: AdaptingOperator
+    ) -> None:
+        self._ways, self._done, self._unchanged, self._tried = ways, done, unchanged, 0
+        self.adapting = operator.adapting
+        self._product = operator.matvec if done.kind.vectors == 1 else operator.matmat
+        ways.kept[done.kind] = stored_as(self.adapting.kept)
+
+    def __call__(self, matrix: Any, x: NDArray[Any]) -> Any:
+        if self._unchanged is not None and not self._unchanged.holds(matrix):
+            self._done.has_changed = True
             return None
         try:
-            return self._planned_product(one, plain, matrix, x)
-        except Exception as error:  # whatever it is, the program goes on without a plan
-            self.unplanned[kind] = reason_of(error)
-            self.notes.append(f"{kind.place} stays in SciPy: {self.unplanned[kind]}")
+            y = self._product(x)
+        except Exception as error:  # as above
+            self._ways.left(self._done.kind, error)
             return None
-        finally:
-            self.planning_s[kind] = self.planning_s.get(kind, 0.0) + perf_counter() - start
+        if new := self.adapting.tried[self._tried :]:  # built within products
+            done, convert_s = self._done, sum(trial.convert_s or 0.0 for trial in new)
+            done.planning_s, done.replaced_s = done.planning_s + convert_s, done.replaced_s - convert_s
+            done.time_s, self._tried = done.time_s - convert_s, self._tried + len(new)
+            self._ways.kept[done.kind] = stored_as(self.adapting.kept)
+        return y
 
-    def _planned_product(
-        self, one: OneMatrix, plain: Multiply, matrix: Any, x: NDArray[Any]
-    ) -> Multiply | None:
-        if not takes_little(matrix):
-            raise MatrixSizeError("the matrix takes a good part of the free memory: expected less; free some")
-        unchanged, kind = Unchanged(matrix), one.kind
-        made, problem = self.plan(matrix, one.products, kind.vectors)
-        done, done_s = (
-            (one.replaced, one.replaced_s) if one.replacement is not None else (one.products, one.time_s)
-        )
-        if made.time_s * done >= done_s:
-            self.unplanned[kind] = "a plan saves no time"
-            return one.replacement
-        load(problem, made)
-        operator = compile(problem, made)
-        product = operator.matvec if kind.vectors == 1 else operator.matmat
-        y, magnitude = plain(matrix, x).ravel(), plain(abs(matrix), abs(x)).ravel()
-        lengths = np.repeat(np.diff(problem.matrix.indptr), kind.vectors)
-        error = ReferenceProduct(y, magnitude, lengths).check(product(x).ravel(), "the plan")
-        self.error = max(error, self.error or 0.0)
-        self.made[kind] = made
-        return lambda other, vectors: product(vectors) if unchanged.holds(other) else None
+    def repeat(self, product: Call, products: int, most_s: float) -> tuple[int, float]:
+        """Do products until nothing is tried any more, not all between trials; return number and seconds."""
+        start, done, skipped_s = perf_counter(), 0, 0.0
+        while done < products and perf_counter() - start < most_s and not self.adapting.is_settled:
+            product()
+            skipped, their_s = self.adapting.skip(products - done - 1)
+            done, skipped_s = done + 1 + skipped, skipped_s + their_s
+        return done, perf_counter() - start + skipped_s
+
+
+def _less_s(mean_s: float, plan: Timing, scipy: Timing) -> tuple[float, float, float]:
+    """Return what a product of a plan takes less in a program where one of SciPy takes `mean_s`, with ends.
+
+    In a program, caches are colder than where the two are timed. That takes both as much longer where vectors
+    are read again, and both times as long where the matrix is.
+    """
+    speed = Speedup.of(plan, scipy)
+    alone_s = min(mean_s, scipy.time_s) - plan.time_s
+    ends = alone_s, mean_s * (1 - 1 / speed.factor)
+    noise_s = _DEVIATIONS * (speed.deviation or 0.0) * plan.time_s
+    return alone_s, min(ends) - noise_s, max(ends) + noise_s
 
 
 def _unplanned(counted: Counted, matrix: Any) -> str:
@@ -237,4 +317,4 @@ def _unplanned(counted: Counted, matrix: Any) -> str:
         return "too little time"
     if np.result_type(kind.dtype, kind.vector_dtype) != computed_dtype(np.dtype(kind.dtype)):
         return f"{kind.dtype} values with {kind.vector_dtype} vectors"
-    return "the matrix is gone" if matrix is None else ""
+    return "the matrix is gone, or takes a good part of the free memory" if matrix is None else ""

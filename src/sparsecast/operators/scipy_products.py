@@ -13,7 +13,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 from types import FrameType
@@ -32,10 +32,10 @@ Multiply = Callable[[Any, NDArray[Any]], Any]
 _METHODS = "_matmul_vector", "_matmul_multivector"
 
 #: The last matrix of a kind is kept for a plan once its products took so long; so many are. A matrix is kept,
-#: or planned for while the program runs, if it takes at most this share of the free memory.
+#: or multiplied by others while the program runs, if it takes at most this share of the free memory.
 KEPT_S, _KEPT_SHARE, _MOST_KEPT = 0.05, 0.1, 16
 
-#: Products of a matrix that are done before there is a plan, and the share of the time that more plans take.
+#: Products of a matrix that SciPy does before others may, and the share of the time that asking them takes.
 ASKED_FROM, _ASKED_SHARE = 50, 0.1
 
 #: Values that are compared to see whether a matrix has changed.
@@ -62,12 +62,18 @@ class Kind(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Counted:
-    """Products of a kind, or of one matrix; `matrix` is the last one, where it is kept.
+    """Products of a kind; `matrix` is the last one that is kept.
 
     Attributes
     ----------
+    matrices : int
+        Those that differ in the memory of their values.
     replaced, replaced_s : int and float
         Products that SciPy did not do, and their seconds.
+    planning_s : float
+        Seconds to find what replaces SciPy, and to build it.
+    ask_at_s : float
+        Seconds of products after which something else is asked for.
     is_transposed : bool
         Whether the arrays belong to another matrix, of which this is the transpose.
     has_changed : bool
@@ -75,64 +81,54 @@ class Counted:
     """
 
     kind: Kind
+    ask_at_s: float = math.inf
     matrices: int = 0
     products: int = 0
     time_s: float = 0.0
     replaced: int = 0
     replaced_s: float = 0.0
+    planning_s: float = 0.0
     is_transposed: bool = False
     has_changed: bool = False
     matrix: Any = None
 
-    def add(self, other: Counted) -> None:
-        """Take the products of another matrix."""
-        for name in ("matrices", "products", "time_s", "replaced", "replaced_s"):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-        self.is_transposed |= other.is_transposed
-        self.has_changed |= other.has_changed
-        self.matrix = self.matrix if other.matrix is None else other.matrix
+    @property
+    def scipy_s(self) -> float:
+        """Mean seconds of a product that SciPy did."""
+        return (self.time_s - self.replaced_s) / (self.products - self.replaced)
+
+    @property
+    def is_slower(self) -> bool:
+        """Whether products take longer since SciPy is replaced."""
+        return self.replaced >= ASKED_FROM and self.replaced_s > self.replaced * self.scipy_s
 
 
 @dataclass(slots=True, eq=False)
-class OneMatrix(Counted):
-    """Products of a matrix, known by the memory of its values, and what replaces SciPy for them."""
+class _OneMatrix:
+    """A matrix, known by the memory of its values, and what replaces SciPy for it."""
 
-    array: Any = None
-    owner: Any = None
-    ask_at_s: float = math.inf
-    asked_s: float = 0.0
+    counted: Counted
+    owner: Callable[[], Any]
+    array: weakref.ref[NDArray[Any]]
+    products: int = 0
     look_at: int = 1
     sample: bytes = b""
     replacement: Multiply | None = None
-
-    def look(self, matrix: Any) -> None:
-        """See, after ever more products, what would take too long after each."""
-        values, in_scipy = matrix.__dict__["data"], self.products - self.replaced
-        sample = values.flat[:: max(1, values.size // _SAMPLED)].tobytes()
-        self.has_changed |= self.sample not in (b"", sample)
-        self.sample, self.look_at = sample, 2 * self.products
-        if self.products == 2:
-            # The arrays of a matrix that was made for one product belong to the one that it transposes.
-            self.is_transposed = self.owner() is not matrix
-        is_slower = self.replaced * (self.time_s - self.replaced_s) < in_scipy * self.replaced_s
-        if is_slower and self.replaced >= ASKED_FROM:
-            self.replacement, self.ask_at_s = None, math.inf  # what was forecast to be faster is not
 
 
 class ProductCounter:
     """Counts products in any thread.
 
-    `ask` is called when those of a matrix have taken `ask_at_s` and are ASKED_FROM, and again after four
-    times as long or more: with the OneMatrix, the method of SciPy, the matrix and x. It returns what
-    multiplies from then on, or None.
+    `ask` is called when those of a kind have taken `ask_at_s` and are ASKED_FROM: with the Counted, the
+    method of SciPy, the matrix and x. It returns what multiplies the matrix from then on, or None. For
+    another matrix, or a changed one, it is asked again after four times as long or more.
     """
 
     def __init__(self, ask: Callable[..., Multiply | None] | None = None, ask_at_s: float = math.inf) -> None:
         self._ask, self._ask_at_s, self._is_asking = ask, ask_at_s, False
-        self._gone: dict[Kind, Counted] = {}
-        self._matrices: dict[Any, OneMatrix] = {}
-        self._kept: dict[Kind, OneMatrix] = {}
-        self._lock = threading.RLock()  # a matrix may be freed, and added up, wherever memory is taken
+        self._kinds: dict[Kind, Counted] = {}
+        self._matrices: dict[Any, _OneMatrix] = {}
+        self._lock = threading.RLock()  # a matrix may be freed wherever memory is taken
 
     def counting(self, plain: Multiply) -> Multiply:
         """Return a method that multiplies as one of SciPy does, or as what replaces it, and counts that."""
@@ -148,16 +144,25 @@ class ProductCounter:
                 if matrix.ndim != 2 or self._is_asking:  # else the matrices of a plan would be counted
                     return plain(matrix, x)
                 one = self._new(key, matrix, x)
-            if one.replacement is not None:
-                return self._replaced(one, plain, matrix, x)
-            start = clock()
-            y = plain(matrix, x)
+            start, replacement, counted = clock(), one.replacement, one.counted
+            y = None if replacement is None else replacement(matrix, x)
+            is_replaced = y is not None
+            if not is_replaced:
+                y = plain(matrix, x)
             taken_s = clock() - start
             with lock:
                 one.products += 1
-                one.time_s += taken_s
-            if one.products >= one.look_at or one.time_s >= one.ask_at_s:
-                self._look(one, plain, matrix, x)
+                counted.products += 1
+                counted.time_s += taken_s
+                if is_replaced:
+                    counted.replaced += 1
+                    counted.replaced_s += taken_s
+                elif replacement is not None:
+                    one.replacement = None
+            if one.products >= one.look_at:
+                self._look(one, matrix)
+            if counted.time_s >= counted.ask_at_s and one.replacement is None:
+                self._ask_for(one, plain, matrix, x)
             return y
 
         return multiply
@@ -165,70 +170,49 @@ class ProductCounter:
     def counted(self) -> list[Counted]:
         """Return the products of each kind until now, the longest time first."""
         with self._lock:
-            kinds = {kind: replace(gone) for kind, gone in self._gone.items()}
             for one in list(self._matrices.values()):
-                counted = kinds.setdefault(one.kind, Counted(one.kind))
-                if (owner := one.owner()) is not None:
-                    one.look(owner)
-                    counted.matrix = owner
-                counted.add(one)
-        return sorted(kinds.values(), key=lambda counted: -counted.time_s)
+                if (matrix := one.owner()) is not None:
+                    self._look(one, matrix)
+            return sorted(self._kinds.values(), key=lambda counted: -counted.time_s)
 
-    def _replaced(self, one: OneMatrix, plain: Multiply, matrix: Any, x: NDArray[Any]) -> Any:
-        start = perf_counter()
-        done = None if one.replacement is None else one.replacement(matrix, x)
-        y = plain(matrix, x) if done is None else done
-        taken_s = perf_counter() - start
+    def _look(self, one: _OneMatrix, matrix: Any) -> None:
+        """See, after ever more products, what would take too long after each; keep the matrix for a plan."""
+        values, counted = matrix.__dict__["data"], one.counted
+        sample = values.flat[:: max(1, values.size // _SAMPLED)].tobytes()
         with self._lock:
-            one.products += 1
-            one.time_s += taken_s
-            if done is None:
-                one.has_changed, one.replacement = True, None
-            else:
-                one.replaced += 1
-                one.replaced_s += taken_s
-        if one.products >= one.look_at or one.time_s >= one.ask_at_s:
-            self._look(one, plain, matrix, x)
-        return y
+            counted.has_changed |= one.sample not in (b"", sample)
+            one.sample, one.look_at = sample, 2 * one.products
+            if one.products == 2:
+                # The arrays of a matrix that was made for one product belong to the one that it transposes.
+                counted.is_transposed = one.owner() is not matrix
+            if counted.is_slower:
+                one.replacement, counted.ask_at_s = None, math.inf
+            others = sum(each.matrix is not None for each in self._kinds.values() if each is not counted)
+            if counted.time_s >= KEPT_S and others < _MOST_KEPT and takes_little(matrix):
+                counted.matrix = matrix
 
-    def _look(self, one: OneMatrix, plain: Multiply, matrix: Any, x: NDArray[Any]) -> None:
+    def _ask_for(self, one: _OneMatrix, plain: Multiply, matrix: Any, x: NDArray[Any]) -> None:
+        counted = one.counted
         with self._lock:
-            if one.products >= one.look_at:
-                one.look(matrix)
-                self._keep(one, matrix)
-            asks = one.time_s >= one.ask_at_s and one.products >= ASKED_FROM and not self._is_asking
+            asks = counted.products >= ASKED_FROM and self._ask is not None and not self._is_asking
             self._is_asking |= asks
         if asks and self._ask is not None:  # without the lock, as other threads may have a part in the answer
             start = perf_counter()
             try:
-                one.replacement = self._ask(one, plain, matrix, x)
+                one.replacement = self._ask(counted, plain, matrix, x)
             finally:
-                one.asked_s += perf_counter() - start
-                one.ask_at_s, self._is_asking = max(4 * one.time_s, one.asked_s / _ASKED_SHARE), False
+                counted.planning_s, self._is_asking = counted.planning_s + perf_counter() - start, False
+                counted.ask_at_s = max(4 * counted.time_s, counted.planning_s / _ASKED_SHARE)
 
-    def _keep(self, one: OneMatrix, matrix: Any) -> None:
-        if one.products == 1 or one.time_s < KEPT_S or one.matrix is not None:
-            return
-        before = self._kept.get(one.kind)
-        if not takes_little(matrix) or (before is None and len(self._kept) == _MOST_KEPT):
-            return
-        if before is not None:
-            before.matrix = None
-        one.matrix, self._kept[one.kind] = matrix, one
-
-    def _new(self, key: tuple[Any, ...], matrix: Any, x: NDArray[Any]) -> OneMatrix:
+    def _new(self, key: tuple[Any, ...], matrix: Any, x: NDArray[Any]) -> _OneMatrix:
         (rows, cols), values = matrix.shape, matrix.__dict__["data"]
         of_matrix = rows, cols, int(matrix.nnz), values.dtype.name
-        one = OneMatrix(Kind(_place(), matrix.format, *of_matrix, key[3], x.dtype.name), 1)
-        one.array = weakref.ref(memory_of(values), lambda _: self._forget(key))
-        one.owner, one.ask_at_s = weakref.ref(matrix), self._ask_at_s
-        return self._matrices.setdefault(key, one)
-
-    def _forget(self, key: tuple[Any, ...]) -> None:
-        """Add up what was counted of a matrix that is freed."""
+        kind = Kind(_place(), matrix.format, *of_matrix, key[3], x.dtype.name)
+        array = weakref.ref(memory_of(values), lambda _: self._matrices.pop(key, None))
         with self._lock:
-            if (one := self._matrices.pop(key, None)) is not None:
-                self._gone.setdefault(one.kind, Counted(one.kind)).add(one)
+            counted = self._kinds.setdefault(kind, Counted(kind, self._ask_at_s))
+            counted.matrices += 1
+            return self._matrices.setdefault(key, _OneMatrix(counted, weakref.ref(matrix), array))
 
 
 @contextmanager

@@ -91,6 +91,17 @@ class Adapting:
     def tried(self) -> tuple[Trial, ...]:
         return self._contest.tried if self._contest else ()
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing is tried any more."""
+        return self.product == self._kept
+
+    def skip(self, most: int) -> tuple[int, float]:
+        """Take at most so many products before the next trial as done; return how many, and their seconds."""
+        skipped = max(0, min(self._idle, most))
+        self._idle -= skipped
+        return skipped, skipped * self._contest.best_s if self._contest else 0.0
+
     def _follow(self, x: NDArray[Any], out: NDArray[Any]) -> None:
         """Compute one product as the schedule says, and go on in it."""
         self._idle -= 1
@@ -168,11 +179,11 @@ class AdaptingOperator(BlockOperator):
 
     @property
     def kept(self) -> Candidate:
-        return self._adapting.kept
+        return self.adapting.kept
 
     @property
     def tried(self) -> tuple[Trial, ...]:
-        return self._adapting.tried
+        return self.adapting.tried
 
     def describe(self) -> str:
         """Return in words what was tried, and what is kept."""
@@ -180,6 +191,7 @@ class AdaptingOperator(BlockOperator):
         return " ".join((*trials, f"Products are done in {self.kept.format.upper()}."))
 
     @property
-    def _adapting(self) -> Adapting:
+    def adapting(self) -> Adapting:
+        """How products with one vector are done."""
         block: Adapting = self.blocks[0]
         return block

@@ -6,8 +6,7 @@ import math
 from dataclasses import dataclass, replace
 
 from sparsecast.operators.scipy_products import Counted
-from sparsecast.results.columns import stored_as, within
-from sparsecast.results.plan import Plan
+from sparsecast.results.columns import within
 from sparsecast.system.tabular import Column, Columns, Table, Tabular, keys
 from sparsecast.system.texts import counted, interval, percent, time
 
@@ -16,74 +15,70 @@ _SHOWN = 12
 
 
 @dataclass(frozen=True, slots=True)
-class SeenProducts:
-    """Products that were counted in a run of `run_s` seconds, and the plan for as many.
+class Saving:
+    """Seconds that a plan saves, itself paid, with the ends of an interval where that is known.
 
     Attributes
     ----------
-    is_applied : bool
-        Whether plans did products while the program ran.
+    pays_from : int or None
+        Products from which on it saves time; None where it never does, or where that is unknown.
+    """
+
+    time_s: float
+    low_s: float | None = None
+    high_s: float | None = None
+    pays_from: int | None = None
+
+    @classmethod
+    def forecast(
+        cls, products: int, first: int, less_s: tuple[float, float, float], planning_s: float
+    ) -> Saving:
+        """Return the saving of products that each take so much less from the `first` on: at least 0."""
+        count = max(0, products - first)
+        time_s, low_s, high_s = (max(0.0, count * each_s - planning_s) for each_s in less_s)
+        pays_from = None if less_s[0] <= 0 else first + math.ceil(planning_s / less_s[0])
+        return cls(time_s, low_s, high_s, pays_from)
+
+
+@dataclass(frozen=True, slots=True)
+class SeenProducts:
+    """Products that were counted in a run of `run_s` seconds, and a plan for them.
+
+    Attributes
+    ----------
+    plan : str or None
+        The formats of the plan, joined by a plus.
+    plan_s, scipy_s : float or None
+        Seconds of a product by the plan and by SciPy, timed in turn after the run.
     planning_s : float or None
-        Seconds to look for the plan and to build it; None where nothing was looked for.
-    scipy_s : float or None
-        Seconds of a product with SciPy alone. In a program others may be between, so that caches are cold:
-        a plan saves the difference to what SciPy takes alone, as what it takes alone itself is forecast.
+        Seconds to find the plan and to build it; None where none was looked for.
+    saving : Saving or None
+        With `--apply`, what the products of the plan would have taken in SciPy, less what they took.
     unplanned : str
         Why there is no plan.
     """
 
     counted: Counted
     run_s: float
-    is_applied: bool = False
-    plan: Plan | None = None
-    planning_s: float | None = None
+    plan: str | None = None
+    plan_s: float | None = None
     scipy_s: float | None = None
+    planning_s: float | None = None
+    saving: Saving | None = None
     unplanned: str = ""
 
-    @property
-    def share(self) -> float:
-        """Time over that of the whole run."""
-        return self.counted.time_s / self.run_s
 
-    @property
-    def saving_s(self) -> float | None:
-        """Seconds that the plan saves, the plan itself paid; 0 where SciPy is as fast.
+def _span(saving: Saving) -> str | None:
+    return None if saving.low_s is None else interval(saving.low_s, saving.high_s)
 
-        With `is_applied`, what the products of the plan would have taken in SciPy, less what they took.
-        """
-        if not self.is_applied or self.planning_s is None:
-            return self.saving("time_s")
-        done = self.counted
-        scipy_s = (done.time_s - done.replaced_s) / (done.products - done.replaced)
-        return scipy_s * done.replaced - done.replaced_s - self.planning_s
 
-    def saving(self, end: str) -> float | None:
-        """Return the saving for ``"time_s"`` of the plan, or an end of it, ``"low_s"`` or ``"high_s"``."""
-        less_s = self._less_s(end)
-        if less_s is None or self.planning_s is None:
-            return None
-        return max(0.0, self.counted.products * less_s - self.planning_s)
-
-    @property
-    def pays_from(self) -> int | None:
-        """Products from which on the plan, itself paid, saves time; None where none of it does."""
-        less_s = self._less_s("time_s")
-        return None if not less_s or less_s < 0 else math.ceil((self.planning_s or 0.0) / less_s)
-
-    def _less_s(self, end: str) -> float | None:
-        """Return what a product of the plan takes less than one of SciPy; None without a plan to make."""
-        product_s: float | None = getattr(self.plan, end, None)
-        if product_s is None or self.planning_s is None or self.is_applied:
-            return None
-        mean_s = self.counted.time_s / self.counted.products
-        return (mean_s if self.scipy_s is None else min(mean_s, self.scipy_s)) - product_s
-
-    @property
-    def storage(self) -> str | None:
-        """The formats of the plan, joined by a plus; None without a plan."""
-        blocks = self.plan.blocks if self.plan else ()
-        return " + ".join(dict.fromkeys(stored_as(block.candidate) for block in blocks)) or None
-
+#: Of a Saving.
+_SAVING: Columns = (
+    Column("saving_s", "saves", "time_s", about="of all products, the plan itself paid"),
+    Column("saving_low_s", value="low_s"),
+    Column("saving_high_s", value="high_s"),
+    Column("", "interval", _span),
+)
 
 #: Of SeenProducts.
 SEEN: Columns = (
@@ -99,25 +94,22 @@ SEEN: Columns = (
     Column("vectors", "vectors", "counted.kind.vectors"),
     Column("products", "products", "counted.products"),
     Column("time_s", "time", "counted.time_s", about="of all these products"),
-    Column("share", "share", text=percent, about="of the whole run"),
+    Column("share", "share", lambda row: row.counted.time_s / row.run_s, percent, about="of the whole run"),
     Column("replaced", value="counted.replaced", about="products that --apply did by a plan"),
-    Column("", "by plan", lambda row: row.counted.replaced if row.is_applied else None, "{:,}".format),
+    Column("", "by plan", lambda row: row.counted.replaced or None, "{:,}".format),
     Column("replaced_s", value="counted.replaced_s"),
-    Column("plan", "plan", "storage", about="null where there is none, which `unplanned` explains"),
-    Column("plan_s", value="plan.time_s", about="of one product"),
-    Column("scipy_s", about="of one product with SciPy alone, where there is a plan"),
+    Column("plan", "plan", about="null where there is none, which `unplanned` explains"),
+    Column("plan_s", about="of one product, timed after the run; null with --apply"),
+    Column("scipy_s", about="of one product with SciPy, in turn with `plan_s`"),
     Column("planning_s", about="to look for the plan and to build it"),
-    Column("saving_s", "saves", about="of all products, the plan itself paid"),
-    Column("saving_low_s", value=lambda row: row.saving("high_s")),
-    Column("saving_high_s", value=lambda row: row.saving("low_s")),
-    Column("", "interval", lambda row: _span(row.saving("high_s"), row.saving("low_s"))),
-    Column("pays_from", about="products from which on the plan saves time; null where it never does"),
+    *within("saving", _SAVING),
+    Column(
+        "pays_from",
+        value="saving.pays_from",
+        about="products from which on the plan saves time; null where it never does",
+    ),
     Column("unplanned"),
 )
-
-
-def _span(low_s: float | None, high_s: float | None) -> str | None:
-    return None if low_s is None else interval(low_s, high_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,11 +140,15 @@ class Seen(Tabular):
         """Seconds of all products."""
         return sum(row.counted.time_s for row in self.products)
 
-    def saving(self, end: str = "time_s") -> float | None:
-        """Return the seconds that all plans save, as `SeenProducts.saving`; None where there is none."""
-        planned = [row for row in self.products if row.planning_s is not None]
-        saved = [row.saving_s if end == "time_s" else row.saving(end) for row in planned]
-        return None if not saved or None in saved else sum(filter(None, saved))
+    @property
+    def saving(self) -> Saving | None:
+        """What all plans save together; None where none was looked for."""
+        savings = [row.saving for row in self.products if row.saving is not None]
+        if not savings:
+            return None
+        ends = [(each.low_s, each.high_s) for each in savings if each.low_s is not None]
+        total_s = sum(each.time_s for each in savings)
+        return Saving(total_s, *map(sum, zip(*ends, strict=True))) if ends else Saving(total_s)
 
     def without_plans(self, reason: str) -> Seen:
         """Return it with the reason why no plan was made, where a row has none of its own."""
@@ -165,27 +161,28 @@ class Seen(Tabular):
 
     def sentences(self) -> list[str]:
         """Return where the time of the run is, and what plans save of it."""
-        done = sum(row.counted.products for row in self.products)
+        done, saving = sum(row.counted.products for row in self.products), self.saving
         if not done:
             return [f"No sparse product with SciPy in a run of {time(self.run_s)}."]
-        share, saved = percent(self.time_s / self.run_s), self.saving()
+        share = percent(self.time_s / self.run_s)
         said = [
             f"{counted(done, 'product')} took {time(self.time_s)}, {share} of the run of {time(self.run_s)}."
         ]
-        if self.is_applied and self.error is not None and saved is not None:
+        if self.is_applied and self.error is not None and saving is not None:
             planned = counted(sum(row.counted.replaced for row in self.products), "product")
-            less = f"{time(abs(saved))} {'less' if saved > 0 else 'more'} than in SciPy"
+            less = f"{time(abs(saving.time_s))} {'less' if saving.time_s > 0 else 'more'} than in SciPy"
             said.append(f"{planned} were done by plans: {less}, the plans themselves paid.")
             error = f"{self.error:.1e} of the sum of abs(a x)"
             said.append(f"Where results were compared, they agree with SciPy's within rounding: to {error}.")
         elif self.is_applied:
             said.append("No product was done by a plan: none pays.")
-        elif saved:
-            span = _span(self.saving("high_s"), self.saving("low_s"))
-            less = f"{time(saved)} less ({span or 'interval unknown'}), the plans themselves paid"
-            said.append(f"By plans they would take {less}: the run would take {time(self.run_s - saved)}.")
-        elif saved is not None:
-            starts = {row.counted.kind.place: row.pays_from for row in self.products}
+        elif saving is not None and saving.time_s > 0:
+            less = f"{time(saving.time_s)} less ({_span(saving)}), the plans themselves paid"
+            said.append(
+                f"By plans they would take {less}: the run would take {time(self.run_s - saving.time_s)}."
+            )
+        elif saving is not None:
+            starts = {row.counted.kind.place: row.saving.pays_from for row in self.products if row.saving}
             later = [f"{place} from {counted(n, 'product')} on" for place, n in starts.items() if n]
             reason = f"they would pay for {', '.join(later)}" if later else "SciPy's products are as fast"
             said.append(f"Plans would save nothing in this run: {reason}.")
@@ -200,11 +197,7 @@ DOCUMENTS: dict[str, Columns] = {
             "seen", (Column("run_s", about="of the program alone"), Column("time_s", about="of all products"))
         ),
         Column("products", value="seen.products", columns=SEEN, about="the longest time first"),
-        Column(
-            "saving_s", value=lambda ran: ran["seen"].saving(), about="of all plans; null where there is none"
-        ),
-        Column("saving_low_s", value=lambda ran: ran["seen"].saving("high_s")),
-        Column("saving_high_s", value=lambda ran: ran["seen"].saving("low_s")),
+        *within("seen.saving", _SAVING[:-1]),
         Column("applied", value="seen.is_applied"),
         Column(
             "error", value="seen.error", about="of planned products from SciPy's, over the sum of abs(a x)"

@@ -64,9 +64,7 @@ def run(
     if profile is not None and Path(profile).is_file():
         profile = str(Path(profile).absolute())
     how: dict[str, Any] = {"threads": threads, "anyway": anyway}
-    known = None
-    if applies:
-        known = profile_for(gallery("poisson2d", n=10), profile, threads, None, None)
+    known = profile_for(gallery("poisson2d", n=10), profile, threads, None, None) if applies else None
     process = os.getpid()
     passed = arguments or []
     with api.watch(apply=applies, profile=known, **how) as watch, _as_python(program, passed, is_module):

@@ -32,7 +32,7 @@ def _times(seen: Seen) -> list[Row]:
         place, time_s = products.counted.kind.place, products.counted.time_s
         label = f"{number}. {place}, {products.counted.kind.format.upper()}"
         rows.append(row(label, place, "as it ran", time_s, None, None))
-        if products.saving_s is not None and not seen.is_applied:
-            ends = (products.saving(end) for end in ("time_s", "low_s", "high_s"))
-            rows.append(row(label, place, "by a plan", *(None if s is None else time_s - s for s in ends)))
+        if (saving := products.saving) is not None and not seen.is_applied:
+            ends = saving.time_s, saving.high_s, saving.low_s
+            rows.append(row(label, place, "by a plan", *(time_s - (end or 0.0) for end in ends)))
     return rows
