@@ -21,6 +21,7 @@ from sparsecast.api.session import Asked, Session
 from sparsecast.devices.binding import Bound
 from sparsecast.devices.naming import AUTO, Threads, machine_of
 from sparsecast.devices.reference import ReferenceProduct
+from sparsecast.devices.target import Target
 from sparsecast.errors import MatrixSizeError, ProfileError, reason_of
 from sparsecast.machines.machine import PROCESSOR
 from sparsecast.machines.profile import Profile
@@ -155,7 +156,7 @@ class _Ways:
         self.notes: dict[str, None] = {}
         self.kept: dict[Kind, str] = {}
         self.unplanned: dict[Kind, str] = {}
-        self._sessions: dict[Any, Session] = {}
+        self._sessions: dict[Target, Session] = {}
         self._threads, self._anyway = threads, anyway
         sample = Problem.of(gallery("poisson2d", n=10))
         self._profile = profile or own_profile(sample, threads=threads)
@@ -164,11 +165,11 @@ class _Ways:
             adapting(self._session(sample), sample)
 
     def _session(self, problem: Problem) -> Session:
-        key = problem.matrix.dtype, problem.matrix.indices.dtype
-        if key not in self._sessions or self._threads == AUTO:
-            asked = Asked(self._threads)
-            self._sessions[key] = session_to_adapt(problem, self._profile, asked, anyway=self._anyway)
-        return self._sessions[key]
+        asked = Asked(self._threads)
+        target = asked.target(problem, self._profile.machine)
+        if target not in self._sessions or self._threads == AUTO:
+            self._sessions[target] = session_to_adapt(problem, self._profile, asked, anyway=self._anyway)
+        return self._sessions[target]
 
     def planned(self, row: SeenProducts) -> SeenProducts:
         """Return a row with what ``apply`` would save, found by doing some of its products again."""
@@ -249,7 +250,8 @@ class _Ways:
         problem, vectors = Problem.of(csr), x.shape[1] if x.ndim > 1 else 1
         checked = np.array(x, dtype=problem.matrix.dtype, order="C")  # the program's own may change
         checked = checked.ravel() if vectors == 1 else checked
-        y, magnitude = plain(matrix, x).ravel(), (abs(csr) @ abs(checked)).ravel()
+        positive = csr_array((np.abs(csr.data), csr.indices, csr.indptr), shape=csr.shape)
+        y, magnitude = plain(matrix, x).ravel(), (positive @ np.abs(checked)).ravel()
         reference = ReferenceProduct(y, magnitude, np.repeat(np.diff(csr.indptr), vectors))
 
         def check(bound: Bound, name: str) -> None:
