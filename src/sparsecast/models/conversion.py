@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from sparsecast.errors import ProfileError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
-from sparsecast.models.fitting import fitted_costs
+from sparsecast.models.fitting import typical_costs
 from sparsecast.models.training import TrainingSet
 from sparsecast.records import Candidate, Record
 
 
 @dataclass(frozen=True)
 class ConversionCost:
-    """Seconds to build a format: a fixed cost, one a stored entry, and one a byte beyond the last cache.
+    """Seconds to build a format: a fixed cost, one a row, a stored entry, and a byte beyond the last cache.
 
     The last is mostly that of memory that the system has to give first, which it recycles for small arrays;
     on a virtual machine it can be ten times the work of the conversion itself.
@@ -43,11 +43,11 @@ class ConversionCost:
         for name, records in sorted(timed.items()):
             records = [record for record in records if record.convert_s]
             if not records:
-                fit.costs[name] = np.zeros(3)  # CSR: there is nothing to build
+                fit.costs[name] = np.zeros(4)  # CSR: there is nothing to build
                 continue
             terms = [fit._terms(r.candidate, RowBlocks.of(training.structure(r))) for r in records]
             seconds = np.array([record.convert_s for record in records])
-            fit.costs[name] = fitted_costs(np.concatenate(terms), seconds)
+            fit.costs[name] = typical_costs(np.concatenate(terms), seconds)
         return fit
 
     def scaled(self, factors: Mapping[str, float]) -> ConversionCost:
@@ -77,7 +77,7 @@ class ConversionCost:
         stored = storage.stored_entries(blocks, **parameters)
         size = storage.predicted_bytes(blocks, *widths, **parameters)
         beyond = np.maximum(size - self.last_cache_bytes, 0)
-        return np.column_stack([np.ones(len(stored)), stored, beyond]).astype(np.float64)
+        return np.column_stack([np.ones(len(stored)), blocks.rows, stored, beyond]).astype(np.float64)
 
 
 def what_is_built(candidate: Candidate) -> str:

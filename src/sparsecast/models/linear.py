@@ -112,7 +112,7 @@ class LinearModel(Model):
     """One non-negative cost for each kind of work, fitted for each format, and on a GPU for each kernel."""
 
     name: ClassVar[str] = "linear"
-    version: ClassVar[int] = 11
+    version: ClassVar[int] = 12
     takes_several: ClassVar[bool] = True
     costs_: WorkCosts
 

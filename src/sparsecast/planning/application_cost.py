@@ -53,7 +53,7 @@ def usual_over_full(records: Iterable[Record]) -> Usual:
 
 
 def usual_conversion(training: TrainingSet, plan: Plan) -> Usual:
-    """Return how much longer conversions take in the mean than forecast, which is fitted to the quick ones.
+    """Return how much longer conversions take in the mean than forecast, which is the usual time.
 
     Of the Records of the formats of a plan.
     """

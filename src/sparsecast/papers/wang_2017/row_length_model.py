@@ -56,7 +56,7 @@ class WangModel(AsPrinted, Model):
     label.
     """
 
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     covers: ClassVar[tuple[str, ...] | None] = ("csr", "ell", "jad")
     suite: ClassVar[str | None] = "wang"
     lengths: ClassVar[str]

@@ -59,7 +59,7 @@ class GuoModel(AsPrinted, Model):
     """
 
     name: ClassVar[str] = "guo"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     covers: ClassVar[tuple[str, ...] | None] = ("csr", "ell", "coo", "hyb")
     strips_: dict[str, int]
     grids_: dict[str, Grid]

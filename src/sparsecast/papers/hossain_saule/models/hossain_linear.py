@@ -40,7 +40,7 @@ class HossainLinear(AsPrinted, Model):
     """
 
     name: ClassVar[str] = "hossain-linear"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     devices: ClassVar[tuple[str, ...] | None] = (PROCESSOR,)
     covers: ClassVar[tuple[str, ...] | None] = FORMATS_OF_THE_PAPER
     suite: ClassVar[str | None] = "hossain"

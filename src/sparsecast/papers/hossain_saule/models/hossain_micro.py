@@ -47,7 +47,7 @@ class HossainMicro(AsPrinted, Model):
     """
 
     name: ClassVar[str] = "hossain-micro"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     devices: ClassVar[tuple[str, ...] | None] = (PROCESSOR,)
     covers: ClassVar[tuple[str, ...] | None] = FORMATS_OF_THE_PAPER
     groups: ClassVar[tuple[str, ...]] = ("row_lengths", "locality")

@@ -39,7 +39,7 @@ class HossainSVR(AsPrinted, Model):
     """
 
     name: ClassVar[str] = "hossain-svr"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     devices: ClassVar[tuple[str, ...] | None] = (PROCESSOR,)
     covers: ClassVar[tuple[str, ...] | None] = FORMATS_OF_THE_PAPER
     fits_: dict[str, Regression]
