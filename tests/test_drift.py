@@ -12,11 +12,11 @@ from sparsecast.devices.cpu.processor import Processor
 from sparsecast.machines.machine import detect
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.problem import Problem
-from sparsecast.measuring.references import MOST_DRIFT, Pooled
+from sparsecast.measuring.references import LAST_CACHE, MOST_DRIFT, Pooled
 from sparsecast.planning.drift import Drift
 from sparsecast.records import Conditions
 
-LEVELS = ("L2", "L3", "memory")
+LEVELS = ("L2", LAST_CACHE, "memory")
 
 
 class Monitor:
@@ -75,8 +75,8 @@ def test_references_that_wait_for_cores_scale_nothing_and_are_named(own):
     met, now = (sc.predict(A, profile, threads=1, drift_correction=on) for on in (False, True))
     assert list(now) == list(met)
     assert now.notes == (
-        "Reference products in L2, L3, memory waited for cores, now or in the calibration: the forecasts "
-        "there are not scaled; ask again when fewer programs run.",
+        "Reference products in L2, last cache, memory waited for cores, now or in the calibration: the "
+        "forecasts there are not scaled; ask again when fewer programs run.",
     )
 
 
@@ -100,8 +100,8 @@ def test_another_machines_references_are_not_timed(recorded, monkeypatch):
 
 
 def test_changes_and_waits_are_both_said():
-    sentence = Drift({"L2": 1.5, "L3": None, "memory": 1.0}).sentence()
-    assert "1.50 in L2" in sentence and "in L3 waited" in sentence and "memory" not in sentence
+    sentence = Drift({"L2": 1.5, LAST_CACHE: None, "memory": 1.0}).sentence()
+    assert "1.50 in L2" in sentence and "in last cache waited" in sentence and "memory" not in sentence
 
 
 def test_the_questions_of_a_report_share_one_reading(own, monkeypatch):

@@ -7,6 +7,7 @@ import pytest
 
 from sparsecast.measuring.references import (
     EVERY_S,
+    LAST_CACHE,
     WINDOW_S,
     Pooled,
     Reference,
@@ -57,10 +58,10 @@ def monitor_of(clock, **costs):
 @pytest.mark.parametrize(
     "l2, l3, levels",
     [
-        (None, None, ["L2", "L3", "memory"]),
+        (None, None, ["L2", LAST_CACHE, "memory"]),
         (MIB, 0, ["L2", "memory"]),
         (32 * MIB, 48 * MIB, ["L2", "memory"]),
-        (MIB, 4 * MIB, ["L2", "L3", "memory"]),
+        (MIB, 4 * MIB, ["L2", LAST_CACHE, "memory"]),
     ],
 )
 def test_levels_of_other_processors(l2, l3, levels):
@@ -144,8 +145,8 @@ def test_only_what_exceeds_the_noise_has_changed(then, now, scale):
 
 def test_levels_change_apart_and_unknown_ones_stay():
     then = {"L2": Pooled(1.0, 0.0), "memory": Pooled(1.0, 0.0)}
-    now = {"L2": Pooled(1.0, 0.0), "L3": Pooled(3.0, 0.0), "memory": Pooled(2.0, 0.0)}
-    assert scale_since(then, now) == {"L2": 1.0, "L3": 1.0, "memory": 2.0}
+    now = {"L2": Pooled(1.0, 0.0), LAST_CACHE: Pooled(3.0, 0.0), "memory": Pooled(2.0, 0.0)}
+    assert scale_since(then, now) == {"L2": 1.0, LAST_CACHE: 1.0, "memory": 2.0}
 
 
 @pytest.mark.parametrize("threads", (1, 2))
@@ -165,8 +166,8 @@ def test_a_reference_goes_on_to_the_next_bytes():
 
 @pytest.mark.parametrize("threads", (1, 2))
 def test_a_reading_of_the_last_cache_reads_all_data_once_and_fetches_them_before(threads):
-    made = references({"L2": MIB // 2, "L3": 40 * MIB, "memory": 64 * MIB}, threads)
-    assert (made["L3"].warm, made["L3"].calls) == (40 // threads, 40 // threads)
+    made = references({"L2": MIB // 2, LAST_CACHE: 40 * MIB, "memory": 64 * MIB}, threads)
+    assert (made[LAST_CACHE].warm, made[LAST_CACHE].calls) == (40 // threads, 40 // threads)
     assert made["L2"].warm == 1 and made["memory"].warm == 0
     # Next to other programs a low quantile needs some calls that meet none of them.
     assert all(reference.calls >= 8 for reference in made.values())

@@ -225,18 +225,21 @@ def test_held_out_records_do_not_change_the_forecast(with_ratios, of_lengths, se
     assert seconds(with_ratios(0.5, 3.0), "csr", found) == seconds(with_ratios(), "csr", found)
 
 
-def test_conversion_cost_reproduces_a_fixed_cost_and_one_an_entry(
-    make_record, of_lengths, train, way, seconds
+def test_conversion_cost_reproduces_a_fixed_cost_one_a_row_and_one_an_entry(
+    make_record, of_lengths, train, way
 ):
-    targets = [of_lengths([4] * rows) for rows in (100, 1000, 5000)]
-    records = [make_record("ell", s, 1e-3, "strips", convert_s=1e-5 + 2e-9 * s.nnz) for s in targets]
+    def seconds(rows, stored):
+        return 1e-5 + 3e-9 * rows + 2e-9 * stored
+
+    targets = [of_lengths([k] * rows) for k, rows in ((4, 100), (1, 1000), (9, 1000), (4, 5000), (20, 300))]
+    records = [make_record("ell", s, 1e-3, "strips", convert_s=seconds(s.rows, s.nnz)) for s in targets]
     records += [make_record("csr", s, 1e-3, "strips") for s in targets]
     cost = ConversionCost.fitted(train(records))
     padded = RowBlocks.of(of_lengths([4] * 99 + [8]))  # 100 rows as long as the longest
-    assert float(cost.seconds(way("ell"), padded)[0]) == pytest.approx(1e-5 + 2e-9 * 800)
+    assert float(cost.seconds(way("ell"), padded)[0]) == pytest.approx(seconds(100, 800))
     assert float(cost.seconds(way("csr"), padded)[0]) == 0.0
     narrow = way("csr", parameters=Parameters({"values": "one"}))  # never built: as the quickest that was
-    assert float(cost.seconds(narrow, padded)[0]) == pytest.approx(1e-5 + 2e-9 * padded.nnz[0])
+    assert float(cost.seconds(narrow, padded)[0]) == pytest.approx(seconds(100, padded.nnz[0]))
 
 
 def test_a_layout_is_in_the_forecast_and_what_cannot_be_predicted_is_not_served(

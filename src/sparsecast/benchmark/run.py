@@ -386,7 +386,11 @@ class Calibration:
         several = []
         for target, matrices in rounds:
             each = replace(target, vectors=PANEL_VECTORS)
-            chosen = [matrix for matrix in matrices if target.vectors == 1 and len(measured_formats(matrix, each)) > 2]
+            chosen = [
+                matrix
+                for matrix in matrices
+                if target.vectors == 1 and len(measured_formats(matrix, each)) > 2
+            ]
             # Matrices for some formats alone come as often as the others: these seldom suit such formats.
             parts = ([m for m in chosen if (m.kind is None) == is_general] for is_general in (True, False))
             several.append([(each, matrix) for matrix in in_turn(parts)])

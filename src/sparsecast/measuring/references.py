@@ -29,6 +29,13 @@ EVERY_S, WINDOW_S = 3.0, 120.0
 #: machine has only a part of larger caches.
 _MOST_L3_BYTES, _MOST_MEMORY_BYTES = 32 << 20, 256 << 20
 
+#: The reference in the last cache fills this part of it. A virtual machine may have less than half of it, and
+#: then each new array takes another time, up to twice as long (decision 27).
+_L3_PART = 0.25
+
+#: The level of a reference in a third cache.
+LAST_CACHE = "last cache"
+
 #: Caches of most processors, if the system does not report them.
 _USUAL_L2_BYTES, _USUAL_L3_BYTES = 1 << 20, 32 << 20
 
@@ -100,7 +107,7 @@ class Pooled:
 
 
 def reference_bytes(l2_bytes: int | None, l3_bytes: int | None) -> dict[str, int]:
-    """Return the bytes of each reference: half of a cache, and one and a half times the last one.
+    """Return the bytes of each reference: half of the core's cache, a quarter and 1.5 times the last one.
 
     The caches are those of all threads together; None if unknown. Without a third level, `l3_bytes` is 0 and
     the second level is the last.
@@ -109,7 +116,7 @@ def reference_bytes(l2_bytes: int | None, l3_bytes: int | None) -> dict[str, int
     l3 = _USUAL_L3_BYTES if l3_bytes is None else l3_bytes
     sizes = {"L2": l2 // 2}
     if l3 > 2 * l2:
-        sizes["L3"] = max(2 * l2, min(l3 // 2, _MOST_L3_BYTES))
+        sizes[LAST_CACHE] = max(2 * l2, min(int(_L3_PART * l3), _MOST_L3_BYTES))
     return sizes | {"memory": min(3 * max(l2, l3) // 2, _MOST_MEMORY_BYTES)}
 
 
@@ -191,7 +198,7 @@ def level_of(working_set_bytes: float, l2_bytes: int, l3_bytes: int) -> str:
     """Return the first cache that holds all that one product reads and writes, else ``"memory"``."""
     if working_set_bytes <= l2_bytes:
         return "L2"
-    return "L3" if working_set_bytes <= l3_bytes else "memory"
+    return LAST_CACHE if working_set_bytes <= l3_bytes else "memory"
 
 
 def _reference(level: str, size: int, threads: int) -> Reference:

@@ -29,7 +29,7 @@ class ConversionCost:
     """
 
     last_cache_bytes: int
-    #: Of each format whose conversion was timed, shape (3,), at least 0; narrow CSR is one of its own.
+    #: Of each format whose conversion was timed, shape (4,), at least 0; narrow CSR is one of its own.
     costs: dict[str, NDArray[np.float64]] = field(default_factory=dict)
 
     @classmethod

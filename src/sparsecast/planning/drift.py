@@ -22,8 +22,8 @@ from sparsecast.results.plan import Plan, PlannedBlock
 class Drift:
     """How many times longer products take now than in the calibration."""
 
-    #: By where the data of a product lie: ``"L2"``, ``"L3"``, ``"memory"``. A change within the noise of the
-    #: reference products is 1.0. It is None where they waited for cores.
+    #: By where the data of a product lie: ``"L2"``, ``"last cache"``, ``"memory"``. A change within the noise
+    #: of the reference products is 1.0. It is None where they waited for cores.
     scales: Mapping[str, float | None]
 
     @classmethod

@@ -140,7 +140,7 @@ class Conditions:
     stolen_share: float | None = None
     #: Share of the time in which some thread, of this program or another, waited for a core.
     pressure_share: float | None = None
-    #: Seconds of reference products around that time, by the place of their data: ``"L2"``, ``"L3"``,
+    #: Seconds of reference products around that time, by the place of their data: ``"L2"``, ``"last cache"``,
     #: ``"memory"``.
     references_s: Mapping[str, float] = field(default_factory=dict)
     #: Whether it was never measured with a core for each thread, as the machine was busy; None if this was
