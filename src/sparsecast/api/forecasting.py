@@ -21,6 +21,7 @@ from sparsecast.devices.target import Choice, Target, believed, whole_matrix
 from sparsecast.errors import DisturbedError, InputError, ProfileError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
+from sparsecast.machines.machine import PROCESSOR
 from sparsecast.machines.profile import Profile, find_profile
 from sparsecast.machines.strips import strip_rows
 from sparsecast.matrices.problem import Problem
@@ -150,16 +151,9 @@ def predict_table(
     energy_model: str | None = None,
     anyway: bool = False,
 ) -> Iterator[tuple[str, Prediction]]:
-    """Forecast many matrices of which only Structures are known, in the order given.
+    """Forecast matrices of which only Structures are known, at least one, in the order given, as `predict`.
 
     A model is fitted once for all matrices of which the same is known.
-
-    Parameters
-    ----------
-    matrices : mapping of str to Structure
-        At least one, by name.
-    profile, threads, dtype, device, model, drift_correction, power_model, energy_model, anyway
-        As in `predict`, also in what is raised.
     """
     name = model_for("time", model)
     sessions: dict[Any, Session] = {}
@@ -363,22 +357,17 @@ def refuse_probe(probe_s: float | None, drift_correction: bool, *, has_matrix: b
         )
 
 
-def choice(
-    A: Any,
-    *,
-    threads: Threads = None,
-    dtype: str | None = None,
-    device: str = "cpu",
-    vectors: int = 1,
-    values: str | None = None,
-    library: str | None = None,
-) -> Choice:
-    """Return the ways of doing the product that are open to a matrix here, and why others are not."""
+def choice(A: Any, device: str = PROCESSOR, **setting: Any) -> Choice:
+    """Return the ways of doing the product that are open to a matrix here, and why others are not.
+
+    `setting` has `threads`, `dtype`, `vectors`, `values` and `library`, as in `predict`.
+    """
     machine, A = machine_of(device), A if isinstance(A, Structure) else Problem.of(A)
-    rounding(A, values, dtype, device)  # refuses
-    target = Asked(threads, dtype, device, vectors, values, library).target(A, machine)
+    asked = Asked(device=device, **setting)
+    rounding(A, asked.values, asked.dtype, device)  # refuses
+    target = asked.target(A, machine)
     counts = [target.threads]
-    if threads == AUTO:
+    if asked.threads == AUTO:
         counts = thread_numbers(calibrated_profile(machine), target)
     choices = [whole_matrix(structure_of(A), replace(target, threads=count), machine) for count in counts]
     candidates = dict.fromkeys(candidate for choice in choices for candidate in choice.candidates)
@@ -386,27 +375,16 @@ def choice(
 
 
 def forecasts_at_hand(
-    A: Any,
-    wanted: str | None = None,
-    *,
-    threads: Threads = None,
-    dtype: str | None = None,
-    device: str = "cpu",
-    vectors: int = 1,
-    values: str | None = None,
-    library: str | None = None,
+    A: Any, wanted: str | None = None, device: str = PROCESSOR, **setting: Any
 ) -> Prediction | None:
     """Return the forecasts of this machine without calibrating for them; None if it has no basis for them.
 
-    Raises
-    ------
-    InputError
-        If `wanted` is the profile of another machine: its forecasts have no measurement here.
+    `setting` is that of `choice`. An InputError refuses a `wanted` profile of another machine: its forecasts
+    have no measurement here.
     """
-    machine = machine_of(device)
+    machine, asked = machine_of(device), Asked(device=device, **setting)
     profile = find_profile(wanted) if wanted else calibrated_profile(machine)
     require_own(profile.name, machine)
-    asked = Asked(threads, dtype, device, vectors, values, library)
     if not model_records(profile, asked.target(A, machine)):
         return None
     try:

@@ -36,21 +36,9 @@ def forecast_next_steps(
 ) -> tuple[NextStep, ...]:
     """Return what would make products faster and is left to the user, what gains most first.
 
-    Parameters
-    ----------
-    A : sparse matrix or Problem
-    profile : Profile, optional
-        Without one, that of this machine if it is calibrated for the question; else there are no steps.
-    plan : Plan, optional
-        By this profile, for one vector: the steps go on from it. Without one, they begin at plain CSR on all
-        threads, in which other programs hold the matrix.
-    model, drift_correction
-        As in `predict`.
-
-    Returns
-    -------
-    tuple of NextStep
-        At most MOST_STEPS, each forecast to be WORTH_NAMING times as fast at least.
+    There are at most MOST_STEPS, each forecast to be WORTH_NAMING times as fast at least. They go on from a
+    plan by the profile, for one vector, or begin at plain CSR on all threads, in which other programs hold
+    the matrix. Without a profile it is that of this machine; there are none if it is not calibrated.
     """
     problem, asked = Problem.of(A), Asked()
     if plan is not None:

@@ -87,22 +87,11 @@ def where(
 
 
 def compare(matrices: Mapping[str, Problem | Structure], machines: str = ALL, **how: Any) -> Comparison:
-    """Answer `where` about matrices on machines as they were calibrated, by one process.
+    """Answer `where` about matrices, by name, on machines as they were calibrated, by one process.
 
-    Parameters
-    ----------
-    matrices : mapping by name
-    machines : str
-        Names or paths of profiles with commas between; by default all at hand that have Records.
-    how
-        `iterations`, `library`, `model`, `prices` and `anyway`, as in `where`.
-
-    Raises
-    ------
-    UnknownNameError, ProfileError
-        If a profile that is named does not exist, or cannot be used.
-    InputError
-        If no profile has Records, two that are named have one name, or no matrix has a forecast.
+    The machines are names or paths of profiles with commas between, by default all at hand that have Records;
+    `how` has `iterations`, `library`, `model`, `prices` and `anyway`, as in `where`. An InputError refuses a
+    profile that does not exist or cannot be used, two of one name, and a question without any forecast.
     """
     if machines == ALL:
         at_hand, damaged = _at_hand()

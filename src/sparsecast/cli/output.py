@@ -32,39 +32,21 @@ _LEAST_TEXT = 14
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """The result of a command.
+    """The result of a command."""
 
-    Attributes
-    ----------
-    columns : tuple of Column
-        The keys of its JSON document.
-    item : object or mapping
-        What has their values.
-    shown : iterable of Table and str
-        What people read. `--csv` writes the first table, `--markdown` all of it.
-    notes : iterable of str
-        Warnings, which go to standard error before all else.
-    chart : callable, optional
-        Returns the chart of the figure and its title, or None where there is nothing to draw.
-    stopped : str
-        What became of the measurements, where the command was stopped from the keyboard: "kept", "shown".
-    status : int
-        Exit status.
-    is_beside : bool
-        Whether people read it on standard error, as standard output is another program's.
-    all_rows : Table, optional
-        What `--csv` writes where people read a part of it.
-    """
-
-    columns: Columns
-    item: Any
+    columns: Columns  # the keys of its JSON document
+    item: Any  # what has their values
+    #: Tables and sentences that people read. `--csv` writes the first table, `--markdown` all of it.
     shown: Iterable[Any]
-    notes: Iterable[str] = ()
+    notes: Iterable[str] = ()  # warnings, which go to standard error before all else
+    #: Returns the chart of the figure and its title, or None where there is nothing to draw.
     chart: Callable[[], Drawn | None] | None = None
+    #: What became of the measurements, where the command was stopped from the keyboard: "kept", "shown".
     stopped: str = ""
-    status: int = 0
+    status: int = 0  # exit status
+    #: Whether people read it on standard error, as standard output is another program's.
     is_beside: bool = False
-    all_rows: Table | None = None
+    all_rows: Table | None = None  # what `--csv` writes where people read a part of it
 
     def show(
         self,

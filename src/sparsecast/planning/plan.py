@@ -34,24 +34,12 @@ LEAST_GAIN = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """What a plan is for, and what decides about it.
+    """What a plan is for, and what decides about it."""
 
-    Attributes
-    ----------
-    iterations : int
-        Products that will be done.
-    objective : str
-        One of OBJECTIVES; other than time it needs `energy`.
-    energy : Forecaster or None
-        A fitted model of joules.
-    planner : Planner or None
-        Of a paper, for the plan that this prints; Tried, for what trials found.
-    """
-
-    iterations: int
-    objective: str = "time"
-    energy: Forecaster | None = None
-    planner: Planner | None = None
+    iterations: int  # products that will be done
+    objective: str = "time"  # one of OBJECTIVES; other than time it needs `energy`
+    energy: Forecaster | None = None  # a fitted model of joules
+    planner: Planner | None = None  # of a paper, for the plan that this prints; Tried, for what trials found
 
 
 def make_plan(

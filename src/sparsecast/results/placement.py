@@ -35,38 +35,23 @@ def price_of(seconds: float | None, an_hour: float | None, nodes: int = 1) -> fl
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """A number of products with a matrix in one place; matrix and vectors lie on the host before and after.
-
-    Attributes
-    ----------
-    matrix, machine : str
-        The machine is called by the name of its profile.
-    way : Plan, Forecast or ClusterForecast
-        How a product is done there: by a plan; where none can be made, as on a machine of published results,
-        in the best format for the whole matrix; or on many ranks.
-    products : int
-    transfer_s : float or None
-        Forecast seconds to bring x to the place and y back, once; 0 on a host, None where they are unknown.
-        A plan's conversion includes the transfer of the matrix.
-    price_per_hour : float or None
-        Of the machine, or of one of its nodes, in any currency.
-    is_here : bool
-        Whether the place belongs to the machine that was asked, so that the plan can be built at once.
-    is_tie : bool
-        Whether its interval overlaps with that of the best place, so that either may be the best.
-    notes : tuple of str
-        As of a Prediction.
-    """
+    """Some products with a matrix in one place; matrix and vectors lie on the host before and after."""
 
     matrix: str
-    machine: str
+    machine: str  # the name of its profile
+    #: How a product is done there: by a plan; where none can be made, as on a machine of published results,
+    #: in the best format for the whole matrix; or on many ranks.
     way: Plan | Forecast | ClusterForecast
     products: int
+    #: Forecast seconds to bring x to the place and y back, once; 0 on a host, None where they are unknown. A
+    #: plan's conversion includes the transfer of the matrix.
     transfer_s: float | None = 0.0
-    price_per_hour: float | None = None
+    price_per_hour: float | None = None  # of the machine, or of one of its nodes, in any currency
+    #: Whether the place belongs to the machine that was asked, so that the plan can be built at once.
     is_here: bool = False
+    #: Whether its interval overlaps with that of the best place, so that either may be the best.
     is_tie: bool = False
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # as of a Prediction
 
     @property
     def plan(self) -> Plan | None:
@@ -190,20 +175,13 @@ PLACEMENTS: Columns = (
 
 @dataclass(frozen=True, slots=True)
 class Placements(Tabular):
-    """The placements of a matrix, the one with the least `total_s` first.
-
-    Attributes
-    ----------
-    best_from : tuple of (int, Placement)
-        From how many products on each of the `comparable` ones is the best, by its plan or by plain CSR,
-        until the next one is.
-    refused : dict of str to str
-        Places that have no forecast, and why.
-    """
+    """The placements of a matrix, the one with the least `total_s` first."""
 
     placements: tuple[Placement, ...]
+    #: From how many products on each of the `comparable` ones is the best, by its plan or by plain CSR, until
+    #: the next one is.
     best_from: tuple[tuple[int, Placement], ...] = ()
-    refused: Mapping[str, str] = field(default_factory=dict)
+    refused: Mapping[str, str] = field(default_factory=dict)  # places that have no forecast, and why
 
     @property
     def best(self) -> Placement:
@@ -323,18 +301,12 @@ class Comparison:
 
 @dataclass(frozen=True)
 class PlanAnswer:
-    """What `plan` answers: a plan, or places with the plan of the best one that has one.
-
-    Attributes
-    ----------
-    machine : str
-        That the plan is for.
-    """
+    """What `plan` answers: a plan, or places with the plan of the best one that has one."""
 
     problem: Problem
     iterations: int
     plan: Plan | None
-    machine: str
+    machine: str  # that the plan is for
     placements: Placements | None = None
     next_steps: tuple[NextStep, ...] = ()
     check: PlanCheck | None = None

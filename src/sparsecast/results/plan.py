@@ -218,29 +218,15 @@ class Plan(Tabular):
 
 @dataclass(frozen=True, slots=True)
 class PlanCheck:
-    """Measured times of a plan and of what it is compared with.
+    """Measured times of a plan and of what it is compared with."""
 
-    Attributes
-    ----------
-    time_s, baseline_s, scipy_s : float
-        Seconds a product: the plan's operator, plain CSR, SciPy's ``A @ x``.
-    noise : float or None
-        The largest of these Timings; None of single samples.
-    convert_s : float
-        Seconds to build the operator.
-    error : float
-        As in a Record.
-    over_scipy : Speedup
-        Of the plan's operator.
-    """
-
-    time_s: float
-    baseline_s: float
-    scipy_s: float
-    noise: float | None
-    convert_s: float
-    error: float
-    over_scipy: Speedup
+    time_s: float  # of a product by the plan's operator
+    baseline_s: float  # of plain CSR
+    scipy_s: float  # of SciPy's ``A @ x``
+    noise: float | None  # the largest of these Timings; None of single samples
+    convert_s: float  # to build the operator
+    error: float  # as in a Record
+    over_scipy: Speedup  # of the plan's operator
 
     @property
     def gain(self) -> float:
