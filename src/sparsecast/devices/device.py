@@ -38,41 +38,24 @@ class Device(ABC):
 
     Its methods import the library of the device when they need it; forecasts need none. Methods that are not
     abstract suit a device that computes in the memory of the host.
-
-    Attributes
-    ----------
-    name : str
-        As in a Candidate, and as the folder.
-    kind : str
-        The user's word for it: ``"processor"``, ``"GPU"``.
-    dtypes : tuple of str
-        Types of values of its kernels.
-    kernels : Registry of FormatKernels
-        By the name of the format; a missing file is a missing kernel.
-    is_numbered : bool
-        Whether a machine may have several, each with a number.
-    compiles_apart : bool
-        Whether other processes can compile its kernels into a cache on disk.
-    may_read_energy : bool
-        Whether `meter` may return a meter, which takes seconds per Candidate.
-    shares_host : bool
-        Whether it computes where SciPy does, so that the two are sampled in turn.
-    regime : str
-        As in a Record.
     """
 
-    name: ClassVar[str]
-    kind: ClassVar[str] = "processor"
-    dtypes: ClassVar[tuple[str, ...]]
+    name: ClassVar[str]  # as in a Candidate, and as the folder
+    kind: ClassVar[str] = "processor"  # the user's word for it, or "GPU"
+    dtypes: ClassVar[tuple[str, ...]]  # of the values of its kernels
+    #: By the name of the format; a missing file is a missing kernel.
     kernels: ClassVar[Registry[FormatKernels]]
-    is_numbered: ClassVar[bool] = False
+    is_numbered: ClassVar[bool] = False  # whether a machine may have several, each with a number
+    #: Whether other processes can compile its kernels into a cache on disk.
     compiles_apart: ClassVar[bool] = False
+    #: Whether `meter` may return a meter, which takes seconds per Candidate.
     may_read_energy: ClassVar[bool] = False
+    #: Whether it computes where SciPy does, so that the two are sampled in turn.
     shares_host: ClassVar[bool] = True
 
     @property
     def regime(self) -> str:
-        """``"warm"`` or ``"cold"``."""
+        """``"warm"`` or ``"cold"``, as in a Record."""
         return "warm"
 
     @abstractmethod

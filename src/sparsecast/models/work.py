@@ -65,25 +65,14 @@ _DIVIDING_KERNELS = ("balanced",)
 
 @dataclass(frozen=True)
 class CountedWork:
-    """The work that Records of one fit measured.
-
-    Attributes
-    ----------
-    format, kernel : str
-        The kernel is empty where one fit is for all of a format.
-    places : int array of shape (records,)
-        Of the Records in their training set.
-    kinds : tuple of str
-    counts : float array of shape (records, kinds)
-    time_s : float array of shape (records,)
-    """
+    """The work that Records of one fit measured."""
 
     format: str
-    kernel: str
-    places: NDArray[np.int64]
+    kernel: str  # empty where one fit is for all of a format
+    places: NDArray[np.int64]  # of the Records in their training set: shape (records,)
     kinds: tuple[str, ...]
-    counts: Floats
-    time_s: Floats
+    counts: Floats  # shape (records, kinds)
+    time_s: Floats  # shape (records,)
 
     @property
     def label(self) -> str:

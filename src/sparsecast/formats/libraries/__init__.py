@@ -32,16 +32,9 @@ def library_called(name: str) -> type[Library] | None:
 def chosen_libraries(asked: str | None, device: str = DEVICE, *, is_here: bool = True) -> tuple[str, ...]:
     """Return the names of libraries that are asked for, such as ``"mkl,scipy"``, or ``"any"``.
 
-    With `is_here`, products are done on this machine: any is what is installed then, and each must be.
-
-    Raises
-    ------
-    UnknownNameError
-        If there is no such library.
-    MissingLibraryError
-        If one that is named is not installed here.
-    InputError
-        If they do not compute on the device.
+    With `is_here`, products are done on this machine: any is what is installed then, and each must be, else a
+    MissingLibraryError is raised; an UnknownNameError where there is none of a name, an InputError where they
+    do not compute on the device.
     """
     if asked is None:
         return ()

@@ -108,13 +108,7 @@ class Library(StorageFormat):
 
     @classmethod
     def loaded(cls) -> Any:
-        """Return the library, loaded once in a process.
-
-        Raises
-        ------
-        MissingLibraryError
-            If it cannot be loaded.
-        """
+        """Return the library, loaded once in a process; a MissingLibraryError says that it cannot be."""
         if cls.name not in _loaded:
             try:
                 _loaded[cls.name] = cls.load()
@@ -126,12 +120,7 @@ class Library(StorageFormat):
     def product(self) -> Product:
         """Hand the matrix over, and return the product: y is written into the array that is given.
 
-        Raises
-        ------
-        MissingLibraryError
-            If the library cannot be loaded.
-        FormatError
-            If it refuses the matrix.
+        A MissingLibraryError is raised where the library cannot be loaded, a FormatError where it refuses.
         """
 
     @classmethod

@@ -1,4 +1,4 @@
-"""PyTorch: the product of a CSR tensor, which shares the arrays of the matrix."""
+"""PyTorch: the product of a CSR tensor, which shares the arrays of the matrix. It is MKL's, not optimised."""
 
 from __future__ import annotations
 
