@@ -117,11 +117,7 @@ def evaluate(
 
 @dataclass
 class _Run:
-    """One evaluation, of products that are `asked` about.
-
-    `trainings` are those of before it measured anything of the kind, `sessions` those of a target and a part
-    of the groups.
-    """
+    """One evaluation, of products that are `asked` about."""
 
     campaign: Campaign
     asked: Asked
@@ -129,7 +125,10 @@ class _Run:
     models: list[type[Model]]
     on_matrix: Callable[[str, Evaluation], None] | None
     scoring: Scoring
-    trainings: dict[Target, TrainingSet] = field(default_factory=dict)
+    #: What models learn from, of before anything of the kind was measured, and the groups that it shares with
+    #: the matrices.
+    trainings: dict[Target, tuple[TrainingSet, list[str]]] = field(default_factory=dict)
+    #: Of a target and a part of the groups.
     sessions: dict[tuple[Target, int | None], list[Session]] = field(default_factory=dict)
 
     @cached_property
@@ -175,12 +174,12 @@ class _Run:
     def _sessions(self, profile: Profile, target: Target, group: str) -> list[Session]:
         """Return the models for a target, fitted without a part of the known groups that has this one."""
         if target not in self.trainings:
-            self.trainings[target] = training_for(profile, target)
-        training = self.trainings[target]
-        known = sorted(self.groups & set(training.groups()))
+            training = training_for(profile, target)
+            self.trainings[target] = training, sorted(self.groups & set(training.groups()))
+        training, known = self.trainings[target]
         part = known.index(group) % FOLDS if group in known else None
         if (target, part) not in self.sessions:
-            out = () if part is None else known[part::FOLDS]
+            out = set() if part is None else set(known[part::FOLDS])
             unseen = training.where(lambda record: training.group(record) not in out)
             self.sessions[target, part] = [
                 Session(profile, target, target, unseen, model) for model in self._fitted(unseen, bool(out))

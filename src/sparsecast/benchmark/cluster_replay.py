@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 
@@ -70,7 +70,7 @@ def _latest(records: Iterable[DistributedRecord]) -> tuple[list[DistributedRecor
 def _rows_of_part(
     make: Callable[[], ClusterModel],
     training: ClusterTraining,
-    part: Sequence[str],
+    part: Collection[str],
     question_of: QuestionOf,
     refused: dict[str, str],
 ) -> Iterator[ClusterRow]:

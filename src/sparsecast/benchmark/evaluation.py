@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import groupby
 from operator import itemgetter
 
 import numpy as np
@@ -23,6 +22,7 @@ from sparsecast.results.evaluation import (
     Repeats,
     value_of,
 )
+from sparsecast.system.grouping import grouped
 
 #: Matrices that a score names as those with the largest errors.
 _WORST = 3
@@ -100,10 +100,8 @@ class Scoring:
         return None if again is None or again.measured_at < first.measured_at else again
 
     def _score(self, rows: Sequence[EvaluationRow], model: str, quantity: str) -> ModelScore:
-        by_matrix = {matrix: list(own) for matrix, own in groupby(rows, lambda row: row.matrix)}
-        by_storage: dict[str, list[EvaluationRow]] = {}
-        for row in rows:
-            by_storage.setdefault(storage_of(row.estimate.candidate), []).append(row)
+        by_matrix = grouped(rows, lambda row: row.matrix)
+        by_storage = grouped(rows, lambda row: storage_of(row.estimate.candidate))
         ratios, are_best, total = [], [], 0
         for matrix, records in self.measured.items():
             known = [(value, r) for r in records if (value := value_of(r, quantity)) is not None]
@@ -185,10 +183,10 @@ def _rank(score: ModelScore, rows: Sequence[EvaluationRow]) -> tuple[bool, float
 
 def worst_of(rows: Iterable[EvaluationRow], count: int) -> tuple[tuple[str, float], ...]:
     """Return the matrices with the largest errors, and of each the median of the signed ones."""
-    errors: dict[str, list[float]] = {}
-    for row in rows:
-        errors.setdefault(row.matrix, []).append(row.error)
-    medians = {matrix: float(np.median(own)) for matrix, own in errors.items()}
+    medians = {
+        matrix: float(np.median([row.error for row in of_matrix]))
+        for matrix, of_matrix in grouped(rows, lambda row: row.matrix).items()
+    }
     return tuple(sorted(medians.items(), key=lambda item: -abs(item[1]))[:count])
 
 

@@ -16,6 +16,7 @@ from sparsecast.errors import InputError
 from sparsecast.measuring.timing import LOW_SHARE, SAMPLES_A_TURN
 from sparsecast.records import Record
 from sparsecast.results.differences import Difference, Differences, GeometricMean
+from sparsecast.system.grouping import grouped
 
 #: Share of those that are said to differ that may not.
 FALSE_SHARE = 0.05
@@ -113,16 +114,14 @@ def _content(specification: str) -> str:
 
 def by_product(records: Iterable[MergedRecord], is_across: bool) -> _Products:
     """Return the Records by what they are of: the matrix, the regime, the Candidate, its kernel last."""
-    found: _Products = {}
-    for merged in records:
+
+    def key(merged: MergedRecord) -> _Key:
         record, candidate = merged.record, merged.record.candidate
-        if record.suite == TRIED_SUITE:
-            continue
         machine = None if is_across else merged.machine
         rest = dataclasses.replace(candidate, kernel="")
-        key = machine, _content(record.matrix), record.regime, rest, candidate.kernel
-        found.setdefault(key, []).append(merged)
-    return found
+        return machine, _content(record.matrix), record.regime, rest, candidate.kernel
+
+    return grouped((merged for merged in records if merged.record.suite != TRIED_SUITE), key)
 
 
 def _paired(in_A: _Products, in_B: _Products) -> tuple[list[tuple[_Side, _Side]], tuple[int, int]]:
@@ -131,12 +130,12 @@ def _paired(in_A: _Products, in_B: _Products) -> tuple[list[tuple[_Side, _Side]]
     Where each has one kernel that the other lacks, of two versions or machines, these are compared.
     """
     pairs = [(in_A[key], in_B[key]) for key in in_A if key in in_B]
-    alone: list[dict[_Key, list[_Side]]] = [{}, {}]  # by all but the kernel
-    for by_rest, of, other in zip(alone, (in_A, in_B), (in_B, in_A), strict=True):
-        for key in (key for key in of if key not in other):
-            by_rest.setdefault(key[:-1], []).append(of[key])
-    in_turn = [(sides, alone[1].get(rest, [])) for rest, sides in alone[0].items()]
-    changed = [(of_A[0], of_B[0]) for of_A, of_B in in_turn if len(of_A) == len(of_B) == 1]
+    only_A, only_B = (  # by all but the kernel
+        grouped((key for key in of if key not in other), lambda key: key[:-1])
+        for of, other in ((in_A, in_B), (in_B, in_A))
+    )
+    both = ((keys, only_B.get(rest, [])) for rest, keys in only_A.items())
+    changed = [(in_A[a[0]], in_B[b[0]]) for a, b in both if len(a) == len(b) == 1]
     return pairs + changed, (len(in_A) - len(pairs + changed), len(in_B) - len(pairs + changed))
 
 

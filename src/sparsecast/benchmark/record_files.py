@@ -18,6 +18,7 @@ from sparsecast.machines.storage import write_table
 from sparsecast.records import ROW_KINDS, SCHEMA_VERSION, Record
 from sparsecast.results.measurement import MERGED
 from sparsecast.system.addresses import Place, files_in, shown
+from sparsecast.system.grouping import grouped
 from sparsecast.system.tabular import Table, Tabular
 from sparsecast.system.texts import counted
 
@@ -93,12 +94,11 @@ class MergedRecords(Tabular):
     @property
     def rows(self) -> list[dict[str, Any]]:
         """For each machine and host the number of matrices and of Records."""
-        matrices: dict[tuple[str, str | None], list[str]] = {}
-        for merged in self.records:
-            matrices.setdefault((merged.machine, merged.host), []).append(merged.record.matrix)
+        of_hosts = grouped(self.records, lambda merged: (merged.machine, merged.host))
+        matrices = {host: {merged.record.matrix for merged in own} for host, own in of_hosts.items()}
         return [
-            {"machine": machine, "host": host, "matrices": len(set(names)), "records": len(names)}
-            for (machine, host), names in matrices.items()
+            {"machine": machine, "host": host, "matrices": len(matrices[machine, host]), "records": len(own)}
+            for (machine, host), own in of_hosts.items()
         ]
 
     def table(self) -> Table:

@@ -11,14 +11,15 @@ from sparsecast.models.model import SCORED_SUITES, Model
 from sparsecast.models.training import TrainingSet
 from sparsecast.records import PUBLISHED_SUITE, Record
 from sparsecast.results.evaluation import Evaluation
+from sparsecast.system.grouping import grouped
 
 #: Parts into which the groups of matrices are split; each is forecast by a model that has not seen it.
 FOLDS = 5
 
 
-def held_out(groups: Sequence[str], folds: int = FOLDS) -> Iterator[Sequence[str]]:
+def held_out(groups: Sequence[str], folds: int = FOLDS) -> Iterator[Collection[str]]:
     """Give the parts into which groups of matrices are split, whole groups each."""
-    yield from (groups[first::folds] for first in range(min(folds, len(groups))))
+    yield from (set(groups[first::folds]) for first in range(min(folds, len(groups))))
 
 
 def refuse_too_few(groups: Collection[str], machine: str, remedy: str) -> None:
@@ -117,17 +118,14 @@ def _score_part(
     training: TrainingSet,
     scored: TrainingSet,
     model: Model,
-    part: Sequence[str],
+    part: Collection[str],
     names: Mapping[str, str],
     scoring: Scoring,
 ) -> None:
     """Fit a model to what does not belong to the groups of `part`, and add its forecasts of what does."""
     model.fit(training.where(lambda record: training.group(record) not in part))
-    known = scored.where(lambda record: scored.group(record) in part).having(model.groups)
-    by_matrix: dict[str, list[Record]] = {}
-    for record in known.records:
-        by_matrix.setdefault(record.matrix, []).append(record)
-    for matrix, records in by_matrix.items():
+    known = scored.of_groups(part).having(model.groups)
+    for matrix, records in grouped(known.records, lambda record: record.matrix).items():
         candidates = list(dict.fromkeys(record.candidate for record in records))
         found = model.estimates(known.structure(records[0]), candidates)
         scoring.add_estimates(names[matrix], model.title, model.quantity, found)

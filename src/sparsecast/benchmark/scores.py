@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecast.results.evaluation import ErrorScore
+from sparsecast.system.grouping import grouped
 
 Floats = NDArray[np.float64]
 
@@ -64,9 +65,7 @@ def choice_ratios(questions: Sequence[Hashable], forecasts: Floats, measured: Fl
     forecasts, measured : array
         Of each measurement. The least forecast is chosen.
     """
-    places: dict[Hashable, list[int]] = {}
-    for place, question in enumerate(questions):
-        places.setdefault(question, []).append(place)
+    places = grouped(range(len(questions)), lambda place: questions[place])
     answers = [np.array(own) for own in places.values() if len(own) > 1]
     return np.array(
         [

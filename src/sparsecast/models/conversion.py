@@ -14,7 +14,8 @@ from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.models.fitting import typical_costs
 from sparsecast.models.training import TrainingSet
-from sparsecast.records import Candidate, Record
+from sparsecast.records import Candidate
+from sparsecast.system.grouping import grouped
 
 
 @dataclass(frozen=True)
@@ -36,11 +37,8 @@ class ConversionCost:
     def fitted(cls, training: TrainingSet) -> Self:
         """Learn from the conversions whose times the Records hold."""
         fit = cls(max((cache.bytes for cache in training.machine.caches), default=0))
-        timed: dict[str, list[Record]] = {}
-        for record in training.records:
-            if record.convert_s is not None:
-                timed.setdefault(what_is_built(record.candidate), []).append(record)
-        for name, records in sorted(timed.items()):
+        timed = [record for record in training.records if record.convert_s is not None]
+        for name, records in sorted(grouped(timed, lambda record: what_is_built(record.candidate)).items()):
             records = [record for record in records if record.convert_s]
             if not records:
                 fit.costs[name] = np.zeros(4)  # CSR: there is nothing to build

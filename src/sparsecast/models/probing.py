@@ -29,7 +29,8 @@ from sparsecast.models.intervals import (
 )
 from sparsecast.models.model import Model
 from sparsecast.models.training import TrainingSet
-from sparsecast.records import Candidate, Forecast, Parameters, Record
+from sparsecast.records import Candidate, Forecast, Parameters
+from sparsecast.system.grouping import grouped
 
 
 def is_plain_csr(candidate: Candidate) -> bool:
@@ -79,9 +80,7 @@ class Correction:
                 f"be tried on: expected {LEAST_RANKED}, from which a probe corrects forecasts; calibrate "
                 f"with a larger budget, or leave --probe out"
             )
-        pairs_of: dict[str, list[PairedErrors]] = {}
-        for pair in sorted(pairs, key=lambda pair: pair.format):
-            pairs_of.setdefault(pair.format, []).append(pair)
+        pairs_of = grouped(sorted(pairs, key=lambda pair: pair.format), lambda pair: pair.format)
         enough = {name: of_name for name, of_name in pairs_of.items() if len(of_name) >= LEAST_RANKED}
         shares, widths = {}, {}
         for name, of_name in {_ALL: pairs, **enough}.items():
@@ -215,12 +214,9 @@ def left_out_pairs(model: Model, training: TrainingSet) -> list[PairedErrors]:
 
 
 def _paired_errors(model: Model, left_out: TrainingSet) -> list[PairedErrors]:
-    records_of: dict[tuple[str, str, int], list[Record]] = {}
-    for record in left_out.records:
-        of_product = record.matrix, record.suite, record.candidate.vectors
-        records_of.setdefault(of_product, []).append(record)
-    pairs = []
-    for records in records_of.values():
+    pairs: list[PairedErrors] = []
+    of_products = grouped(left_out.records, lambda r: (r.matrix, r.suite, r.candidate.vectors))
+    for records in of_products.values():
         measured_s = {record.candidate: record.time_s for record in records}
         estimates = model.estimates(left_out.structure(records[0]), measured_s)
         errors = {e.candidate: math.log(measured_s[e.candidate] / e.value) for e in estimates}

@@ -35,6 +35,7 @@ from sparsecast.models.model import HELD_OUT_SUITE
 from sparsecast.models.training import TrainingSet
 from sparsecast.models.work import capacity, full_kind
 from sparsecast.records import VALUE_BYTES, Candidate, Record
+from sparsecast.system.grouping import grouped
 
 #: Terms of the linear model that count entries.
 _OF_ENTRIES = ("entries", "overflow entries", "padding", "longest row")
@@ -189,11 +190,8 @@ def widening(transfer: Transfer, training: TrainingSet, others: Iterable[Record]
 
     It is at least 1; None where fewer than LEAST_RANKED errors are known.
     """
-    by_setting: dict[Setting, list[Record]] = {}
-    for record in others:
-        by_setting.setdefault(Setting.of(record.candidate), []).append(record)
     errors = []
-    for setting, records in by_setting.items():
+    for setting, records in grouped(others, lambda record: Setting.of(record.candidate)).items():
         if transfer.source.changes(setting) >= transfer.source.changes(transfer.asked):
             tried = Transfer.to(setting, transfer.physics, training)
             errors += np.abs(transfer_errors(tried, training, records)).tolist()

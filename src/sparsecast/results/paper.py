@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from statistics import fmean
-from typing import Any, TypeVar
+from typing import Any
 
 from sparsecast.results.columns import within
 from sparsecast.system.tabular import Column, Columns, Table, keys
-
-K = TypeVar("K", bound=Hashable)
-T = TypeVar("T")
 
 
 def known_mean(values: Iterable[float | None]) -> float | None:
     """Return the mean of the values that are known; None without any."""
     known = [value for value in values if value is not None]
     return fmean(known) if known else None
-
-
-def grouped(rows: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
-    """Return rows by their key, in the order in which each key comes first."""
-    groups: dict[K, list[T]] = {}
-    for row in rows:
-        groups.setdefault(key(row), []).append(row)
-    return groups
 
 
 @dataclass(frozen=True, slots=True)

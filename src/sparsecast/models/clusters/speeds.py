@@ -9,6 +9,7 @@ import numpy as np
 from sparsecast.models.clusters.cluster_model import Floats
 from sparsecast.models.fitting import Line, between_points
 from sparsecast.records import MicroBenchmark
+from sparsecast.system.grouping import grouped
 
 #: A rank that has a node's memory for itself gets at most this multiple of its share with all cores: half of
 #: the cores saturate the memory of a node. It holds below the fewest ranks that were measured alone.
@@ -20,9 +21,7 @@ class Memory:
 
     def __init__(self, triads: Iterable[MicroBenchmark]) -> None:
         self._points: dict[int, tuple[Floats, Floats]] = {}
-        by_ranks: dict[int, list[MicroBenchmark]] = {}
-        for point in triads:
-            by_ranks.setdefault(point.ranks // point.nodes, []).append(point)
+        by_ranks = grouped(triads, lambda point: point.ranks // point.nodes)
         for ranks in sorted(by_ranks):
             of_ranks = sorted(by_ranks[ranks], key=lambda point: point.bytes)
             sizes, speeds = (

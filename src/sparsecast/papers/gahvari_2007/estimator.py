@@ -13,6 +13,7 @@ from itertools import product
 import numpy as np
 
 from sparsecast.papers.gahvari_2007.search_space import MIDDLE, NNZ_PER_ROW, UNBLOCKED, Point, Series
+from sparsecast.system.grouping import grouped
 
 #: Series that go on where the time does not suffice for all, and the share of the time that they get at most.
 SCOUTS = (UNBLOCKED, Series((2, 2)), Series((4, 4)))
@@ -173,9 +174,7 @@ def points_again(measured: Mapping[Point, float], limit_s: float) -> list[Point]
 
     `measured` has the seconds that each point took.
     """
-    by_dimension: dict[int, list[Point]] = {}
-    for point in measured:
-        by_dimension.setdefault(point.dimension, []).append(point)
+    by_dimension = grouped(measured, lambda point: point.dimension)
     chosen: dict[Point, None] = {}
     random = np.random.default_rng(0)
     # The largest first: they are the fewest that fit.

@@ -35,6 +35,7 @@ from sparsecast.measuring.timing import Effort
 from sparsecast.papers.gahvari_2007.search_space import NNZ_PER_ROW, SIZES, UNBLOCKED, Series
 from sparsecast.papers.gahvari_2007.summary import Rating
 from sparsecast.records import Candidate, Parameters, Record
+from sparsecast.system.grouping import grouped
 
 #: Suite of the Records.
 REAL_SUITE = "gahvari real"
@@ -231,16 +232,14 @@ def square_block(structure: Structure, value_bytes: int) -> int:
 def _by_matrix(records: Iterable[Record], rating: Rating) -> dict[str, list[Record]]:
     """Return the Records for the target of the rating, by today's kernels, of each matrix and twin."""
     kernels, target = DEVICES.get(rating.device).kernels, (rating.device, rating.dtype, rating.threads)
-    by_matrix: dict[str, list[Record]] = {}
-    for record in records:
-        candidate = record.candidate
-        if (
-            record.suite == REAL_SUITE
-            and (candidate.device, candidate.dtype, candidate.threads) == target
-            and record.kernel_version == kernels.get(candidate.format).version
-        ):
-            by_matrix.setdefault(record.matrix, []).append(record)
-    return by_matrix
+    of_target = (
+        record
+        for record in records
+        if record.suite == REAL_SUITE
+        and (record.candidate.device, record.candidate.dtype, record.candidate.threads) == target
+        and record.kernel_version == kernels.get(record.candidate.format).version
+    )
+    return grouped(of_target, lambda record: record.matrix)
 
 
 def groups_done(specification: str, rating: Rating, records: Iterable[Record]) -> int:

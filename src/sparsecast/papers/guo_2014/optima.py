@@ -17,7 +17,7 @@ from sparsecast.models.model import Model
 from sparsecast.papers.guo_2014.planners.guo import GuoPlanner, refusal_of_ell, ties
 from sparsecast.planning.dynamic_programme import Costs, strip_statistics
 from sparsecast.planning.plan import Goal, make_plan
-from sparsecast.results.paper import grouped
+from sparsecast.system.grouping import grouped
 
 
 @dataclass(frozen=True, slots=True)

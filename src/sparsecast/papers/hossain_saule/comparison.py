@@ -13,7 +13,8 @@ from sparsecast.models.clusters.sparsecast import SparsecastClusterModel
 from sparsecast.papers.hossain_saule.fitted_inputs import FITTED_TABLES, QuestionOf, fitted_inputs
 from sparsecast.papers.hossain_saule.published_times import PublishedTime, of_table, published_times
 from sparsecast.records import Configuration
-from sparsecast.results.paper import grouped, known_mean
+from sparsecast.results.paper import known_mean
+from sparsecast.system.grouping import grouped
 
 #: Tables of measured times: all algorithms and formats, with the forecasts of the paper's hossain-micro.
 MEASURED = ("II", "III", "IV", "V", "VI", "VII")

@@ -28,7 +28,8 @@ from sparsecast.papers.guo_2014.models.guo import GuoModel
 from sparsecast.papers.guo_2014.optima import Optimum, optima
 from sparsecast.reports.charts.chart import Chart
 from sparsecast.reports.charts.fits import Fit, fits, forecasts
-from sparsecast.results.paper import PaperReport, grouped, known_mean
+from sparsecast.results.paper import PaperReport, known_mean
+from sparsecast.system.grouping import grouped
 from sparsecast.system.tabular import Column, Table
 from sparsecast.system.texts import percent
 

@@ -33,7 +33,8 @@ from sparsecast.papers.wang_2017.row_length_model import GPU_VECTOR, P1, WangMod
 from sparsecast.records import Record
 from sparsecast.reports.charts.chart import Chart
 from sparsecast.reports.charts.fits import Fit, fits, forecasts
-from sparsecast.results.paper import PaperReport, grouped, known_mean
+from sparsecast.results.paper import PaperReport, known_mean
+from sparsecast.system.grouping import grouped
 from sparsecast.system.tabular import Column, Table
 from sparsecast.system.texts import percent
 
