@@ -31,7 +31,7 @@ test: $(VENV)/installed-test
 
 # On 1, 2, 4 and 9 ranks, with the MPI library that this installs; and METIS, which make test skips without it.
 test-mpi: $(VENV)/installed-test $(VENV)/installed-mpi
-	$(BIN)/python -m pytest tests/mpi tests/partitioning tests/cli/test_partition.py \
+	$(BIN)/python -m pytest --numprocesses auto tests/mpi tests/partitioning tests/cli/test_partition.py \
 		tests/proof/test_distributed_algorithm.py
 
 # The networks of blocks, which make test skips: PyTorch may be a build of gigabytes, for GPUs. TORCH=torch==VERSION

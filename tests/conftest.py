@@ -9,7 +9,10 @@ import json
 import os
 import pkgutil
 import re
+import shutil
+import tracemalloc
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +36,8 @@ from sparsecast.formats import FORMATS
 from sparsecast.formats.narrowing import suited
 from sparsecast.formats.storage_format import StorageFormat
 from sparsecast.machines.gpu import GPU
-from sparsecast.machines.profile import Profile
+from sparsecast.machines.machine import detect
+from sparsecast.machines.profile import _SHIPPED, Profile, user_path
 from sparsecast.matrices.gallery import gallery, gallery_names, gallery_parameters
 from sparsecast.matrices.problem import Problem
 from sparsecast.measuring.timing import DEFAULT_EFFORT
@@ -62,9 +66,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Have the collector of garbage pass over what was imported until now: each look at it takes a second."""
+    """Have garbage looked for seldom, and not in what was imported until now: that takes a second."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -231,6 +236,36 @@ def one_line_errors() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def shipped_profiles_read_once() -> Iterator[None]:
+    """Have the tests of a process read each profile of the package once."""
+    load, kept = Profile.load, {}
+
+    def once(path: Any) -> Profile:
+        if Path(path).parent != _SHIPPED:
+            return load(path)
+        if path not in kept:
+            kept[path] = load(path)
+        return kept[path]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Profile, "load", once)
+        yield
+
+
+H200 = GPU(
+    name="NVIDIA H200",
+    multiprocessors=132,
+    warps_per_multiprocessor=64,
+    lanes=32,
+    threads_per_block=1024,
+    memory_bytes=140 << 30,
+    l2_bytes=60 << 20,
+    clock_hz=1_980_000_000,
+    memory_clock_hz=3_201_000_000,
+    compute_capability=(9, 0),
+)
+
 #: Of the GPU below: seconds to launch a kernel, bytes a second of its memory and of the way there.
 GPU_LAUNCH_S, GPU_BYTES_PER_S, GPU_WAY_BYTES_PER_S = 4e-6, 2e12, 2e10
 
@@ -299,6 +334,35 @@ def data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "home"
     monkeypatch.setenv("SPARSECAST_HOME", str(folder))
     return folder
+
+
+@pytest.fixture(scope="session")
+def saved_own(recorded: Profile, tmp_path_factory: pytest.TempPathFactory) -> tuple[Profile, Path]:
+    """The recorded times as this machine's own, and their file."""
+    profile = Profile(detect(), recorded.records, recorded.matrices)
+    return profile, profile.save(tmp_path_factory.mktemp("own") / RECORDED.name)
+
+
+@pytest.fixture
+def own(data_folder: Path, saved_own: tuple[Profile, Path]) -> Profile:
+    """Let this machine be calibrated: the recorded times, single-threaded, as its own."""
+    profile, saved = saved_own
+    path = user_path(profile.name)
+    path.parent.mkdir(parents=True)
+    shutil.copy(saved, path)
+    return profile
+
+
+@contextmanager
+def traced_bytes() -> Iterator[list[int]]:
+    """Give a list of the bytes of Python and NumPy that are left at the end, and of the most before."""
+    found: list[int] = []
+    tracemalloc.start()
+    try:
+        yield found
+        found += tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
 
 
 def with_lengths(lengths: Sequence[int], cols: int, seed: int = 0) -> csr_array:

@@ -435,7 +435,7 @@ def test_a_device_that_is_too_small_is_left_out_with_its_reason(recorded, gpu_pr
 
 
 def test_ranks_answer_what_is_asked():
-    A, cluster = sc.gallery("poisson2d", n=300), ["xeon-gold-6154-edr"]
+    A, cluster = sc.gallery("poisson2d", n=100), ["xeon-gold-6154-edr"]
     for matrix in (A, sc.structure(A)):
         double, single = (sc.where(matrix, cluster, dtype=dtype).best.way for dtype in (None, "float32"))
         assert (double.configuration.dtype, single.configuration.dtype) == ("float64", "float32")

@@ -12,19 +12,9 @@ import sparsecast as sc
 from sparsecast import api
 from sparsecast.api import campaigns
 from sparsecast.errors import InputError, StorageError
-from sparsecast.machines.machine import detect
-from sparsecast.machines.profile import Profile
 from sparsecast.machines.storage import home
 from sparsecast.matrices.problem import group_of
 from sparsecast.models.linear import LinearModel
-
-
-@pytest.fixture
-def own(recorded):
-    """Let this machine be calibrated, with the recorded times as its own."""
-    profile = Profile(detect(), recorded.records, recorded.matrices)
-    profile.save()
-    return profile
 
 
 def found_names(found):

@@ -12,22 +12,12 @@ from sparsecast.benchmark import trials
 from sparsecast.benchmark.journal import TRIED_SUITE, kept
 from sparsecast.devices.product_timer import ProductTimer
 from sparsecast.errors import InputError, MatrixSizeError, ProfileError, StorageError
-from sparsecast.machines.machine import detect
-from sparsecast.machines.profile import Profile
 from sparsecast.matrices.problem import Problem
 from sparsecast.measuring.timing import Timing
 from sparsecast.models import DEFAULT_MODEL, MODELS, store
 from sparsecast.models.probing import Correction, PairedErrors, is_plain_csr, shared_error
 from sparsecast.models.store import fitted, probe_correction
 from sparsecast.models.training import TrainingSet
-
-
-@pytest.fixture
-def own(recorded):
-    """This machine's profile: the recorded times as its own."""
-    profile = Profile(detect(), recorded.records, recorded.matrices)
-    profile.save()
-    return profile
 
 
 @pytest.fixture

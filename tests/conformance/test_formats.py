@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import tracemalloc
 
 import numba
 import numpy as np
@@ -17,7 +16,7 @@ from sparsecast.features.row_blocks import RowBlocks, StripStatistics
 from sparsecast.formats import FORMATS
 from sparsecast.matrices.gallery import gallery
 
-from ..conftest import narrow_storages
+from ..conftest import narrow_storages, traced_bytes
 
 every_format = pytest.mark.parametrize("name", FORMATS.names())
 
@@ -71,14 +70,10 @@ def test_a_conversion_takes_little_memory_beside_both_formats(build, name):
     A = gallery("poisson2d", n=200)
     built = build(name, A)
     both = sum(a.nbytes for a in (A.indptr, A.indices, A.data, *built.arrays.values()))
-    tracemalloc.start()
-    try:
+    with traced_bytes() as traced:
         result = FORMATS.get(name).from_csr(A)
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
     assert result is not None
-    assert peak <= built.nbytes + both / 10
+    assert traced[1] <= built.nbytes + both / 10
 
 
 #: What `memory_bytes` may miss by: a tenth, and some thousands for bounds of parts and the like.
@@ -98,15 +93,11 @@ def test_memory_of_a_conversion_is_forecast_within_a_tenth(name):
                 built = storage.from_csr(A, **parameters)  # compiles
             except FormatError:
                 continue
-            tracemalloc.start()
-            try:
+            with traced_bytes() as found:
                 built = storage.from_csr(A, **parameters)
-                found = tracemalloc.get_traced_memory()
-            finally:
-                tracemalloc.stop()
             forecast = [int(each[0]) for each in storage.memory_bytes(blocks, 8, 4, **parameters)]
             within = {"rel": MEMORY_WITHIN + storage.predicted_within, "abs": SOME_BYTES}
-            assert list(found) == [pytest.approx(each, **within) for each in forecast], parameters
+            assert found == [pytest.approx(each, **within) for each in forecast], parameters
             assert found[1] > 5 * SOME_BYTES or (name == "csr" and not parameters), "the test is void"
             assert built.nnz == A.nnz
             taken += 1

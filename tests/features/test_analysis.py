@@ -6,7 +6,6 @@ import dataclasses
 import itertools
 import math
 import struct
-import tracemalloc
 from collections import Counter
 
 import numpy as np
@@ -28,6 +27,8 @@ from sparsecast.features.structure import Structure
 from sparsecast.features.sweep import X_REUSE_ELEMENTS, pieces_of, sweep
 from sparsecast.features.symmetry import Symmetry
 from sparsecast.matrices.gallery import gallery
+
+from ..conftest import traced_bytes
 
 
 def row_length_oracle(lengths: list[int]) -> dict:
@@ -312,11 +313,9 @@ def test_work_arrays_stay_below_a_tenth_of_the_matrix(name, parameters):
     A = gallery(name, **parameters)
     assert A.nnz > 1_000_000
     structure(A, threads=4)  # compiles
-    tracemalloc.start()
-    found = structure(A, threads=4)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak <= 0.1 * (A.data.nbytes + A.indices.nbytes + A.indptr.nbytes)
+    with traced_bytes() as traced:
+        found = structure(A, threads=4)
+    assert traced[1] <= 0.1 * (A.data.nbytes + A.indices.nbytes + A.indptr.nbytes)
     rows = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
     assert found.bands.diagonals == np.unique(A.indices - rows).size
     assert found.locality.line_changes == 1 + np.count_nonzero(np.diff(A.indices // 8))

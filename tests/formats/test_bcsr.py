@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -18,6 +16,8 @@ from sparsecast.features.row_blocks import RowBlocks, StripStatistics
 from sparsecast.formats.bcsr import BCSR, best_block
 from sparsecast.machines.machine import detect
 from sparsecast.matrices.gallery import gallery
+
+from ..conftest import traced_bytes
 
 #: Each side high and wide, even and odd; the tests of the kernels build all 36.
 SOME_SIZES = [(1, 1), (1, 8), (2, 2), (3, 6), (4, 3), (6, 4), (8, 1), (8, 8)]
@@ -98,14 +98,9 @@ def test_a_size_that_is_none_is_refused_with_those_that_are(block):
 def test_sparse_blocks_are_refused_before_anything_large_is_allocated():
     A = gallery("random", n=30_000, nnz_per_row=4)
     BCSR.from_csr(gallery("random", n=300, nnz_per_row=4), (2, 2))  # compiled
-    tracemalloc.start()
-    try:
-        with pytest.raises(PaddingError):
-            BCSR.from_csr(A, (8, 8))
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    assert peak < 5_000_000  # of the 60 MB that it would take
+    with traced_bytes() as traced, pytest.raises(PaddingError):
+        BCSR.from_csr(A, (8, 8))
+    assert traced[1] < 5_000_000  # of the 60 MB that it would take
 
 
 @given(st.lists(st.floats(1.0, 70.0), min_size=5, max_size=5))

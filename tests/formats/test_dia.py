@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
-
 import numpy as np
 import psutil
 import pytest
@@ -17,6 +15,8 @@ from sparsecast.formats.dia import CHUNKS, DIA
 from sparsecast.formats.storage_format import MAX_PADDING_FACTOR
 from sparsecast.machines.machine import detect
 from sparsecast.matrices.gallery import gallery
+
+from ..conftest import traced_bytes
 
 
 def dense(values):
@@ -97,17 +97,12 @@ def test_scattered_entries_are_refused_before_anything_large_is_allocated():
     A = gallery("random", n=30_000, nnz_per_row=8)
     with pytest.raises(PaddingError):
         DIA.from_csr(gallery("random", n=300, nnz_per_row=8))  # compiled
-    tracemalloc.start()
-    try:
-        with pytest.raises(PaddingError) as refusal:
-            DIA.from_csr(A)
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
+    with traced_bytes() as traced, pytest.raises(PaddingError) as refusal:
+        DIA.from_csr(A)
     message = str(refusal.value)
     assert "240,000 non-zeros" in message and "at most 10 times" in message and "\n" not in message
     assert message.endswith("use another format")
-    assert peak < 100_000
+    assert traced[1] < 100_000
 
 
 def test_what_exceeds_memory_is_refused_before_it_is_allocated(monkeypatch):
@@ -115,13 +110,9 @@ def test_what_exceeds_memory_is_refused_before_it_is_allocated(monkeypatch):
     DIA.from_csr(gallery("banded", n=50))  # compiled
     little = psutil.virtual_memory()._replace(available=1_000_000)
     monkeypatch.setattr(psutil, "virtual_memory", lambda: little)
-    tracemalloc.start()
-    try:
-        with pytest.raises(MatrixSizeError):
-            DIA.from_csr(A)
-        assert tracemalloc.get_traced_memory()[1] < 400_000
-    finally:
-        tracemalloc.stop()
+    with traced_bytes() as traced, pytest.raises(MatrixSizeError):
+        DIA.from_csr(A)
+    assert traced[1] < 400_000
 
 
 def test_a_row_block_is_the_matrix_in_small():

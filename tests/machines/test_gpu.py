@@ -7,22 +7,11 @@ import json
 
 import pytest
 
-from sparsecast.machines.gpu import GPU
 from sparsecast.machines.machine import Machine, detect
 from sparsecast.machines.profile import Profile
 
-H200 = GPU(
-    name="NVIDIA H200",
-    multiprocessors=132,
-    warps_per_multiprocessor=64,
-    lanes=32,
-    threads_per_block=1024,
-    memory_bytes=140 << 30,
-    l2_bytes=60 << 20,
-    clock_hz=1_980_000_000,
-    memory_clock_hz=3_201_000_000,
-    compute_capability=(9, 0),
-)
+from ..conftest import H200
+
 MI100 = dataclasses.replace(
     H200, name="AMD Instinct MI100", multiprocessors=120, warps_per_multiprocessor=40, lanes=64
 )

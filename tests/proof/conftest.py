@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import subprocess
@@ -12,6 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from sparsecast.machines.machine import detect
+from sparsecast.machines.profile import Profile
 
 TOYS = Path(__file__).parent / "toys"
 
@@ -83,6 +87,30 @@ def documents() -> Callable[..., list[Document]]:
 def document(documents: Callable[..., list[Document]]) -> Callable[..., Document]:
     """Run a command that succeeds in a process of its own, and return its JSON document."""
     return lambda *arguments: documents(arguments)[0]
+
+
+@pytest.fixture
+def faster_than_csr(recorded: Profile, data_folder: Path) -> Callable[..., None]:
+    """Let this machine be calibrated: CSR as recorded, and a format that takes a share of its times.
+
+    On benchmark matrices of its own suite where one is named; those that are held out stay so.
+    """
+
+    def calibrated(name: str, kernel: str, share: float, suite: str | None = None) -> None:
+        plain = recorded.select(format="csr", dtype="float64")
+        own = [
+            dataclasses.replace(
+                r,
+                candidate=dataclasses.replace(r.candidate, format=name, kernel=kernel),
+                suite=r.suite if suite is None or r.suite == "gallery" else suite,
+                time_s=share * r.time_s,
+                kernel_version=1,
+            )
+            for r in plain
+        ]
+        Profile(detect(), (*plain, *own), recorded.matrices).save()
+
+    return calibrated
 
 
 def in_a_process(commands: Sequence[tuple[str | Path, ...]]) -> subprocess.CompletedProcess[str]:

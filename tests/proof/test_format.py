@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
-
-from sparsecast.machines.machine import detect
-from sparsecast.machines.profile import Profile
 
 CONFORMANCE = Path(__file__).parents[1] / "conformance"
 SMALL, WIDE = "gallery:poisson2d?n=30", "gallery:random?n=70000&nnz_per_row=2"
@@ -44,39 +40,18 @@ def test_a_format_is_calibrated_forecast_and_measured(install, documents):
     assert wide["refused"]["short_csr"].startswith("SHORT_CSR of 70,000 columns: expected at most 65,536")
 
 
-def test_a_plan_takes_it_where_it_is_forecast_to_be_fast(install, document, recorded, data_folder):
+def test_a_plan_takes_it_where_it_is_forecast_to_be_fast(install, document, faster_than_csr):
     install("short_csr")
-    plain = recorded.select(format="csr", dtype="float64")
-    twice_as_fast = [
-        replace(
-            r,
-            candidate=replace(r.candidate, format="short_csr", kernel="rows"),
-            time_s=r.time_s / 2,
-            kernel_version=1,
-        )
-        for r in plain
-    ]
-    Profile(detect(), (*plain, *twice_as_fast), recorded.matrices).save()
+    faster_than_csr("short_csr", "rows", 0.5)
     asked = ("plan", SMALL, "--check", "--threads", "1", "--iterations", "1000000", "--model", "linear")
     plan = document(*asked)["plan"]
     assert [block["format"] for block in plan["blocks"]] == ["short_csr"]
     assert plan["check"]["error"] < 1e-15
 
 
-def test_it_is_forecast_from_a_suite_that_only_it_has(install, document, recorded, data_folder):
+def test_it_is_forecast_from_a_suite_that_only_it_has(install, document, faster_than_csr):
     install("short_csr")
-    plain = recorded.select(format="csr", dtype="float64")
-    own = [
-        replace(
-            r,
-            candidate=replace(r.candidate, format="short_csr", kernel="rows"),
-            suite=r.suite if r.suite == "gallery" else "short rows",
-            time_s=r.time_s / 2,
-            kernel_version=1,
-        )
-        for r in plain
-    ]
-    Profile(detect(), (*plain, *own), recorded.matrices).save()
+    faster_than_csr("short_csr", "rows", 0.5, suite="short rows")
     forecast = formats(document("predict", SMALL, "--threads", "1")["forecasts"])
     assert forecast["short_csr"]["time_s"] == pytest.approx(forecast["csr"]["time_s"] / 2, rel=0.2)
     why = forecast["short_csr"]["why"]

@@ -2,27 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from sparsecast.machines.machine import detect
-from sparsecast.machines.profile import Profile
-
 SMALL = "gallery:poisson2d?n=30"
 
 
-def test_a_library_is_measured_forecast_planned_and_looked_for(install, documents, recorded, data_folder):
+def test_a_library_is_measured_forecast_planned_and_looked_for(install, documents, faster_than_csr):
     install("counted")
-    plain = recorded.select(format="csr", dtype="float64")
-    ten_times_as_fast = [
-        replace(
-            r,
-            candidate=replace(r.candidate, format="counted", kernel="bincount"),
-            time_s=r.time_s / 10,
-            kernel_version=1,
-        )
-        for r in plain
-    ]
-    Profile(detect(), (*plain, *ten_times_as_fast), recorded.matrices).save()
+    faster_than_csr("counted", "bincount", 0.1)
     asked = "--library", "counted,scipy", "--threads", "1"
 
     planned = ("plan", SMALL, "--check", "--forecast-only", "--iterations", "1000000", *asked)

@@ -11,20 +11,8 @@ import pytest
 
 from sparsecast.devices.cuda.driver import detect_gpu, device_uuid, driver_errors, numba_cuda
 from sparsecast.errors import DeviceError, InputError, MatrixSizeError
-from sparsecast.machines.gpu import GPU
 
-H200 = GPU(
-    name="NVIDIA H200",
-    multiprocessors=132,
-    warps_per_multiprocessor=64,
-    lanes=32,
-    threads_per_block=1024,
-    memory_bytes=140 << 30,
-    l2_bytes=60 << 20,
-    clock_hz=1_980_000_000,
-    memory_clock_hz=3_201_000_000,
-    compute_capability=(9, 0),
-)
+from ...conftest import H200
 
 
 class Gpu(nullcontext):
