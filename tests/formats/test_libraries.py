@@ -25,6 +25,9 @@ from sparsecast.formats.libraries.library import Library
 from sparsecast.machines.machine import detect
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.gallery import gallery
+from sparsecast.matrices.problem import Problem
+from sparsecast.matrices.suites import SuiteMatrix
+from sparsecast.measuring.timing import Effort
 from sparsecast.models.work import ProductWork
 
 every_library = pytest.mark.parametrize("name", LIBRARIES.names())
@@ -271,7 +274,7 @@ def test_a_library_is_forecast_planned_and_compiled(calibrated):
     op.update(2 * A)
     np.testing.assert_allclose(op @ x, 2 * (A @ x))
 
-    report = api.matrix_report(sc_problem(A), calibrated, threads=1, library="scipy")
+    report = api.matrix_report(Problem.of(A), calibrated, threads=1, library="scipy")
     assert (
         report.prediction[0].candidate.format == "scipy" and report.plan.blocks[0].candidate.format == "scipy"
     )
@@ -304,6 +307,18 @@ def test_a_calibration_measures_a_serial_library_once():
     assert found == [("mkl", "scipy"), ("mkl",), ("mkl", "scipy")]
 
 
+def test_a_short_calibration_measures_the_narrow_storage_of_libraries_which_compile_nothing(data_folder):
+    if LIBRARIES.get("graphblas").version() is None:
+        pytest.skip("graphblas is not installed")
+    target = Target("cpu", "float64", 32, 1, libraries=("graphblas",))
+    problem = Problem.named("varied?rows=300&mean_length=4&lengths=fixed&reach=1&values=one")
+    matrix = SuiteMatrix(problem, "varied", ("graphblas", "csr"))
+    run = Calibration(detect(), [target], 20, effort=Effort(samples=4, sample_s=1e-4))
+    measured = run._measure(target, problem, matrix)
+    found = {(r.candidate.format, r.candidate.parameters.get("values")) for r in measured}
+    assert found == {("csr", None), ("graphblas", None), ("graphblas", "one")}
+
+
 def test_graphblas_counts_the_work_of_the_threads_that_it_uses():
     graphblas = LIBRARIES.get("graphblas")
     small, large = (structure(gallery("poisson2d", n=n)) for n in (100, 300))
@@ -329,12 +344,6 @@ def test_graphblas_stores_one_value_where_a_matrix_has_no_other():
         LIBRARIES.get("graphblas").from_csr(gallery("poisson2d", n=3), values="one")
 
 
-def sc_problem(A):
-    from sparsecast.matrices.problem import Problem
-
-    return Problem.of(A)
-
-
 def test_a_library_without_records_has_no_forecast_and_says_how_to_get_one(calibrated):
     table = sc.predict(
         gallery("poisson2d", n=30), calibrated, library="any", threads=1, drift_correction=False
@@ -348,7 +357,7 @@ def test_measured_with_our_formats_they_stay_out_of_what_is_asked_without_them(c
     records = sc.measure(A, threads=1, library="scipy")
     [own] = [record for record in records if record.candidate.format == "scipy"]
     assert own.error < 1e-15 and own.convert_s == 0.0 and own.candidate.kernel == "csr_matvec"
-    report = api.matrix_report(sc_problem(A), calibrated, threads=1)
+    report = api.matrix_report(Problem.of(A), calibrated, threads=1)
     assert "csr" in report.measured and "scipy" not in report.measured
     several = sc.measure(A, threads=1, vectors=2, library="scipy", keeps=False)
     assert "scipy" not in {record.candidate.format for record in several}

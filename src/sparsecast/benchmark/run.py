@@ -44,9 +44,9 @@ from sparsecast.system.memory import free_bytes
 #: Seconds below which not even the required matrices get measured on a cold compilation cache.
 LEAST_BUDGET_S = 10.0
 
-#: With a smaller budget for each target, neither narrow storage nor several vectors are measured: to compile
-#: their kernels takes a third of a minute, and the formats come first. An entry then costs as much as in full
-#: storage, and several vectors are forecast from one.
+#: With a smaller budget for each target, neither narrow storage of our formats nor several vectors are
+#: measured: to compile their kernels takes a third of a minute, and the formats come first. An entry then
+#: costs as much as in full storage, and several vectors are forecast from one.
 _LEAST_NARROW_S = 70.0
 
 #: The share of such a budget in which products of PANEL_VECTORS are measured, but for compiling.
@@ -496,7 +496,11 @@ class Calibration:
             each
             for each in self._device.calibrated(chosen)
             if each.format in formats
-            and (matrix.in_narrow_storage or NARROW_PARAMETERS.isdisjoint(each.parameters))
+            and (
+                matrix.in_narrow_storage
+                or each.format in target.libraries
+                or NARROW_PARAMETERS.isdisjoint(each.parameters)
+            )
         ]
         with self._phase("compiling"):
             self._compile_in_turn(wanted)
