@@ -41,6 +41,7 @@ from sparsecast.operators.scipy_products import (
 )
 from sparsecast.operators.unchanged import COMPRESSED, Unchanged, reads_noted
 from sparsecast.planning.adapting import AdaptingOperator
+from sparsecast.planning.trials import LOADER
 from sparsecast.results.columns import stored_as
 from sparsecast.results.watching import Saving, Seen, SeenProducts
 
@@ -181,18 +182,18 @@ class _Ways:
         plain, mean_s = getattr(type(matrix), name), done.time_s / done.products
         first = max(ASKED_FROM, math.ceil(APPLIED_FROM_S / mean_s))
         with reads_noted():
-            start = perf_counter()
+            start, loaded_s = perf_counter(), LOADER.spent_s
             multiply = self._replacing(Counted(kind), plain, matrix, x)
             if multiply is None:
                 return replace(row, unplanned=self.unplanned[kind])
             calls = {"plan": partial(multiply, matrix, x), "scipy": partial(plain, matrix, x)}
             asked_s, most_s = perf_counter() - start, max(_LEAST_S, _SHARE * done.time_s)
             repeated, repeated_s = multiply.repeat(calls["plan"], done.products - first, most_s)
-            timed = measure(calls, _COMPARED)
+            loaded_s, timed = LOADER.spent_s - loaded_s, measure(calls, _COMPARED)
         if kind in self.unplanned:
             return replace(row, unplanned=self.unplanned[kind])
         plan_s, less_s = timed["plan"].time_s, _less_s(mean_s, timed["plan"], timed["scipy"])
-        planning_s = asked_s + max(0.0, repeated_s - repeated * plan_s)
+        planning_s = max(0.0, asked_s - loaded_s + max(0.0, repeated_s - repeated * plan_s))
         return replace(
             row,
             plan=self.kept[kind],

@@ -151,6 +151,11 @@ class Loader:
         self._seconds[candidate] = perf_counter() - start
         return self._seconds[candidate]
 
+    @property
+    def spent_s(self) -> float:
+        """Seconds of all that was compiled or loaded."""
+        return sum(self._seconds.values())
+
     def forecast_s(self, candidate: Candidate) -> float:
         """Return what it may take: 0 if it was done, else the longest so far."""
         return 0.0 if candidate in self._seconds else max(self._seconds.values(), default=0.0)
