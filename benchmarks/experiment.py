@@ -130,7 +130,7 @@ def cell(heading: str, value: Any) -> str:
 def seconds_text(seconds: float) -> str:
     """Return a time with three digits in the unit that suits it."""
     for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
-        if seconds >= size:
+        if abs(seconds) >= size:
             return f"{seconds / size:.3g} {unit}"
     return f"{seconds / 1e-9:.3g} ns"
 

@@ -28,7 +28,7 @@ from sparsecast.machines.profile import Profile
 from sparsecast.matrices.gallery import gallery
 from sparsecast.matrices.problem import Problem
 from sparsecast.matrices.values import computed_dtype
-from sparsecast.measuring.timing import Call, Effort, Speedup, Timing, measure
+from sparsecast.measuring.timing import Call, Effort, Timing, measure
 from sparsecast.operators.scipy_products import (
     ASKED_FROM,
     KEPT_S,
@@ -55,9 +55,6 @@ _LEAST_S, _SHARE = 0.5, 0.1
 
 #: How long a plan and SciPy are timed in turn after the run.
 _COMPARED = Effort(samples=24, most_s=0.1)
-
-#: Deviations of a normal distribution with 90 % between.
-_DEVIATIONS = 1.645
 
 
 class Watch:
@@ -306,10 +303,9 @@ def _less_s(mean_s: float, plan: Timing, scipy: Timing) -> tuple[float, float, f
     In a program, caches are colder than where the two are timed. That takes both as much longer where vectors
     are read again, and both times as long where the matrix is.
     """
-    speed = Speedup.of(plan, scipy)
     alone_s = min(mean_s, scipy.time_s) - plan.time_s
-    ends = alone_s, mean_s * (1 - 1 / speed.factor)
-    noise_s = _DEVIATIONS * (speed.deviation or 0.0) * plan.time_s
+    ends = alone_s, mean_s * (1 - plan.time_s / scipy.time_s)
+    noise_s = sum((each.noise or 0.0) * each.time_s for each in (plan, scipy))
     return alone_s, min(ends) - noise_s, max(ends) + noise_s
 
 
