@@ -125,6 +125,21 @@ def test_of_two_the_better_is_kept_and_what_cannot_be_built_is_named(monkeypatch
     ] and made.block.kept.format == "sell"
 
 
+def test_products_between_trials_can_be_taken_as_done(monkeypatch):
+    settings = {"csr": 1.0, "sell": 0.5}, {"sell": 10.0}, {"sell": (0.5, 0.6, 10.0)}
+    done = Made(monkeypatch, *settings)
+    done.run(HORIZON)
+    taken, skipped = Made(monkeypatch, *settings), 0
+    while not taken.block.is_settled:
+        taken.run(1)
+        count, seconds = taken.block.skip(3)
+        assert count <= 3 and seconds == count * 1.0
+        skipped += count
+    assert skipped > 0 and taken.block.kept == done.block.kept
+    assert taken.built[1][1] + skipped == done.built[1][1]
+    assert taken.block.skip(3)[0] == 0
+
+
 @pytest.fixture
 def own(recorded_complex):
     """This machine's profile: the recorded times as its own."""
