@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -28,7 +27,6 @@ from sparsecast.errors import InputError, MatrixSizeError, MeterError
 from sparsecast.features.analysis import structure as structure_of
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.machines.machine import PROCESSOR, Machine, detect
-from sparsecast.machines.profile import Profile
 from sparsecast.matrices.problem import Problem
 from sparsecast.matrices.reordering import reordered
 from sparsecast.measuring.command_meter import CommandMeter as CommandMeter
@@ -110,7 +108,11 @@ def compile(
             raise InputError("adapt with a plan or values: expected one of them; leave the others out")
         if DEVICES.get(parse_device(device or PROCESSOR)[0]).operator_type() is not BlockOperator:
             raise InputError(f"adapt on {device}: expected a device that computes on the host; plan instead")
-        adapted = adapting(session_to_adapt(problem, None, Asked(threads, dtype, device)), problem)
+        if threads == AUTO:
+            threads = plan_of(problem, threads=AUTO, dtype=dtype, device=device, anyway=True).threads
+        # Trials correct its forecasts, whatever disturbed the calibration.
+        question_here = question(problem, None, Asked(threads, dtype, device))
+        adapted = adapting(Session.of(problem, *question_here, transfers=False, anyway=True), problem)
         if transpose:
             adapted.transpose()
         return adapted
@@ -151,14 +153,6 @@ def in_csr(matrix: csr_array[Any], threads: int | None, *, all_alike: bool = Fal
     blocks = built(matrix)
     transposed = partial(_transposed, Problem.of(matrix), blocks, built)
     return BlockOperator(matrix.shape, matrix.dtype, blocks, transposed)
-
-
-def session_to_adapt(A: Problem, profile: Profile | None, asked: Asked, *, anyway: bool = True) -> Session:
-    """Return the session of an operator that adapts: trials correct a disturbed calibration."""
-    if asked.threads == AUTO:
-        made = plan_of(A, profile, threads=AUTO, dtype=asked.dtype, device=asked.device, anyway=True)
-        asked = replace(asked, threads=made.threads)
-    return Session.of(A, *question(A, profile, asked), transfers=False, anyway=anyway)
 
 
 def adapting(

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from sparsecast.api.calibrating import own_profile
-from sparsecast.api.executing import adapting, session_to_adapt
+from sparsecast.api.executing import adapting
 from sparsecast.api.profiles import require_own
-from sparsecast.api.session import Asked, Session
+from sparsecast.api.session import Asked, Session, question
 from sparsecast.devices.binding import Bound
-from sparsecast.devices.naming import AUTO, Threads, machine_of
+from sparsecast.devices.naming import machine_of
 from sparsecast.devices.reference import ReferenceProduct
 from sparsecast.devices.target import Target
 from sparsecast.errors import MatrixSizeError, ProfileError, reason_of
@@ -81,7 +81,7 @@ class Watch:
         return Seen(tuple(map(applied.applied, rows)), run_s, True, applied.error, tuple(applied.notes))
 
     def planned(
-        self, profile: Profile | None = None, *, threads: Threads = None, anyway: bool = False
+        self, profile: Profile | None = None, *, threads: int | None = None, anyway: bool = False
     ) -> Seen:
         """Return what `seen` does, with a plan for the products of each matrix that is still at hand.
 
@@ -102,7 +102,7 @@ class Watch:
 
 @contextmanager
 def watch(
-    *, apply: bool = False, profile: Profile | None = None, threads: Threads = None, anyway: bool = False
+    *, apply: bool = False, profile: Profile | None = None, threads: int | None = None, anyway: bool = False
 ) -> Iterator[Watch]:
     """Count the products with SciPy's sparse matrices in a block, those of solvers, too.
 
@@ -149,7 +149,7 @@ class _Ways:
         The format that does the last matrix of a kind, and why none does.
     """
 
-    def __init__(self, profile: Profile | None, threads: Threads, anyway: bool) -> None:
+    def __init__(self, profile: Profile | None, threads: int | None, anyway: bool) -> None:
         self.error: float | None = None
         self.notes: dict[str, None] = {}
         self.kept: dict[Kind, str] = {}
@@ -163,10 +163,10 @@ class _Ways:
             adapting(self._session(sample), sample)
 
     def _session(self, problem: Problem) -> Session:
-        asked = Asked(self._threads)
-        target = asked.target(problem, self._profile.machine)
-        if target not in self._sessions or self._threads == AUTO:
-            self._sessions[target] = session_to_adapt(problem, self._profile, asked, anyway=self._anyway)
+        profile, target = question(problem, self._profile, Asked(self._threads))
+        if target not in self._sessions:
+            found = Session.of(problem, profile, target, transfers=False, anyway=self._anyway)
+            self._sessions[target] = found
         return self._sessions[target]
 
     def planned(self, row: SeenProducts) -> SeenProducts:

@@ -42,7 +42,7 @@ def run(
     ] = None,
     force: options.ForceOption = False,
     profile: options.ProfileOption = None,
-    threads: options.AnyThreadsOption = None,
+    threads: options.ThreadsOption = None,
     anyway: options.AnywayOption = False,
 ) -> Output:
     """Run a program and see its sparse products with SciPy: where they are, and what plans would save.
