@@ -76,8 +76,8 @@ def pytest_collection_finish() -> None:
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Have one process run all tests of a format: two would compile the same kernels at once.
 
-    One process, too, runs the tests that look at what a command left, or one mpirun: each would run it for
-    itself.
+    One process, too, runs the tests that look at what a command left, or one mpirun, or that share fits: each
+    process would do it for itself.
     """
     from xdist.scheduler import LoadScopeScheduling
 
@@ -90,6 +90,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 _SHARED = (
+    "tests/matrices/",
+    "tests/models/",
     "test_gpu_campaign.py",
     "test_mpi.py",
     "test_pages.py",

@@ -22,7 +22,7 @@ from sparsecast.models.linear import LEAST_RECORDS, LinearModel
 from sparsecast.models.strip_lines import LEAST_SCATTERED
 from sparsecast.papers.guo_2014.models.guo import GuoModel
 from sparsecast.planning.dynamic_programme import strip_statistics
-from sparsecast.planning.plan import make_plan
+from sparsecast.planning.plan import Goal, make_plan
 from sparsecast.records import Parameters
 
 #: Whose forecasts the intervals are of; only the project's own model looks at it.
@@ -331,7 +331,7 @@ def test_a_block_is_forecast_with_the_kernel_it_is_planned_with(law_records, tra
     A = varied_matrix(4_000, 4, "fixed", 1.0, seed=2)
     model = LinearModel().fit(train([r for r in law_records if r.candidate.format == "csr"], SMALL))
     statistics = strip_statistics(A.indptr, structure(A), 500)
-    plan = make_plan(statistics, model, SETTING, SMALL, 1000)
+    plan = make_plan(statistics, model, SETTING, SMALL, Goal(1000))
     for block in plan.blocks:
         assert block.candidate.kernel == "vector4"
         assert block.time_s == pytest.approx(vector4_law(structure(A[block.first_row : block.last_row + 1])))
@@ -341,7 +341,7 @@ def test_a_plan_by_the_strip_models_runs_the_papers_kernel(guo_records, of_lengt
     found = of_lengths([4] * 400)
     indptr = np.arange(401) * 4
     model = GuoModel().fit(train([r for r in guo_records if r.candidate.format == "csr"], SMALL))
-    plan = make_plan(strip_statistics(indptr, found, 4), model, SETTING, SMALL, 1000)
+    plan = make_plan(strip_statistics(indptr, found, 4), model, SETTING, SMALL, Goal(1000))
     assert {block.candidate.kernel for block in plan.blocks} == {"vector32"}
     assert plan.time_s == pytest.approx(sum(block.time_s for block in plan.blocks))
     assert plan.baseline.time_s == pytest.approx(csr_law(4, 100), rel=1e-9)

@@ -19,7 +19,7 @@ from sparsecast.models.sparsecast import FOREST, SparsecastModel
 from sparsecast.models.state import from_plain, to_plain
 from sparsecast.models.training import TrainingSet
 from sparsecast.planning.dynamic_programme import strip_statistics
-from sparsecast.planning.plan import make_plan
+from sparsecast.planning.plan import Goal, make_plan
 from sparsecast.records import Parameters
 
 
@@ -159,7 +159,7 @@ def test_a_restored_model_gives_the_same_intervals(fitted, training):
 def test_a_plan_has_the_interval_of_the_forecast(fitted, training):
     A = gallery("poisson2d", n=60)
     statistics = strip_statistics(A.indptr, structure(A), 512)
-    made = make_plan(statistics, fitted, Target("cpu", "float64", 32, 1), training.machine, 1)
+    made = make_plan(statistics, fitted, Target("cpu", "float64", 32, 1), training.machine, Goal(1))
     (found,) = fitted.estimates(structure(A), [made.baseline.candidate])
     assert len(made.blocks) == 1 and made.blocks[0].candidate == found.candidate
     assert (made.low_s, made.high_s) == pytest.approx((found.low, found.high))

@@ -1,6 +1,6 @@
-"""Run by mpirun on every rank: all cases, or one fault; rank 0 writes what became of them.
+"""Run by mpirun on every rank: all cases or some, or one fault; rank 0 writes what became of them.
 
-mpirun -n 4 python tests/mpi/on_ranks.py cases FOLDER OUT
+mpirun -n 4 python tests/mpi/on_ranks.py cases FOLDER OUT [CASE ...]
 mpirun -n 4 python tests/mpi/on_ranks.py FAULT
 """
 
@@ -23,19 +23,19 @@ from sparsecast.matrices.gallery import gallery
 from sparsecast.records import Configuration
 
 
-def all_cases(comm, folder, out):
-    """Do every case; a rank that fails in one leaves the others waiting, so the first failure ends all."""
+def all_cases(comm, folder, out, *names):
+    """Do the cases, by default all; where one rank fails the others would wait, so that ends all."""
     path = Path(__file__).with_name("cases.py")
     specification = importlib.util.spec_from_file_location("cases", path)
     cases = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(cases)
     outcomes = {}
-    for name, case in cases.CASES.items():
+    for name in names or cases.CASES:
         outcomes[name] = "ended all ranks"
         keep(comm, out, outcomes)
         problem = ""
         try:
-            bits = case(comm, folder)
+            bits = cases.CASES[name](comm, folder)
         except BaseException:
             problem = f"rank {comm.rank}:\n{traceback.format_exc()}"
             # A failure of one rank would leave the others waiting for it.

@@ -31,22 +31,22 @@ ALONE = {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
 
 @pytest.fixture(scope="session")
 def done(mpirun, tmp_path_factory):
-    """Return what became of the cases on a number of ranks, each run once."""
+    """Return what became of all cases on a number of ranks, each run once; of some cases in another run."""
     folder, kept = tmp_path_factory.mktemp("mpi"), {}
 
-    def on(ranks, again=0):
-        if (ranks, again) not in kept:
+    def on(ranks, *again):
+        if (ranks, *again) not in kept:
             if not kept:
                 specification = importlib.util.spec_from_file_location("cases", HERE / "cases.py")
                 cases = importlib.util.module_from_spec(specification)
                 specification.loader.exec_module(cases)
                 cases.write_files(folder)
-            out = folder / f"{ranks}-{again}.json"
-            run = mpirun(ranks, HERE / "on_ranks.py", "cases", folder, out, **ALONE)
+            out = folder / f"{ranks}-{len(again)}.json"
+            run = mpirun(ranks, HERE / "on_ranks.py", "cases", folder, out, *again, **ALONE)
             problems = [path.read_text() for path in sorted(folder.glob(f"{out.name}.*"))]
             outcomes = json.loads(out.read_text()) if out.exists() else {}
-            kept[ranks, again] = outcomes, "\n".join(problems) or f"{run.returncode}: {run.stderr[-3000:]}"
-        return kept[ranks, again]
+            kept[ranks, *again] = outcomes, "\n".join(problems) or f"{run.returncode}: {run.stderr[-3000:]}"
+        return kept[ranks, *again]
 
     return on
 
@@ -60,7 +60,7 @@ def test_on_ranks(done, ranks, case):
 
 
 def test_the_bits_of_another_run_are_the_same(done):
-    assert done(2)[0]["bits"] == done(2, again=1)[0]["bits"]
+    assert done(2)[0]["bits"] == done(2, "bits_repeat")[0]["bits"]
 
 
 @pytest.mark.parametrize(
