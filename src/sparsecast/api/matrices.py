@@ -58,10 +58,13 @@ def named_problems(
     for number, item in enumerate(collected(matrices), 1):
         is_name = isinstance(item, str | Path)
         name = str(item) if is_name else f"matrix {number}"
-        with left_out(name, refused):
+        try:
             problem = Problem.named(item) if is_name else Problem.of(item, name)
-            if part.has(problem):
-                found.setdefault(problem.specification, problem)
+        except InputError as error:
+            refused[name] = str(error)
+            continue
+        if part.has(problem):
+            found.setdefault(problem.specification, problem)
     names = distinct_names({key: problem.name for key, problem in found.items()})
     return {names[key]: problem for key, problem in found.items()}, refused
 

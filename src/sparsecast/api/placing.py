@@ -109,8 +109,9 @@ def compare(matrices: Mapping[str, Problem | Structure], machines: str = ALL, **
         placements, refused = _answer(A, places, damaged, question)
         answers[name] = ranked([replace(placement, matrix=name) for placement in placements], refused)
     comparison = Comparison(answers, {name: origin(it) or contents(it) for name, it in profiles.items()})
-    if not comparison.rows:
-        raise InputError(next(why for machine in comparison.refused.values() for why in machine.values()))
+    whys = [why for machine in comparison.refused.values() for why in machine.values()]
+    if not comparison.rows and whys:
+        raise InputError(whys[0])
     return comparison
 
 
@@ -285,8 +286,9 @@ def named_places(places: str | Sequence[str | Profile]) -> list[str | Profile]:
     named = list(places)
     if isinstance(places, str):
         named = [place.strip() for place in places.split(",")]
-    if "" in named:
-        raise InputError(f"places '{places}': expected names with commas between, or {ALL}; correct it")
+    if "" in named or not named:
+        given = places if isinstance(places, str) else ",".join(map(str, places))
+        raise InputError(f"places '{given}': expected names with commas between, or {ALL}; correct it")
     for device in filter(is_device, named):
         machine_of(device)  # before another one is calibrated
     return named

@@ -68,15 +68,16 @@ class ErrorScore:
     """The errors of a model's forecasts, and what repeated measurements of the same differ by."""
 
     forecasts: int  # that were compared with a measurement
-    mean_error: float  # of the absolute relative errors, as the next two
-    median_error: float
-    p90_error: float
+    mean_error: float  # of the absolute relative errors
+    median_error: float  # of the same
+    p90_error: float  # their 90th percentile
     bias: float  # mean of the signed relative errors: negative where the forecasts are too low
     coverage: float | None = None  # share of the measurements within their intervals
     mean_width: float | None = None  # of the intervals, relative to the forecast
     median_noise: float | None = None  # of the Records
-    repeat_median: float | None = None  # relative difference of what was measured again later
-    repeat_p90: float | None = None
+    #: Of the relative differences of what was measured again later; None where nothing was.
+    repeat_median: float | None = None
+    repeat_p90: float | None = None  # their 90th percentile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,8 +113,8 @@ class Repeats:
 
     matrices: int
     candidates: int  # of all matrices together
-    median: float  # of the absolute differences of the two times, relative to the first, as the next
-    p90: float
+    median: float  # of the absolute differences of the two times, relative to the first
+    p90: float  # their 90th percentile
     after_s: float  # median of the seconds between the two
 
 

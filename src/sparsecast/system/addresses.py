@@ -77,7 +77,8 @@ def files_in(place: Place, suffixes: Sequence[str]) -> list[Place]:
     An InputError says that there is nothing, or that it cannot be reached.
     """
     if not exists(place):
-        raise InputError(f"{shown(place)} does not exist: expected a file or a folder; check the path")
+        expected = f"a folder or a file ({', '.join(suffixes)})"
+        raise InputError(f"{shown(place)} does not exist: expected {expected}; check the path")
     with _errors(place, "a file or a folder that can be read"):
         if not is_address(place):
             folder = Path(place)
