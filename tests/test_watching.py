@@ -147,9 +147,18 @@ def test_a_watch_within_a_watch_is_refused_and_the_first_goes_on():
         A @ X
         raise ZeroDivisionError
     assert len(seen.seen().products) == 1
-    with sc.watch() as seen:
-        pass
+    with sc.watch() as seen, pytest.raises(InputError):
+        seen.planned()
     assert seen.planned().products == ()
+
+
+def test_what_was_seen_does_not_change_when_more_is_counted():
+    A, x = sc.gallery("poisson2d", n=8), np.ones(64)
+    with sc.watch() as watched:
+        A @ x
+        before = watched.seen().products[0].counted
+        A @ x
+    assert (before.products, watched.seen().products[0].counted.products) == (1, 2)
 
 
 CHANGES = {
@@ -378,3 +387,17 @@ def test_a_saving_has_the_plan_paid_and_tells_from_when_it_pays():
     saving = Saving.forecast(110, 10, (1.0, 0.5, 2.0), 150.25)
     assert (saving.time_s, saving.low_s, saving.high_s, saving.pays_from) == (0.0, 0.0, 49.75, 161)
     assert Saving.forecast(110, 10, (-1.0, -2.0, 0.0), 1.0) == Saving(0.0, 0.0, 0.0, None)
+
+
+def test_what_is_no_refusal_of_a_matrix_is_raised_from_plans_and_hidden_from_a_program(own, monkeypatch):
+    def fails(*_args, **_named):
+        raise ArithmeticError("not of this matrix")
+
+    A = sc.gallery("poisson2d", n=60)
+    x = np.ones(A.shape[1])
+    with sc.watch() as seen:
+        for _ in range(2000):
+            A @ x
+    monkeypatch.setattr(watching._Ways, "_operator", fails)
+    with pytest.raises(ArithmeticError):
+        seen.planned(own, threads=1, anyway=True)

@@ -60,11 +60,10 @@ def named_problems(
         name = str(item) if is_name else f"matrix {number}"
         try:
             problem = Problem.named(item) if is_name else Problem.of(item, name)
+            if part.has(problem):
+                found.setdefault(problem.specification, problem)
         except InputError as error:
             refused[name] = str(error)
-            continue
-        if part.has(problem):
-            found.setdefault(problem.specification, problem)
     names = distinct_names({key: problem.name for key, problem in found.items()})
     return {names[key]: problem for key, problem in found.items()}, refused
 

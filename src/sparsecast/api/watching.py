@@ -22,7 +22,7 @@ from sparsecast.devices.binding import Bound
 from sparsecast.devices.naming import machine_of
 from sparsecast.devices.reference import ReferenceProduct
 from sparsecast.devices.target import Target
-from sparsecast.errors import MatrixSizeError, ProfileError, reason_of
+from sparsecast.errors import DisturbedError, InputError, MatrixSizeError, ProfileError, reason_of
 from sparsecast.machines.machine import PROCESSOR
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.gallery import gallery
@@ -89,11 +89,18 @@ class Watch:
         ----------
         profile, threads, anyway
             As in `plan`, of this machine; also in what is raised.
+
+        Raises
+        ------
+        InputError
+            If the watch goes on: it would count what is measured for the plans.
         """
+        if not self.run_s:
+            raise InputError("planned() while the watch goes on: expected after its block; call it there")
         seen = self.seen()
         if self._applied is not None or self.heaviest is None:
             return seen
-        ways = _Ways(profile, threads, anyway)
+        ways = _Ways(profile, threads, anyway, is_applied=False)
         rows = tuple(map(ways.planned, seen.products))
         changing = ", ".join(row.counted.kind.place for row in rows if row.plan and row.counted.has_changed)
         note = f"Values change at {changing}: a plan converts them again each time, which is not counted."
@@ -127,7 +134,7 @@ def watch(
     InputError
         If another watch goes on, or the profile is that of another machine.
     """
-    watched = Watch(_Ways(profile, threads, anyway) if apply else None)
+    watched = Watch(_Ways(profile, threads, anyway, is_applied=True) if apply else None)
     with reads_noted() if apply else nullcontext(), counted_by(watched.counter):
         watched.start_s = perf_counter()
         try:
@@ -149,13 +156,15 @@ class _Ways:
         The format that does the last matrix of a kind, and why none does.
     """
 
-    def __init__(self, profile: Profile | None, threads: int | None, anyway: bool) -> None:
+    def __init__(
+        self, profile: Profile | None, threads: int | None, anyway: bool, *, is_applied: bool
+    ) -> None:
         self.error: float | None = None
         self.notes: dict[str, None] = {}
         self.kept: dict[Kind, str] = {}
         self.unplanned: dict[Kind, str] = {}
         self._sessions: dict[Target, Session] = {}
-        self._threads, self._anyway = threads, anyway
+        self._threads, self._anyway, self._is_applied = threads, anyway, is_applied
         sample = Problem.of(gallery("poisson2d", n=10))
         self._profile = profile or own_profile(sample, threads=threads)
         require_own(self._profile.name, machine_of(PROCESSOR))
@@ -190,14 +199,15 @@ class _Ways:
         if kind in self.unplanned:
             return replace(row, unplanned=self.unplanned[kind])
         plan_s, less_s = timed["plan"].time_s, _less_s(mean_s, timed["plan"], timed["scipy"])
-        planning_s = max(0.0, asked_s - loaded_s + max(0.0, repeated_s - repeated * plan_s))
+        each_s = max(0.0, asked_s - loaded_s + max(0.0, repeated_s - repeated * plan_s))
+        planning_s = done.matrices * each_s
         return replace(
             row,
             plan=self.kept[kind],
             plan_s=plan_s,
             scipy_s=timed["scipy"].time_s,
             planning_s=planning_s,
-            saving=Saving.forecast(done.products, first, less_s, done.matrices * planning_s),
+            saving=Saving.forecast(done.products, first, less_s, planning_s),
         )
 
     def applied(self, row: SeenProducts) -> SeenProducts:
@@ -232,12 +242,15 @@ class _Ways:
                 )
             unchanged = Unchanged(matrix) if isinstance(matrix, COMPRESSED) else None
             return _Replacing(self, done, unchanged, self._operator(plain, matrix, x))
-        except Exception as error:  # whatever it is, the program goes on without us
+        except Exception as error:
             self.left(done.kind, error)
             return None
 
     def left(self, kind: Kind, error: Exception) -> None:
-        """Leave the products of a kind to SciPy, and say why."""
+        """Leave the products of a kind to SciPy, and say why; raise what is no refusal of this kind."""
+        is_refusal = isinstance(error, InputError) and not isinstance(error, DisturbedError)
+        if not (self._is_applied or is_refusal):  # a program goes on without us, whatever it is
+            raise error
         reason = self.unplanned[kind] = reason_of(error)
         self.notes[f"{kind.place} stays in SciPy: {reason}"] = None
 

@@ -13,7 +13,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
 from types import FrameType
@@ -173,7 +173,8 @@ class ProductCounter:
             for one in list(self._matrices.values()):
                 if (matrix := one.owner()) is not None:
                     self._look(one, matrix)
-            return sorted(self._kinds.values(), key=lambda counted: -counted.time_s)
+            now = map(replace, self._kinds.values())  # copies: the counting goes on
+            return sorted(now, key=lambda counted: -counted.time_s)
 
     def _look(self, one: _OneMatrix, matrix: Any) -> None:
         """See, after ever more products, what would take too long after each; keep the matrix for a plan."""

@@ -51,9 +51,10 @@ class SeenProducts:
     plan_s, scipy_s : float or None
         Seconds of a product by the plan and by SciPy, timed in turn after the run.
     planning_s : float or None
-        Seconds to find the plan and to build it; None where none was looked for.
+        Seconds to find plans and to build them, for all matrices of the kind; None where none was sought.
     saving : Saving or None
-        With `--apply`, what the products of the plan would have taken in SciPy, less what they took.
+        What a plan would save, at least 0 and with an interval. With `--apply`, what its products would have
+        taken in SciPy less what they took, which can be negative.
     unplanned : str
         Why there is no plan.
     """
