@@ -331,10 +331,10 @@ def test_the_matrix_is_kept_until_the_transpose_is_built(own):
     A = RECTANGULAR["tall"].copy()
     kept, op = weakref.ref(A), sc.compile(A, threads=1)
     del A
-    gc.collect()
+    gc.collect(1)
     assert kept() is not None
     op.transpose()
-    gc.collect()
+    gc.collect(1)
     assert kept() is None
 
 

@@ -88,7 +88,7 @@ def test_matrices_of_one_kind_are_added_up_when_they_are_gone():
             A @ X
             A @ X
             del A
-            gc.collect()
+            gc.collect(1)
 
     [seen] = [each for each in counted(steps) if each.kind.format == "csr"]
     assert (seen.matrices, seen.products) == (5, 10)
@@ -104,7 +104,7 @@ def test_of_matrices_of_one_kind_the_last_one_is_kept(monkeypatch):
             for _ in range(3):
                 A @ X
         del A
-    gc.collect()
+    gc.collect(1)
     assert [each() is not None for each in alive] == [False, False, False, True]
     [seen] = [each for each in counter.counted() if each.kind.format == "csr"]
     assert (seen.matrices, seen.products, seen.matrix) == (4, 12, alive[-1]())

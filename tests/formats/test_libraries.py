@@ -119,7 +119,7 @@ def test_the_process_has_its_threads_again_once_no_product_is_left():
     assert threads[-1] == 8
     with pytest.raises(FormatError):
         Shared.from_csr(csr_array((3, 3))).on_threads(4)
-    gc.collect()
+    gc.collect(1)
     assert threads[-1] == 8
 
 
