@@ -29,7 +29,7 @@ class Monitor:
         pass
 
     def pooled(self):
-        return {level: Pooled(self.ratio, 0.001) for level in LEVELS}
+        return {level: Pooled(self.ratio, (self.ratio, self.ratio)) for level in LEVELS}
 
 
 @pytest.fixture

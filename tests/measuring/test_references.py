@@ -107,25 +107,30 @@ def test_readings_are_pooled_over_minutes(clock):
     assert monitor.pooled() == {}
 
 
-def test_the_noise_is_the_error_of_the_median():
-    generator = np.random.default_rng(0)
-    medians = [Pooled.of(generator.normal(1.0, 0.1, 25).tolist()) for _ in range(400)]
-    observed = np.std([pooled.time_s for pooled in medians])
-    assert np.mean([pooled.noise for pooled in medians]) == pytest.approx(observed, rel=0.2)
+def about(time_s, part=0.0):
+    return Pooled(time_s, (time_s * (1 - part), time_s * (1 + part)))
+
+
+def test_the_range_holds_nine_tenths_of_the_readings_and_one_has_none():
+    pooled = Pooled.of([*np.linspace(1.0, 2.0, 101), 9.0, 0.1])
+    assert pooled.time_s == pytest.approx(1.5)
+    assert pooled.range_s == pytest.approx((1.05, 1.95), abs=0.02)
+    assert Pooled.of([1.0]).range_s is None
 
 
 @pytest.mark.parametrize(
     "then, now, scale",
     [
-        (Pooled(1.0, 0.01), Pooled(2.5, 0.02), 2.5),
-        (Pooled(1.0, 0.01), Pooled(0.4, 0.02), 0.4),
-        (Pooled(1.0, 0.01), Pooled(3.9, 0.02), 3.9),
-        (Pooled(1.0, 0.01), Pooled(120.0, 0.02), None),
-        (Pooled(120.0, 0.01), Pooled(1.0, 0.02), None),
-        (Pooled(1.0, 0.01), Pooled(1.9, 0.02), 1.0),
-        (Pooled(1.0, 0.6), Pooled(2.5, 0.02), 1.0),
-        (Pooled(1.0, 0.01), Pooled(2.5, None), 1.0),
-        (Pooled(1.0, None), Pooled(2.5, 0.01), 1.0),
+        (about(1.0, 0.01), about(2.5, 0.02), 2.5),
+        (about(1.0, 0.01), about(0.4, 0.02), 0.4),
+        (about(1.0, 0.01), about(3.9, 0.02), 3.9),
+        (about(1.0, 0.01), about(120.0, 0.02), None),
+        (about(120.0, 0.01), about(1.0, 0.02), None),
+        (about(1.0, 0.01), about(1.9, 0.02), 1.0),
+        (about(1.0, 0.6), about(2.5, 0.02), 1.0),
+        (Pooled(78.8, (46.5, 101.0)), about(36.0, 0.03), 1.0),
+        (about(1.0, 0.01), Pooled(2.5, None), 1.0),
+        (Pooled(1.0, None), about(2.5, 0.01), 1.0),
     ],
     ids=[
         "slower",
@@ -135,17 +140,18 @@ def test_the_noise_is_the_error_of_the_median():
         "waited for cores",
         "inside the noise",
         "noisy then",
-        "no noise now",
-        "no noise then",
+        "two speeds then, one of them now",
+        "one reading now",
+        "one reading then",
     ],
 )
-def test_only_what_exceeds_the_noise_has_changed(then, now, scale):
+def test_only_what_no_readings_share_has_changed(then, now, scale):
     assert scale_since({"L2": then}, {"L2": now}) == {"L2": scale}
 
 
 def test_levels_change_apart_and_unknown_ones_stay():
-    then = {"L2": Pooled(1.0, 0.0), "memory": Pooled(1.0, 0.0)}
-    now = {"L2": Pooled(1.0, 0.0), LAST_CACHE: Pooled(3.0, 0.0), "memory": Pooled(2.0, 0.0)}
+    then = {"L2": about(1.0), "memory": about(1.0)}
+    now = {"L2": about(1.0), LAST_CACHE: about(3.0), "memory": about(2.0)}
     assert scale_since(then, now) == {"L2": 1.0, LAST_CACHE: 1.0, "memory": 2.0}
 
 

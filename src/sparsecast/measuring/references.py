@@ -3,7 +3,7 @@
 The speed of a machine changes by a factor within minutes if others share its caches and its memory. One
 reference has its data in a core's own cache, one in the last cache, one in memory; each reads words in order
 and gathers from a small vector. A single reading is as noisy as the time that it should correct, so readings
-are pooled over minutes, and a change counts only beyond their noise.
+are pooled over minutes, and a change counts only beyond what they differ by.
 """
 
 from __future__ import annotations
@@ -52,9 +52,12 @@ _MOST_S = 0.01
 #: Greatest drift. A machine drifts by a factor of two to four; beyond this one, threads waited for cores.
 MOST_DRIFT = 4.0
 
-#: Least change in standard errors, and as a factor: where smaller ones were followed, forecasts became worse
-#: (decision 27).
-_SIGMAS, LEAST_DRIFT = 2.0, 2.0
+#: Least change, between the readings that are the nearest: where smaller ones were followed, forecasts became
+#: worse (decision 27).
+LEAST_DRIFT = 2.0
+
+#: The shares of the readings of one reference between which the others are.
+_ENDS = (0.05, 0.5, 0.95)
 
 #: Words of the vector that is gathered from, 64 KiB, and of the pattern of places in it.
 _GATHERED, _PATTERN = 1 << 13, 1 << 15
@@ -93,17 +96,13 @@ class Pooled:
     """Readings of one reference over some minutes."""
 
     time_s: float  # their median
-    #: Relative error of the median, from the scatter of the readings; None for a single reading.
-    noise: float | None
+    range_s: tuple[float, float] | None  # between which nine tenths are; None for a single reading
 
     @classmethod
     def of(cls, readings_s: Sequence[float]) -> Pooled:
         """Summarise readings, at least one."""
-        lower, middle, upper = (float(reading_s) for reading_s in np.quantile(readings_s, (0.25, 0.5, 0.75)))
-        count = len(readings_s)
-        # Of a normal distribution: 1.25 standard deviations over sqrt(n), of which the quartiles hold 1.35.
-        noise = 1.25 * (upper - lower) / 1.35 / math.sqrt(count) / middle if count > 1 else None
-        return cls(middle, noise)
+        low_s, middle_s, high_s = (float(reading_s) for reading_s in np.quantile(readings_s, _ENDS))
+        return cls(middle_s, (low_s, high_s) if len(readings_s) > 1 else None)
 
 
 def reference_bytes(l2_bytes: int | None, l3_bytes: int | None) -> dict[str, int]:
@@ -176,22 +175,23 @@ class ReferenceMonitor:
 
 
 def scale_since(then: Mapping[str, Pooled], now: Mapping[str, Pooled]) -> dict[str, float | None]:
-    """Return, for each level, the factor by which products take longer now; 1.0 within the noise.
+    """Return, for each level, the factor by which products take longer now; 1.0 where readings are near.
 
-    A change counts from LEAST_DRIFT on. Beyond MOST_DRIFT the result is None: threads waited for cores.
-    Levels without both readings, or without their noise, stay as they were.
+    A change counts where all readings, but the few outermost, are LEAST_DRIFT apart: those of now are of one
+    moment, and a machine may have been at two speeds by turns while it was calibrated. Beyond MOST_DRIFT the
+    result is None: threads waited for cores. Levels with fewer than two readings stay as they were.
     """
     return {level: _change(then.get(level), pooled) for level, pooled in now.items()}
 
 
 def _change(then: Pooled | None, now: Pooled) -> float | None:
-    if then is None or then.noise is None or now.noise is None:
+    if then is None or then.range_s is None or now.range_s is None:
         return 1.0
     ratio = now.time_s / then.time_s
     if max(ratio, 1 / ratio) > MOST_DRIFT:
         return None
-    least = max(math.log(LEAST_DRIFT), _SIGMAS * math.hypot(then.noise, now.noise))
-    return ratio if abs(math.log(ratio)) >= least else 1.0
+    apart = max(now.range_s[0] / then.range_s[1], then.range_s[0] / now.range_s[1])
+    return ratio if apart >= LEAST_DRIFT else 1.0
 
 
 def level_of(working_set_bytes: float, l2_bytes: int, l3_bytes: int) -> str:
