@@ -98,6 +98,16 @@ def test_a_result_in_a_thousandth_of_its_time_changes_no_cost():
     assert fitted_costs(counts, time_s) != pytest.approx(costs, rel=0.2)
 
 
+def test_last_bits_which_differ_by_processor_do_not_decide_on_costs():
+    draw = np.random.default_rng(4)
+    counts = draw.uniform(0, 1, (61, 3)) * [1, 1e6, 1e4]
+    time_s = counts @ [4e-6, 2e-12, 3e-10] * draw.lognormal(0.0, 0.3, 61)
+    costs = typical_costs(counts, time_s)
+    for _ in range(20):
+        others = counts * (1 + draw.uniform(-2e-16, 2e-16, counts.shape))
+        assert typical_costs(others, time_s) == pytest.approx(costs, rel=1e-9)
+
+
 def test_padding_is_that_of_slices_where_these_are_known(training):
     A = csr_array(np.tril(np.ones((128, 128))))
     known = structure(A, groups=["row_lengths", "slices"])

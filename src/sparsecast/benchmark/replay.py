@@ -46,7 +46,7 @@ def replay(
     fitted; one that refuses the Records is left out with its reason. `folds` are parts of the matrices of
     SCORED_SUITES, or of those of published results, whole groups each; `on_fold` is called after each fit.
     `again` is what was measured once more of the same matrices: it tells the noise, and is not learned from.
-    Models learn from all Records, and are scored on those of so many `vectors`, and of transposes or of all
+    Models learn from all Records, and are scored on those of as many `vectors`, and of transposes or of all
     other matrices.
 
     A ProfileError says that fewer than two groups of matrices were measured.

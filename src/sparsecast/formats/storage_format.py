@@ -34,7 +34,7 @@ class StorageFormat(ABC):
     is_library: ClassVar[bool] = False
     #: Whether one thread does the product, however many are asked for: so many its Candidates have.
     is_serial: ClassVar[bool] = False
-    #: Seconds that the threads of a product stay awake after it, on the cores of whoever is measured next.
+    #: Seconds that the threads of a product stay awake after it, on the cores of what is measured next.
     linger_s: ClassVar[float] = 0.0
     #: Kinds of special benchmark matrices on which a calibration measures this format: names of families with
     #: `for_some_formats`, or "mirrored" twins. Every format is measured on all others.

@@ -131,7 +131,7 @@ class Speedup:
 
 @dataclass(frozen=True, slots=True)
 class Lingering:
-    """A call whose threads stay awake for some seconds after it, on the cores of whoever is measured next."""
+    """A call whose threads stay awake for some seconds after it, on the cores of what is measured next."""
 
     call: Call
     linger_s: float

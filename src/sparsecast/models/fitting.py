@@ -36,8 +36,9 @@ def typical_costs(counts: Floats, measured: Floats) -> Floats:
         forecast = np.maximum(counts @ costs, np.finfo(float).tiny)
         forecast *= np.median(measured / forecast)
         error = np.log(forecast / measured)
-        # The logarithm of a ratio is the difference over the logarithmic mean.
-        mean = np.where(error == 0, measured, (forecast - measured) / np.where(error == 0, 1.0, error))
+        # The logarithm of a ratio is the difference over the logarithmic mean. By a difference and a
+        # logarithm, that of the median, which has a ratio of 1, would depend on how processors round.
+        mean = measured * np.divide(np.expm1(error), error, out=np.ones_like(error), where=error != 0)
         weight = 1 / (mean * np.sqrt(np.maximum(np.abs(error), _LEAST_ERROR)))
         costs = nonnegative(counts * weight[:, None], measured * weight)
     return costs

@@ -97,7 +97,7 @@ class Adapting:
         return self.product == self._kept
 
     def skip(self, most: int) -> tuple[int, float]:
-        """Take at most so many products before the next trial as done; return how many, and their seconds."""
+        """Take at most `most` products before the next trial as done; return their number and seconds."""
         skipped = max(0, min(self._idle, most))
         self._idle -= skipped
         return skipped, skipped * self._contest.best_s if self._contest else 0.0

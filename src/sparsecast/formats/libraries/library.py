@@ -125,7 +125,7 @@ class Library(StorageFormat):
 
     @classmethod
     def use_threads(cls, threads: int) -> None:
-        """Have the library compute with so many threads from now on, in this process."""
+        """Have the library compute with `threads` threads from now on, in this process."""
 
     @classmethod
     def threads_now(cls) -> int | None:
@@ -133,7 +133,7 @@ class Library(StorageFormat):
         return None
 
     def on_threads(self, threads: int) -> Product:
-        """Return the product with so many threads, whatever another had; the process gets its own back."""
+        """Return the product with `threads` threads, whatever another had; the process gets its own back."""
         if self.is_serial:
             return self.product()
         held, own = _held.get(self.name), [(self.name, threads)]

@@ -35,7 +35,7 @@ class MKL(CLibrary):
     def load(cls) -> Any:
         mkl = super().load()
         if "MKL_THREADING_LAYER" not in os.environ:
-            # Threads of Intel's OpenMP stay awake for 0.2 s after a product, on the cores of whoever is next.
+            # Threads of Intel's OpenMP stay awake for 0.2 s after a product, on the cores of what comes next.
             mkl.MKL_Set_Threading_Layer(_GNU_THREADS)
         return mkl
 

@@ -67,7 +67,7 @@ def expected_iterations(
 
 
 def _spectrum(values: Floats, weights: Floats, errors: Floats, rows: int) -> tuple[Floats, Floats]:
-    """Return eigenvalues of a matrix of so many rows, and their weights."""
+    """Return eigenvalues of a matrix of `rows` rows, and their weights."""
     heavy = weights > np.finfo(float).eps
     values, weights, errors = values[heavy], weights[heavy], errors[heavy]
     # A settled value is an eigenvalue: its weight is at its place, and that of others is around it.
