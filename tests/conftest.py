@@ -31,7 +31,6 @@ import sparsecast as sc
 from sparsecast.benchmark.journal import USER_SUITE, keep
 from sparsecast.devices import DEVICES
 from sparsecast.devices.binding import bound, prepared
-from sparsecast.errors import SparsecastError
 from sparsecast.formats import FORMATS
 from sparsecast.formats.narrowing import suited
 from sparsecast.formats.storage_format import StorageFormat
@@ -224,18 +223,6 @@ def store_of_every_test() -> Iterator[Callable[..., Any]]:
         patch.setattr(store, "_read", read_any)
         patch.setattr(store, "_write", keep)
         yield read
-
-
-@pytest.fixture(scope="session", autouse=True)
-def one_line_errors() -> Iterator[None]:
-    """Have every error of ours, in whatever test, say what it says in one line."""
-
-    def checked(error: SparsecastError, *arguments: object) -> None:
-        assert "\n" not in "".join(map(str, arguments)), arguments
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(SparsecastError, "__init__", checked)
-        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

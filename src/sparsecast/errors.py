@@ -11,6 +11,10 @@ from collections.abc import Iterable
 class SparsecastError(Exception):
     """Anything below: the command line prints it as one line and ends with exit status 1."""
 
+    def __init__(self, message: str = "") -> None:
+        # Some of it may come from a file, or from another library.
+        super().__init__(" ".join(message.splitlines()))
+
 
 class InputError(SparsecastError, ValueError):
     """The user's input was wrong: exit status 2."""

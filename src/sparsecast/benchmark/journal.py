@@ -136,7 +136,7 @@ _READ: dict[str, Callable[[Any], Any]] = {
     "matrix": lambda stored: MatrixEntry(**stored),
     "record": Record.from_row,
     "distributed": DistributedRecord.from_dict,
-    "microbenchmark": lambda stored: MicroBenchmark(**stored),
+    "microbenchmark": lambda stored: msgspec.convert(stored, MicroBenchmark),
 }
 
 
@@ -149,13 +149,13 @@ def _parsed(line: bytes, path: str, number: int) -> Any:
             stored = json.loads(line)  # which reads a NaN, for the message to say so
         schema = stored.pop("schema")
         if schema != SCHEMA_VERSION:
-            raise ProfileError(f"{path} has schema {schema}: expected {SCHEMA_VERSION}; move the file away")
+            raise ProfileError(f"{path} has schema {schema!r}: expected {SCHEMA_VERSION}; move the file away")
         ((kind, content),) = stored.items()
         measured = _READ[kind](content)
         impossible = getattr(measured, "impossible", {})
     except ProfileError:
         raise
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError, msgspec.ValidationError) as error:
         raise ProfileError(f"{path} line {number} is damaged: expected a record; remove that line") from error
     for name, value in impossible.items():
         raise ProfileError(

@@ -294,7 +294,7 @@ def _ginkgo_lines(path: Path) -> Iterator[Line]:
             for problem in problems if isinstance(problems, list) else [problems]:
                 lines += _lines_of_problem(problem, *_folders(file))
         except (AttributeError, KeyError, OSError, TypeError, ValueError) as error:
-            why = f"lacks {error}" if isinstance(error, KeyError) else " ".join(str(error).split())
+            why = f"lacks {error}" if isinstance(error, KeyError) else str(error)
             raise ProfileError(
                 f"{file} cannot be read as published results ({why}): expected JSON that Ginkgo's benchmark "
                 f"of SpMV wrote; name another file"

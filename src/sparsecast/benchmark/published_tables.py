@@ -25,7 +25,7 @@ def header_of(path: Path) -> list[str]:
     try:
         with pyarrow.csv.open_csv(path, parse_options=_parsing(path)) as reader:
             return list(reader.schema.names)
-    except (OSError, pyarrow.ArrowException):
+    except (OSError, UnicodeError, pyarrow.ArrowException):
         return []  # whoever reads the lines says why
 
 
@@ -47,19 +47,19 @@ def table_lines(path: Path, required: Sequence[str], optional: Sequence[str]) ->
     options = pyarrow.csv.ConvertOptions(column_types=types, null_values=[""], strings_can_be_null=True)
     try:
         table = pyarrow.csv.read_csv(path, convert_options=options, parse_options=_parsing(path))
-    except (OSError, pyarrow.ArrowException) as error:
-        why = " ".join(str(error).split())
+        names = table.column_names
+    except (OSError, UnicodeError, pyarrow.ArrowException) as error:
         raise ProfileError(
-            f"{path} cannot be read as a table ({why}): expected CSV with the columns "
+            f"{path} cannot be read as a table ({error}): expected CSV with the columns "
             f"{', '.join(required)}; name another file"
         ) from error
-    if missing := [name for name in required if name not in table.column_names]:
+    if missing := [name for name in required if name not in names]:
         raise ProfileError(
             f"{path} has no column {', '.join(missing)}: expected {', '.join(required)}; add it, or name "
             f"another file"
         )
     nothing = dict.fromkeys((*required, *optional), None)
-    for line in table.select([name for name in types if name in table.column_names]).to_pylist():
+    for line in table.select([name for name in types if name in names]).to_pylist():
         completed = (line.get("completed") or "true").lower() == "true"
         yield {**nothing, "machine": "", **line, "completed": completed}
 

@@ -29,6 +29,7 @@ _MERGED_KEY = b"sparsecast_merged"
 
 #: Columns of a merged file before those of the Record.
 _NAMES: dict[str, type] = {"schema": int, "machine": str, "host": str, "matrix_name": str}
+_KEPT_NAMES, _KeptNames = ("machine", "host", "matrix_name"), tuple[str, str | None, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,10 +151,12 @@ class MergedRecords(Tabular):
             if described["schema"] != SCHEMA_VERSION:
                 raise ValueError(f"schema {SCHEMA_VERSION}: it has {described['schema']}")
             self.records += [
-                MergedRecord(Record.from_row(row), row["machine"], row["host"], row["matrix_name"])
+                MergedRecord(
+                    Record.from_row(row), *msgspec.convert([row[n] for n in _KEPT_NAMES], _KeptNames)
+                )
                 for row in table.to_pylist()
             ]
-        except (KeyError, TypeError, ValueError, msgspec.ValidationError) as error:
+        except (KeyError, TypeError, ValueError, msgspec.DecodeError) as error:
             raise ProfileError(
                 f"{shown(file)} lacks {error}: expected what merge wrote; merge again"
             ) from error

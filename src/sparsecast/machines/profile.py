@@ -61,6 +61,8 @@ class MatrixEntry:
     """
 
     def __init__(self, specification: str, name: str, structure: Structure | Mapping[str, Any]) -> None:
+        if not (isinstance(specification, str) and isinstance(name, str)):
+            raise TypeError("texts as the specification and the name of a matrix")
         self.specification, self.name, self._stored = specification, name, structure
 
     @cached_property
@@ -198,16 +200,17 @@ class Profile(Tabular):
         try:
             rows = table.to_pylist()
             matrices = json.loads(_unpacked(metadata[_MATRICES_KEY]))
-            bandwidths = json.loads(metadata[_BANDWIDTHS_KEY])
             stored = cls(
                 Machine.from_dict(json.loads(metadata[_MACHINE_KEY])),
                 tuple(Record.from_row(row) for row in rows),
                 _by_specification(MatrixEntry(**entry) for entry in matrices),
-                tuple(Bandwidth(**row) for row in bandwidths),
+                msgspec.json.decode(metadata[_BANDWIDTHS_KEY], type=tuple[Bandwidth, ...]),
                 # Absent from profiles of one process.
-                tuple(MicroBenchmark(**row) for row in json.loads(metadata.get(_MICROBENCHMARKS_KEY, b"[]"))),
+                msgspec.json.decode(
+                    metadata.get(_MICROBENCHMARKS_KEY, b"[]"), type=tuple[MicroBenchmark, ...]
+                ),
             )
-        except (KeyError, TypeError, ValueError, zlib.error, msgspec.ValidationError) as error:
+        except (KeyError, TypeError, ValueError, zlib.error, msgspec.DecodeError) as error:
             raise _not_whole(path, f"lacks {error}") from error
         unknown = {record.matrix for record in stored.records} - set(stored.matrices)
         if unknown:

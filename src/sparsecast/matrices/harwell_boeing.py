@@ -19,7 +19,7 @@ import numpy.typing as npt
 from sparsecast.matrices import assembly
 from sparsecast.matrices.assembly import Contents
 from sparsecast.matrices.sources import TextSource, damaged, failures_of, shown
-from sparsecast.system.integers import index_dtype
+from sparsecast.system.integers import falls, index_dtype
 
 _FIELDS = {"r": "real", "i": "integer", "c": "complex", "p": "pattern"}
 _SYMMETRIES = {"u": "general", "r": "general", "s": "symmetric", "z": "skew-symmetric", "h": "hermitian"}
@@ -227,13 +227,13 @@ def _check_structure(
     path: Path, header: _Header, pointers: npt.NDArray[Any], indices: npt.NDArray[Any]
 ) -> None:
     end, rows = header.stored + 1, header.shape[0]
-    falls = np.flatnonzero(np.diff(pointers) < 0)
+    fallen = falls(pointers)
     outside = indices[(indices < 1) | (indices > rows)]
     if pointers[0] != 1 or pointers[-1] != end:
         problem = f"its column pointers go from {pointers[0]} to {pointers[-1]}, expected from 1"
         problem += f" to one more than the entries, {end}"
-    elif falls.size:
-        before, after = pointers[falls[0] : falls[0] + 2]
+    elif fallen.size:
+        before, after = pointers[fallen[0] : fallen[0] + 2]
         problem = f"its column pointers fall from {before} to {after}, expected a rise"
     elif outside.size:
         problem = f"holds row index {outside[0]}, expected 1 to {rows}"

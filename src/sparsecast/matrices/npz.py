@@ -2,34 +2,36 @@
 
 from __future__ import annotations
 
-import zipfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from sparsecast.errors import InputError
 from sparsecast.matrices.assembly import Contents, from_triplets
+from sparsecast.matrices.indices import CHECKED_FORMATS, index_fault
 from sparsecast.matrices.sources import check_memory, damaged, failures_of, shown
 from sparsecast.matrices.values import computed_dtype, require_imaginary
+from sparsecast.system.archives import read_arrays
 from sparsecast.system.integers import index_dtype
 
-# What the libraries raise when a file is damaged; they do not promise less.
-_FAILURES = (
-    *(ValueError, TypeError, KeyError, IndexError, AttributeError, ArithmeticError, AssertionError),
-    *(RuntimeError, zipfile.BadZipFile),
-)
-
 _SPARSE_FORMATS = ("csr", "csc", "coo", "bsr", "dia")
+
+# What SciPy's classes raise for arrays that do not fit together; they do not promise less.
+_FAILURES = (ValueError, TypeError, KeyError, IndexError, AttributeError, ArithmeticError, RuntimeError)
 
 
 def read_npz(path: Path, dtype: np.dtype[Any] | None) -> Contents:
     """Read a file of `scipy.sparse.save_npz`, in any of its formats; objects are never loaded."""
+
+    def check(declared_bytes: int) -> None:
+        check_memory(path, 2 * declared_bytes, f"an archive of {declared_bytes} bytes of arrays")
+
     with failures_of(path):
         try:
-            _check_npz(path)
-            matrix = sparse.load_npz(path)
+            matrix = _assembled(path, read_arrays(path, check))
         except InputError:
             raise
         except _FAILURES as error:
@@ -39,22 +41,26 @@ def read_npz(path: Path, dtype: np.dtype[Any] | None) -> Contents:
         return Contents(from_scipy(path, matrix, dtype), field)
 
 
-def _check_npz(path: Path) -> None:
-    """Check the declared arrays, their bytes, and the size of the matrix, before anything is loaded."""
-    with zipfile.ZipFile(path) as archive:
-        total, names = sum(member.file_size for member in archive.infolist()), archive.namelist()
-    if "format.npy" not in names or "shape.npy" not in names:
-        raise ValueError(f"it holds {', '.join(names)[:80]} and not 'format' and 'shape'")
-    check_memory(path, 2 * total, f"an archive of {total} bytes of arrays")
-    with np.load(path, allow_pickle=False) as loaded:
-        name, shape = loaded["format"], loaded["shape"]
+def _assembled(path: Path, arrays: dict[str, NDArray[Any]]) -> Any:
+    """Return the matrix of the arrays of a file, if one of its size fits in memory."""
+    if not {"format", "shape"} <= arrays.keys():
+        raise ValueError(f"it holds {', '.join(arrays)[:80]} and not 'format' and 'shape'")
+    name, shape = arrays["format"], arrays["shape"]
     kind = name.item().decode("ascii") if name.dtype.kind == "S" else str(name.item())
     if kind not in _SPARSE_FORMATS:
         raise ValueError(f"its format is {shown(kind)}, expected one of {', '.join(_SPARSE_FORMATS)}")
     if shape.shape != (2,) or shape.dtype.kind not in "iu" or min(shape.tolist()) < 0:
         raise ValueError(f"its shape is {shown(str(shape.tolist()))}, expected two whole numbers from 0")
     rows, cols = shape.tolist()
-    check_memory(path, 2 * total + 24 * (rows + cols), f"a matrix of {rows} rows and {cols} columns")
+    needed = 2 * sum(array.nbytes for array in arrays.values()) + 24 * (rows + cols)
+    check_memory(path, needed, f"a matrix of {rows} rows and {cols} columns")
+    data = arrays["data"]
+    if kind == "coo":
+        return sparse.coo_array((data, (arrays["row"], arrays["col"])), shape=(rows, cols))
+    if kind == "dia":
+        return sparse.dia_array((data, arrays["offsets"]), shape=(rows, cols))
+    build = {"csr": sparse.csr_array, "csc": sparse.csc_array, "bsr": sparse.bsr_array}[kind]
+    return build((data, arrays["indices"], arrays["indptr"]), shape=(rows, cols))
 
 
 def from_scipy(path: Path, matrix: Any, value_type: np.dtype[Any] | None) -> sparse.csr_array[Any]:
@@ -71,15 +77,12 @@ def from_scipy(path: Path, matrix: Any, value_type: np.dtype[Any] | None) -> spa
     needed = (20 + 2 * max(matrix.dtype.itemsize, target.itemsize)) * stored + 16 * (rows + cols)
     check_memory(path, needed, f"a matrix of {rows} rows and {cols} columns")
     width = index_dtype(rows, cols, stored)
+    fault = index_fault(matrix) if matrix.format in CHECKED_FORMATS else None
+    if fault:
+        raise damaged(path, f"its indices are damaged: {fault}")
     if matrix.format == "coo":
         i, j = (np.asarray(numbers, dtype=width) for numbers in (matrix.row, matrix.col))
         return from_triplets(i, j, matrix.data.astype(target), (rows, cols))
-    if matrix.format in ("csr", "csc", "bsr"):
-        # The conversions trust the indices.
-        try:
-            matrix.check_format(full_check=True)
-        except ValueError as error:
-            raise damaged(path, f"its indices are damaged ({error})") from error
     by_rows = matrix.tocsr()
     arrays = ((by_rows.data, target), (by_rows.indices, width), (by_rows.indptr, width))
     # Contiguous and writable, copied only where they must be.

@@ -18,6 +18,7 @@ from sparsecast.matrices import suitesparse
 from sparsecast.matrices.atlas import atlas_group
 from sparsecast.matrices.families import FAMILIES, VALUES, built, expected_entries, parse_specification
 from sparsecast.matrices.gallery import gallery_from_specification, gallery_names
+from sparsecast.matrices.indices import CHECKED_FORMATS, index_fault
 from sparsecast.matrices.reading import FileFacts, matrix_name, read_file
 from sparsecast.matrices.reordering import cuthill_mckee_order, reordered
 from sparsecast.matrices.sources import damaged
@@ -280,11 +281,26 @@ def _refuse_misspelt(text: str) -> None:
         raise damaged(Path(text), "there is no such file", remedy)
 
 
-def as_csr(A: Any) -> csr_array[Any]:
-    """Return a SciPy sparse matrix as a csr_array of a type that is computed with; refuse all else."""
-    if not issparse(A):
+def checked(A: Any) -> Any:
+    """Return a SciPy sparse matrix in one of CHECKED_FORMATS, as it is if it has one.
+
+    Every matrix that a user hands over comes through here: conversions and kernels trust its indices. An
+    InputError refuses unsound ones, and what is no sparse matrix.
+    """
+    is_sparse: bool = issparse(A)
+    if not is_sparse or len(A.shape) != 2:
         raise InputError(f"{type(A).__name__} is no sparse matrix: expected one of SciPy's; convert it")
-    matrix: csr_array[Any] = A if isinstance(A, csr_array) else csr_array(A)  # type: ignore[call-overload]
+    A = A if A.format in CHECKED_FORMATS else A.tocoo()
+    fault = index_fault(A)
+    if fault:
+        raise InputError(f"a {type(A).__name__} whose {fault}: expected sound indices; build it anew")
+    return A
+
+
+def as_csr(A: Any) -> csr_array[Any]:
+    """Return a `checked` matrix as a csr_array of a type that is computed with."""
+    A = checked(A)
+    matrix: csr_array[Any] = A if isinstance(A, csr_array) else csr_array(A)
     wanted = computed_dtype(matrix.dtype)
     return matrix if matrix.dtype == wanted else matrix.astype(wanted)
 

@@ -33,16 +33,12 @@ _AGAIN = "copy or download it again"
 
 def damaged(path: Path, problem: str, remedy: str = _AGAIN) -> MatrixFileError:
     """Return the error for a file that cannot be read: `problem` and `remedy` on one line."""
-    return MatrixFileError(_one_line(f"{path}: {problem}; {remedy}"))
+    return MatrixFileError(f"{path}: {problem}; {remedy}")
 
 
 def too_large(path: Path, problem: str, remedy: str) -> MatrixSizeError:
     """Return the error for a matrix too large for this machine, on one line."""
-    return MatrixSizeError(_one_line(f"{path}: {problem}; {remedy}"))
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.splitlines())
+    return MatrixSizeError(f"{path}: {problem}; {remedy}")
 
 
 def shown(text: bytes | str) -> str:

@@ -29,7 +29,7 @@ def read_structure(path: Path) -> tuple[str, Structure]:
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        why = " ".join((getattr(error, "strerror", None) or str(error)).split())
+        why = getattr(error, "strerror", None) or str(error)
         raise _no_structure(path, f"cannot be read as JSON ({why})") from error
     document = document if isinstance(document, dict) else {}
     stored = document.get("structure", document)

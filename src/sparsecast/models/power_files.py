@@ -44,7 +44,7 @@ class PowerFile:
         try:
             found = json.loads(path.read_text(encoding="utf-8"))["joules"]
             joules = {str(name): float(value) for name, value in found.items()}
-        except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        except (OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
             raise ProfileError(
                 f"power model {path} cannot be read ({error}): expected JSON such as "
                 '{"joules": {"idle": WATTS}}; correct the file'

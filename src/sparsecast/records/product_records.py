@@ -14,6 +14,8 @@ from math import inf, isfinite
 from types import MappingProxyType
 from typing import Any
 
+import msgspec
+
 #: Version of the columns below; a stored file of another version is refused, never guessed at.
 SCHEMA_VERSION = 4
 
@@ -127,7 +129,9 @@ class Candidate:
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Candidate:
-        return cls(**{**stored, "parameters": Parameters(stored["parameters"])})
+        """Return the Candidate of `to_dict`; a KeyError or msgspec.ValidationError for something else."""
+        parameters = Parameters(msgspec.convert(stored["parameters"], dict[str, Parameter]))
+        return msgspec.convert({**stored, "parameters": parameters}, cls)
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,14 +260,15 @@ class Record:
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Record:
-        """Return the Record of `to_row`; a KeyError or ValueError if a column is missing or damaged."""
-        columns = _columns(row, cls)
-        columns["samples_s"] = tuple(columns["samples_s"])
-        candidate = _candidate(tuple(_columns(row, Candidate).items()))
-        seen, conditions = row["references_s"], None  # None of a Record without conditions
-        if seen is not None:
-            conditions = Conditions(**{**_columns(row, Conditions), "references_s": json.loads(seen)})
-        return cls(candidate=candidate, conditions=conditions, **columns)
+        """Return the Record of `to_row`.
+
+        A KeyError, TypeError, ValueError or msgspec.ValidationError says that a column is missing or damaged.
+        """
+        columns, seen = _columns(row, cls), row["references_s"]
+        columns["candidate"] = _candidate(tuple(_columns(row, Candidate).items()))
+        if seen is not None:  # None of a Record without conditions
+            columns["conditions"] = {**_columns(row, Conditions), "references_s": json.loads(seen)}
+        return msgspec.convert(columns, cls)
 
 
 @cache

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Any, Self
 
+import msgspec
+
 from sparsecast.records.product_records import VALUE_BYTES
 
 #: Kinds of micro-benchmarks of a machine with ranks.
@@ -108,6 +110,5 @@ class DistributedRecord:
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Self:
-        """Return the record of a `dataclasses.asdict`."""
-        configuration, samples_s = Configuration(**stored["configuration"]), tuple(stored["samples_s"])
-        return cls(**{**stored, "configuration": configuration, "samples_s": samples_s})
+        """Return the record of a `dataclasses.asdict`; a msgspec.ValidationError if it is something else."""
+        return msgspec.convert(stored, cls)

@@ -21,6 +21,14 @@ def index_dtype(*counts: int) -> np.dtype[Any]:
     return np.dtype(np.int32 if max(counts) <= INT32_MAX else np.int64)
 
 
+def falls(starts: NDArray[Any]) -> NDArray[np.intp]:
+    """Return the places at which an array of starts falls: those of a matrix or a partition never do.
+
+    Neighbours are compared. Their difference wraps: in 32 bits 1711276040 to -1298175770 is a rise.
+    """
+    return np.flatnonzero(starts[1:] < starts[:-1])
+
+
 def unsigned(array: NDArray[Any]) -> NDArray[Any]:
     """Return an array of signed integers viewed as unsigned, any other as it is.
 

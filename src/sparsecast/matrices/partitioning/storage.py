@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import struct
-import zipfile
-import zlib
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +12,12 @@ from scipy.sparse import csr_array
 
 from sparsecast.errors import InputError
 from sparsecast.matrices.partitioning.partition import Partition
+from sparsecast.system.archives import read_arrays
 from sparsecast.system.files import write_file
+from sparsecast.system.integers import falls
 
 #: Version of the file, raised with its content.
 _VERSION = 1
-
-# What zipfile and NumPy raise where a file is damaged; they do not promise less.
-_DAMAGE = (
-    *(ValueError, TypeError, AttributeError, IndexError, KeyError, EOFError, MemoryError, RuntimeError),
-    *(zipfile.BadZipFile, zlib.error, struct.error),
-)
 
 
 def pattern_checksum(A: csr_array[Any]) -> str:
@@ -60,8 +53,7 @@ def save(partition: Partition, path: Path, A: csr_array[Any]) -> None:
 def load(path: Path, A: csr_array[Any]) -> Partition:
     """Read the partition of a matrix that `save` wrote."""
     try:
-        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
-            stored = {name: archive[name] for name in archive.files}
+        stored = read_arrays(path)
         partition = Partition(
             str(stored["method"]),
             int(stored["ranks"]),
@@ -73,9 +65,9 @@ def load(path: Path, A: csr_array[Any]) -> Partition:
         pattern = str(stored["pattern"])
     except OSError as error:
         raise _refused(path, f"cannot be read ({error.strerror or error})", "a kept partition") from error
-    except _DAMAGE as error:
-        why = " ".join(str(error).split())[:80]
-        raise _refused(path, f"is damaged, or no partition ({why})", "a kept partition") from error
+    except (ValueError, TypeError, IndexError, KeyError) as error:
+        problem = f"is damaged, or no partition ({str(error)[:80]})"
+        raise _refused(path, problem, "a kept partition") from error
     if not is_sound:
         raise _refused(path, "is damaged, or of another version", f"a kept partition of version {_VERSION}")
     if pattern != pattern_checksum(A):
@@ -88,7 +80,7 @@ def load(path: Path, A: csr_array[Any]) -> Partition:
 def _is_sound(partition: Partition) -> bool:
     """Tell whether the arrays are those of a partition."""
     for bounds in (partition.row_bounds, partition.column_bounds):
-        if bounds.dtype != np.int64 or bounds.ndim != 1 or bounds[0] != 0 or (np.diff(bounds) < 0).any():
+        if bounds.dtype != np.int64 or bounds.ndim != 1 or bounds[0] != 0 or falls(bounds).size:
             return False
     parts = partition.parts
     if parts < 1 or len(partition.column_bounds) != parts + 1 or partition.ranks not in (parts, parts**2):

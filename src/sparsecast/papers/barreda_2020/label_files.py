@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from sparsecast.errors import StorageError
 from sparsecast.machines.storage import home, write_atomically
 from sparsecast.measuring.energy import DRAM, PACKAGE, TOTAL
+from sparsecast.system.archives import read_arrays
 
 Floats = NDArray[np.float32]
 
@@ -149,14 +150,13 @@ def keep_labels(labels: BlockLabels) -> Path:
 def read_labels(path: Path) -> BlockLabels:
     """Return the labels of a file; a StorageError refuses a damaged one, and one of another version."""
     try:
-        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
-            arrays = {name: stored[name] for name in stored.files}
-            facts = json.loads(str(arrays.pop("facts")))
-            version = facts.pop("labels_version")
-            if version != LABELS_VERSION:
-                raise ValueError(f"labels of version {version}")
-            return BlockLabels(**facts, **arrays)
-    except (OSError, KeyError, TypeError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        arrays: dict[str, Any] = read_arrays(path)
+        facts = msgspec.json.decode(str(arrays.pop("facts")), type=dict[str, Any])
+        version = facts.pop("labels_version")
+        if version != LABELS_VERSION:
+            raise ValueError(f"labels of version {version}")
+        return BlockLabels(**facts, **arrays)
+    except (OSError, KeyError, TypeError, ValueError, msgspec.MsgspecError) as error:
         raise StorageError(
             f"{path}: expected labels of blocks of version {LABELS_VERSION}, found something else ({error}); "
             f"delete it and label again"

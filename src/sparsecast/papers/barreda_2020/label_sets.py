@@ -115,7 +115,7 @@ def _read(path: Path, name: str, most: int) -> tuple[BlockDataset, int]:
             labels = np.asarray(file[f"{name}_{BLOCK_ENTRIES}"], dtype=np.float32)
     except (OSError, KeyError, ValueError, TypeError, IndexError) as error:
         raise InputError(
-            f"{path} cannot be read as published labels ({' '.join(str(error).split())}): expected HDF5 with "
+            f"{path} cannot be read as published labels ({error}): expected HDF5 with "
             f"MB, FREC and {name}_{BLOCK_ENTRIES}; name others"
         ) from error
     whole = len(columns) // BLOCK_ENTRIES if columns.ndim == 1 else 0

@@ -59,7 +59,7 @@ def load_network(path: Path, machine: str | None = None) -> tuple[BlockNetwork, 
         network.parts.load_state_dict(tensors)
     except (KeyError, TypeError, ValueError, RuntimeError, AttributeError) as error:
         raise InputError(
-            f"{path} has other weights than its architecture ({_line(error)}): expected those; {remedy}"
+            f"{path} has other weights than its architecture ({error}): expected those; {remedy}"
         ) from error
     if machine is not None and card.machine != machine:
         raise InputError(
@@ -86,13 +86,9 @@ def read_tensors(path: Path, expected: str, remedy: str) -> tuple[dict[str, Any]
             tensors = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118
             facts = {name: json.loads(text) for name, text in (stored.metadata() or {}).items()}
     except (OSError, ValueError, safetensors.SafetensorError) as error:
-        raise InputError(f"{path} cannot be read ({_line(error)}): expected {expected}; {remedy}") from error
+        raise InputError(f"{path} cannot be read ({error}): expected {expected}; {remedy}") from error
     return tensors, facts
 
 
 def _with_tuples(stored: Mapping[str, Any]) -> dict[str, Any]:
     return {name: tuple(value) if isinstance(value, list) else value for name, value in stored.items()}
-
-
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split())

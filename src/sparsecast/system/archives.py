@@ -1,0 +1,60 @@
+"""Archives of NumPy's arrays (``.npz``), read without pickle, and without trust in the sizes they declare."""
+
+from __future__ import annotations
+
+import io
+import struct
+import tokenize
+import zipfile
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from sparsecast.system.memory import free_bytes
+
+# What zipfile and NumPy raise where a file is damaged; they do not promise less.
+_DAMAGE = (
+    *(TypeError, KeyError, IndexError, EOFError, RuntimeError, ArithmeticError, SyntaxError),
+    *(zipfile.BadZipFile, zlib.error, struct.error, tokenize.TokenError),
+)
+
+
+def read_arrays(
+    path: Path, check: Callable[[int], object] = lambda declared_bytes: None
+) -> dict[str, NDArray[Any]]:
+    """Return the arrays of an archive by name; they are read-only.
+
+    `check` may refuse the bytes that the archive declares, before any of them is unpacked; none may be more
+    than the free memory. An OSError says that the file cannot be opened, a ValueError that it is damaged.
+    """
+    with path.open("rb") as stream:
+        try:
+            with zipfile.ZipFile(stream) as archive:
+                members = archive.infolist()
+                declared = sum(member.file_size for member in members)
+                check(declared)
+                if declared > free_bytes():
+                    raise ValueError(f"it declares {declared} bytes, more than the free memory")
+                return {m.filename.removesuffix(".npy"): _array(archive.read(m)) for m in members}
+        except ValueError:
+            raise
+        except _DAMAGE as error:
+            raise ValueError(str(error)) from error
+
+
+def _array(content: bytes) -> NDArray[Any]:
+    """Return the array of a ``.npy`` file, whose header may not declare more than the file holds."""
+    stream = io.BytesIO(content)
+    version = npy.read_magic(stream)
+    read_header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+    shape, is_fortran, dtype = read_header(stream)
+    if dtype.hasobject:
+        raise ValueError("it holds objects of Python")
+    count = int(np.prod(shape, dtype=object))
+    array = np.frombuffer(content, dtype, count, stream.tell()) if count else np.empty(0, dtype)
+    return array.reshape(shape, order="F" if is_fortran else "C")
