@@ -127,7 +127,7 @@ def _read(path: Path, name: str, most: int) -> tuple[BlockDataset, int]:
     if not (np.isfinite(labels[:whole]).all() and (labels[:whole] > 0).all()):
         raise InputError(f"{path} has a label that is not above 0: expected one for each block; leave it out")
     chosen = evenly_spread(whole, most)
-    cut = columns[: whole * BLOCK_ENTRIES].reshape(whole, BLOCK_ENTRIES)[chosen].astype(np.int64)
+    cut = columns[: whole * BLOCK_ENTRIES].reshape(whole, BLOCK_ENTRIES)[chosen].astype(float)
     inputs = np.zeros((len(chosen), 2, INPUTS), dtype=np.float32)
     inputs[:, 0] = np.log(np.abs(np.diff(cut, axis=1)) + 1)
     matrix = path.stem.removeprefix("output_").removesuffix(f"_{frequency}")
