@@ -58,6 +58,8 @@ def table_lines(path: Path, required: Sequence[str], optional: Sequence[str]) ->
             f"{path} has no column {', '.join(missing)}: expected {', '.join(required)}; add it, or name "
             f"another file"
         )
+    if repeated := [name for name in types if names.count(name) > 1]:
+        raise ProfileError(f"{path} has several columns {repeated[0]}: expected one; name another file")
     nothing = dict.fromkeys((*required, *optional), None)
     for line in table.select([name for name in types if name in names]).to_pylist():
         completed = (line.get("completed") or "true").lower() == "true"
