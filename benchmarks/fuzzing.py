@@ -29,6 +29,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from time import monotonic
 from types import SimpleNamespace
@@ -253,6 +254,13 @@ def _indented_json(rng: random.Random, content: bytes) -> bytes:
     return json.dumps(_document(rng, json.loads(content))).encode()
 
 
+@lru_cache(maxsize=4)
+def _table(content: bytes) -> Any:
+    import pyarrow.parquet
+
+    return pyarrow.parquet.ParquetFile(io.BytesIO(content)).read()
+
+
 def _parquet(rng: random.Random, content: bytes) -> bytes:
     """Change a column or the metadata of a table; a checksum of the metadata is made anew."""
     import pyarrow
@@ -260,7 +268,7 @@ def _parquet(rng: random.Random, content: bytes) -> bytes:
 
     from sparsecast.machines.profile import _CHECKSUM_KEY, _checksum
 
-    table = pyarrow.parquet.ParquetFile(io.BytesIO(content)).read()
+    table = _table(content)
     metadata = dict(table.schema.metadata or {})
     if rng.random() < 0.5:
         key = rng.choice(sorted(metadata.keys() - {_CHECKSUM_KEY}))

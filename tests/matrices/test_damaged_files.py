@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import signal
 import time
@@ -17,7 +18,11 @@ from scipy.io import savemat
 import sparsecast as sc
 from sparsecast.errors import InputError, MatrixFileError
 from sparsecast.matrices.indices import index_fault
+from sparsecast.matrices.partitioning.partition import Partition
+from sparsecast.matrices.problem import as_csr
 from sparsecast.matrices.reading import load
+from sparsecast.models.forest import Forest
+from sparsecast.papers.barreda_2020.networks.dataset import block_inputs
 from sparsecast.system.integers import falls
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
@@ -161,3 +166,69 @@ def test_sound_matrices_of_all_formats_are_taken_and_stay_as_they_are(kind):
     before = A.toarray()
     assert sc.structure(A).nnz == np.count_nonzero(before)
     np.testing.assert_array_equal(A.toarray(), before)
+
+
+def test_other_unsound_matrices_are_refused():
+    lil = sparse.lil_array((4, 4))
+    lil[0, 0] = 1.0
+    lil.data[0] = [1.0] * 1000
+    flat = sparse.csr_array(np.eye(4))
+    flat.data = np.ones((4, 2))
+    empty_blocks = sparse.bsr_array((4, 4), blocksize=(2, 2))
+    empty_blocks.data = np.ones((0, 2, 0))
+    for A in (lil, flat, empty_blocks, sparse.coo_array(np.ones(3)), np.eye(3)):
+        with pytest.raises(InputError):
+            sc.structure(A)
+
+
+@pytest.mark.parametrize("index", ["i2", ">i4", "u4", "u8"])
+def test_indices_of_unusual_types_count_as_what_they_are(index):
+    A = sc.gallery("rmat", scale=7)
+    expected = sc.pagerank(A, threads=1).ranks
+    A.indices, A.indptr = A.indices.astype(index), A.indptr.astype(index)
+    np.testing.assert_array_equal(sc.pagerank(A, threads=1).ranks, expected)
+    partition = sc.partition(A, 3, "rows")
+    assert sc.distribute(A, partition).local_nnz.sum() <= A.nnz
+
+
+def test_room_behind_the_entries_does_not_count():
+    A = sc.gallery("poisson2d", n=6)
+    wider = sparse.csr_array(A.shape)
+    wider.indptr, wider.indices = A.indptr, np.append(A.indices, [0, 0]).astype(np.int32)
+    wider.data = np.append(A.data, [1e9, 1e9])
+    found = as_csr(wider)
+    assert found.nnz == len(found.data) == len(found.indices) == A.nnz
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns"),
+    [([0, 5, 10], list(range(12))), ([-(10**9), 10], [0, 12]), ([0, 11, 10], [0, 5, 12]), ([0, 10], [0, 12])],
+)
+def test_a_partition_of_a_user_is_looked_at_before_it_is_counted(rows, columns):
+    A = sparse.random_array((10, 12), density=0.5, format="csr", rng=np.random.default_rng(0))
+    partition = Partition("rows", 2, np.array(rows), np.array(columns))
+    assert not partition.is_sound
+    with pytest.raises(InputError):
+        sc.distribute(A, partition)
+
+
+@pytest.mark.parametrize("feature", [[32767, -1, -1], [0, -1], [-1, 0, -1], [0, 0, -1, -1], [-2], []])
+def test_a_damaged_forest_is_refused(feature):
+    with pytest.raises(ValueError, match="forest"):
+        Forest(np.array(feature, dtype=np.int16), np.zeros(len(feature), dtype=np.float32)).mean(
+            np.zeros((1, 3))
+        )
+
+
+def test_blocks_that_are_not_there_are_refused():
+    A = sc.gallery("poisson2d", n=20)
+    for blocks in ([0, 10**9], [-1], [A.nnz // 250]):
+        with pytest.raises(InputError):
+            block_inputs(A.indptr, A.indices, np.array(blocks))
+
+
+def test_a_plan_in_another_order_is_for_a_square_matrix(own):
+    plan = sc.plan(sc.gallery("poisson2d", n=5), threads=1)
+    reordered = dataclasses.replace(plan, order=np.arange(25))
+    with pytest.raises(InputError):
+        sc.compile(sparse.random_array((25, 30), density=0.2, format="csr"), reordered)

@@ -217,7 +217,7 @@ def test_npz_sizes(refusal, tmp_path, monkeypatch):
     del parts["data"]
     with zipfile.ZipFile(npz_of(path, **parts), "a") as archive:
         archive.writestr("data.npy", npy_claiming((10**15,)))
-    refusal(path, MatrixSizeError)
+    refusal(path)
     # Few entries, and columns to be turned into more rows than there is memory for.
     parts = csr_parts(format=b"coo", row=np.array([0, 1]), col=np.array([0, 0]), shape=[10**15, 3])
     assert str(10**15) in refusal(npz_of(path, **parts), MatrixSizeError)

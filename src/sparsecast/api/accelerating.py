@@ -13,7 +13,7 @@ from scipy.sparse import issparse
 from sparsecast.api.applications import PLANNING_S
 from sparsecast.api.executing import compile, in_csr
 from sparsecast.errors import InputError
-from sparsecast.matrices.problem import Problem, checked
+from sparsecast.matrices.problem import Problem, sound
 from sparsecast.operators.sparse_arrays import with_operator
 from sparsecast.planning.adapting import SHORT_S
 
@@ -70,7 +70,7 @@ def accelerate(A: Any, *, iterations: int = 1000, threads: int | None = None) ->
             f"a {kind}: expected a sparse array of real or complex values, or a pyamg.MultilevelSolver; "
             f"convert it"
         )
-    A = checked(A)
+    A = sound(A)
     A = A.tocsr() if A.format == "coo" else A
     x = np.ones(A.shape[1], dtype=A.dtype)
     product_s = min(timeit.repeat(lambda: A @ x, number=1, repeat=_TIMED))

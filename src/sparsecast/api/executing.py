@@ -186,10 +186,10 @@ def _built(problem: Problem, made: Plan) -> list[RowProduct]:
     first = made.baseline.candidate
     DEVICES.get(first.device).threads(detect(), first.threads)
     planned_rows = sum(block.last_row + 1 - block.first_row for block in made.blocks)
-    if planned_rows != matrix.shape[0]:
-        raise InputError(
-            f"plan for {planned_rows} rows: expected {matrix.shape[0]}, the rows of the matrix; plan it again"
-        )
+    # Another order is that of the columns, too.
+    planned = (planned_rows, matrix.shape[1] if made.order is None else planned_rows)
+    if planned != matrix.shape:
+        raise InputError(f"plan for {planned} rows and columns: expected {matrix.shape}; plan it again")
     if not problem.built:
         _refuse_beyond_free(problem, made)
     ready = prepared(matrix, first.dtype, first.index_bits)

@@ -26,7 +26,7 @@ from sparsecast.errors import DisturbedError, InputError, MatrixSizeError, Profi
 from sparsecast.machines.machine import PROCESSOR
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.gallery import gallery
-from sparsecast.matrices.problem import Problem
+from sparsecast.matrices.problem import Problem, sound
 from sparsecast.matrices.values import computed_dtype
 from sparsecast.measuring.timing import Call, Effort, Timing, measure
 from sparsecast.operators.scipy_products import (
@@ -256,7 +256,7 @@ class _Ways:
 
     def _operator(self, plain: Multiply, matrix: Any, x: NDArray[Any]) -> AdaptingOperator:
         """Return an operator for a copy of a matrix, each way of which is compared with SciPy's product."""
-        csr = csr_array(matrix, copy=True)
+        csr = csr_array(sound(matrix), copy=True)
         csr.sum_duplicates()
         problem, vectors = Problem.of(csr), x.shape[1] if x.ndim > 1 else 1
         checked = np.array(x, dtype=problem.matrix.dtype, order="C")  # the program's own may change

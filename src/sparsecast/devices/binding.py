@@ -38,6 +38,7 @@ def bind(A: csr_array[Any], candidate: Candidate) -> Bound:
     """Build `A` as `candidate` says and prepare its kernel."""
     storage: Any = FORMATS.get(candidate.format)
     DEVICES.get(candidate.device).require_library()
+    storage.refuse_types(candidate.dtype, candidate.index_bits, candidate.vectors)
     return bound(storage.from_csr(A, **candidate.parameters), candidate)
 
 

@@ -41,7 +41,7 @@ class ReferenceProduct:
         magnitude = np.zeros(rows, dtype=np.longdouble)
         first = 0
         while first < rows:
-            end = int(np.searchsorted(A.indptr, A.indptr[first] + _ENTRIES_AT_ONCE, side="right")) - 1
+            end = int(np.searchsorted(A.indptr, int(A.indptr[first]) + _ENTRIES_AT_ONCE, side="right")) - 1
             last = min(max(end, first + 1), rows)
             start, stop = A.indptr[first], A.indptr[last]
             with np.errstate(invalid="ignore", over="ignore"):

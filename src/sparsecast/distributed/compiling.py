@@ -142,7 +142,11 @@ def _check_partition(partition: Partition, shape: tuple[int, int], configuration
     is_2d = partition.parts**2 == partition.ranks
     needs_2d = PRODUCTS.get(configuration.algorithm).is_2d
     fits = is_2d if needs_2d else not partition.is_2d
-    if partition.shape != shape or partition.ranks != configuration.ranks or not fits:
+    if (
+        partition.shape != shape
+        or partition.ranks != configuration.ranks
+        or not (fits and partition.is_sound)
+    ):
         kind = "2D" if partition.is_2d else "1D"
         raise InputError(
             f"a {kind} partition of {partition.shape[0]:,} x {partition.shape[1]:,} for {partition.ranks} "

@@ -117,7 +117,7 @@ def banded_matrix(
     shares = _checked_shares(band_statistics().bands(nnz_per_row) if bands is None else bands)
     weights = _weights(size // block[0], blocks, lengths, spread, seed)
     grid = grid_of(size // block[0], size // block[1], blocks, symmetric)
-    index: Index = index_dtype(blocks * block[0] * block[1])
+    index: Index = index_dtype(size, blocks * block[0] * block[1])
     pattern = _symmetric_pattern if symmetric else pattern_of
     indptr, indices = pattern(grid, shares, weights, seed, index)
     if block != (1, 1):

@@ -9,26 +9,39 @@ from numpy.typing import NDArray
 
 from sparsecast.system.integers import falls
 
-#: Formats whose index arrays are checked. All others are converted to COO by Python code of SciPy.
+#: Formats whose index arrays are checked. Others are converted to COO, by Python code of SciPy but for LIL.
 CHECKED_FORMATS = ("csr", "csc", "bsr", "coo")
 
 
 def index_fault(A: Any) -> str | None:
-    """Return what is wrong with the index arrays of a matrix in one of CHECKED_FORMATS, None if nothing is.
+    """Return what is wrong with the index arrays of a matrix; None if nothing is that a conversion trusts.
 
     SciPy's ``check_format`` does not see all of it (decision 67), and shortens the arrays of its matrix.
     """
+    if A.format == "lil":
+        return (
+            None
+            if [*map(len, A.rows)] == [*map(len, A.data)]
+            else "rows have more columns than values, or fewer"
+        )
     if A.format == "coo":
         if len({len(A.data), *map(len, A.coords)}) > 1:
-            return f"{len(A.data):,} values have {' and '.join(f'{len(c):,}' for c in A.coords)} coordinates"
+            return "values, rows and columns differ in number"
         return _outside(A.coords[0], A.shape[0]) or _outside(A.coords[1], A.shape[1])
+    if A.format not in CHECKED_FORMATS:
+        return None
     block = A.blocksize if A.format == "bsr" else (1, 1)
+    starts, indices = A.indptr, A.indices
+    kinds = (starts.dtype.kind + indices.dtype.kind).strip("iu")
+    if (
+        0 in block
+        or kinds
+        or (starts.ndim, indices.ndim, A.data.ndim) != (1, 1, 3 if A.format == "bsr" else 1)
+    ):
+        return f"arrays have the shapes {starts.shape}, {indices.shape}, {A.data.shape}"
     lines, places = (count // size for count, size in zip(A.shape, block, strict=True))
     if A.format == "csc":
         lines, places = places, lines
-    starts, indices = A.indptr, A.indices
-    if any(array.ndim != 1 or array.dtype.kind not in "iu" for array in (starts, indices)):
-        return f"indptr of {starts.ndim} x {starts.dtype} and indices of {indices.ndim} x {indices.dtype}"
     if len(starts) != lines + 1 or starts[0] != 0:
         return f"indptr has {len(starts):,} numbers from {starts[:1]}, expected {lines + 1:,} from 0"
     fallen = falls(starts)
@@ -42,9 +55,6 @@ def index_fault(A: Any) -> str | None:
 
 def _outside(indices: NDArray[Any], count: int) -> str | None:
     """Return which index is not from 0 to `count` - 1."""
-    if not indices.size:
+    if not indices.size or 0 <= int(np.min(indices)) <= int(np.max(indices)) < count:
         return None
-    least, greatest = int(np.min(indices)), int(np.max(indices))
-    if least >= 0 and greatest < count:
-        return None
-    return f"index is {least if least < 0 else greatest}, expected 0 to {count - 1}"
+    return f"indices go from {np.min(indices)} to {np.max(indices)}, expected 0 to {count - 1}"

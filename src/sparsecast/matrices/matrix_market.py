@@ -186,8 +186,10 @@ def _size(path: Path, name: str, word: bytes) -> int:
     if not word.isdigit():
         problem = f"the number of {name} is {shown(word)}, expected a whole number from 0"
         raise damaged(path, problem, "correct it")
-    if len(word) > 19 or int(word) >= 2**63:
-        raise too_large(path, f"the number of {name} is {shown(word)}, beyond 64-bit integers", "correct it")
+    if len(word) > 19 or int(word) >= 2**53:
+        raise too_large(
+            path, f"the number of {name} is {shown(word)}, more than any memory holds", "correct it"
+        )
     return int(word)
 
 

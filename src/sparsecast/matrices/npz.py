@@ -11,7 +11,7 @@ from scipy import sparse
 
 from sparsecast.errors import InputError
 from sparsecast.matrices.assembly import Contents, from_triplets
-from sparsecast.matrices.indices import CHECKED_FORMATS, index_fault
+from sparsecast.matrices.indices import index_fault
 from sparsecast.matrices.sources import check_memory, damaged, failures_of, shown
 from sparsecast.matrices.values import computed_dtype, require_imaginary
 from sparsecast.system.archives import read_arrays
@@ -58,6 +58,11 @@ def _assembled(path: Path, arrays: dict[str, NDArray[Any]]) -> Any:
     if kind == "coo":
         return sparse.coo_array((data, (arrays["row"], arrays["col"])), shape=(rows, cols))
     if kind == "dia":
+        if (
+            arrays["offsets"].dtype.kind not in "iu"
+            or not (np.abs(arrays["offsets"]) < max(rows, cols, 1)).all()
+        ):
+            raise ValueError("its diagonals lie outside of it")
         return sparse.dia_array((data, arrays["offsets"]), shape=(rows, cols))
     build = {"csr": sparse.csr_array, "csc": sparse.csc_array, "bsr": sparse.bsr_array}[kind]
     return build((data, arrays["indices"], arrays["indptr"]), shape=(rows, cols))
@@ -77,7 +82,7 @@ def from_scipy(path: Path, matrix: Any, value_type: np.dtype[Any] | None) -> spa
     needed = (20 + 2 * max(matrix.dtype.itemsize, target.itemsize)) * stored + 16 * (rows + cols)
     check_memory(path, needed, f"a matrix of {rows} rows and {cols} columns")
     width = index_dtype(rows, cols, stored)
-    fault = index_fault(matrix) if matrix.format in CHECKED_FORMATS else None
+    fault = index_fault(matrix)
     if fault:
         raise damaged(path, f"its indices are damaged: {fault}")
     if matrix.format == "coo":

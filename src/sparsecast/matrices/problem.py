@@ -8,6 +8,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
@@ -25,6 +26,7 @@ from sparsecast.matrices.sources import damaged
 from sparsecast.matrices.structure_files import COUNTS_PREFIX
 from sparsecast.matrices.twin_synthesis import banded_twin, twin
 from sparsecast.matrices.values import computed_dtype
+from sparsecast.system.integers import index_dtype
 
 GALLERY_PREFIX, FILE_PREFIX, TWIN_PREFIX, ATLAS_PREFIX = "gallery:", "file:", "twin:", "atlas?"
 TRANSPOSE_PREFIX = "transpose:of="
@@ -281,7 +283,7 @@ def _refuse_misspelt(text: str) -> None:
         raise damaged(Path(text), "there is no such file", remedy)
 
 
-def checked(A: Any) -> Any:
+def sound(A: Any) -> Any:
     """Return a SciPy sparse matrix in one of CHECKED_FORMATS, as it is if it has one.
 
     Every matrix that a user hands over comes through here: conversions and kernels trust its indices. An
@@ -290,19 +292,31 @@ def checked(A: Any) -> Any:
     is_sparse: bool = issparse(A)
     if not is_sparse or len(A.shape) != 2:
         raise InputError(f"{type(A).__name__} is no sparse matrix: expected one of SciPy's; convert it")
-    A = A if A.format in CHECKED_FORMATS else A.tocoo()
     fault = index_fault(A)
+    if not fault and A.format not in CHECKED_FORMATS:
+        A = A.tocoo()
+        fault = index_fault(A)
     if fault:
         raise InputError(f"a {type(A).__name__} whose {fault}: expected sound indices; build it anew")
     return A
 
 
 def as_csr(A: Any) -> csr_array[Any]:
-    """Return a `checked` matrix as a csr_array of a type that is computed with."""
-    A = checked(A)
+    """Return a `sound` matrix as a csr_array of types that are computed with, without room at its end."""
+    A = sound(A)
     matrix: csr_array[Any] = A if isinstance(A, csr_array) else csr_array(A)
-    wanted = computed_dtype(matrix.dtype)
-    return matrix if matrix.dtype == wanted else matrix.astype(wanted)
+    values, nnz, index = computed_dtype(matrix.dtype), int(matrix.indptr[-1]), matrix.indices.dtype
+    if not {index, matrix.indptr.dtype} <= {np.dtype(np.int32), np.dtype(np.int64)}:
+        index = index_dtype(*matrix.shape, nnz)
+    elif matrix.dtype == values and len(matrix.data) == len(matrix.indices) == nnz:
+        return matrix
+    starts = matrix.indptr.astype(np.promote_types(index, matrix.indptr.dtype), copy=False)
+    arrays = (
+        matrix.data[:nnz].astype(values, copy=False),
+        matrix.indices[:nnz].astype(index, copy=False),
+        starts,
+    )
+    return csr_array(arrays, shape=matrix.shape)
 
 
 def _digest(A: csr_array[Any]) -> str:

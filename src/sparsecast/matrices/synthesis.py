@@ -57,6 +57,8 @@ def canonical(
 
 def starts_of(lengths: NDArray[Any], index: np.dtype[Any] | type = np.int32) -> NDArray[Any]:
     indptr = np.zeros(len(lengths) + 1, dtype=index)
+    if int(np.sum(lengths, dtype=np.int64)) > np.iinfo(indptr.dtype).max:
+        raise InputError(f"{np.sum(lengths):,} entries: expected fewer than 2**31; make a smaller matrix")
     np.cumsum(lengths, out=indptr[1:])
     return indptr
 

@@ -28,6 +28,14 @@ class Forest:
     #: leaf, its value: the mean of the samples there.
     number: NDArray[np.float32]
 
+    def __post_init__(self) -> None:
+        # Of a stored fit, which may be damaged; compiled loops walk its nodes. A tree ends where
+        # its leaves are one more than its other nodes.
+        open_nodes = np.cumsum(np.append(0, np.where(self.feature < 0, -1, 1)))
+        is_whole = self.feature.shape == self.number.shape and open_nodes[-1] < open_nodes[:-1].min(initial=0)
+        if not is_whole or self.feature.min() < -1:
+            raise ValueError("a forest without whole trees")
+
     @classmethod
     def grown(cls, features: Floats, values: Floats, **settings: Any) -> Forest:
         """Return a forest that learned values of shape (samples,) from features of shape (samples, features).
@@ -112,6 +120,8 @@ class Forest:
 
     def _leaves(self, features: Floats) -> Floats:
         """Return the value of each tree, shape (trees, samples)."""
+        if self.feature.max() >= features.shape[1]:
+            raise ValueError(f"a forest that asks for fewer than {features.shape[1]} features")
         is_leaf = self.feature < 0  # one more in each tree than of other nodes
         leaves = np.empty((np.count_nonzero(is_leaf) - np.count_nonzero(~is_leaf), len(features)))
         samples = np.ascontiguousarray(features, dtype=np.float32)

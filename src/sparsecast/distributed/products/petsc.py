@@ -55,10 +55,10 @@ class PETScProduct(Local1D):
         formats = {self.configuration.format, self.configuration.remote_format}
         if formats != {"csr"}:
             raise FormatError(f"petsc in {', '.join(sorted(formats))}: expected csr, its MPIAIJ; use that")
-        if self.part.partition.shape[1] > np.iinfo(PETSc.IntType).max:
+        if max(self.part.partition.shape[1], self.part.matrix.nnz) > np.iinfo(PETSc.IntType).max:
             raise FormatError(
-                f"petsc with {self.part.partition.shape[1]:,} columns: expected fewer than its integers "
-                f"count; use a PETSc with 64-bit indices"
+                f"petsc with {self.part.partition.shape[1]:,} columns or entries: expected fewer than its "
+                f"integers count; use a PETSc with 64-bit indices"
             )
 
 

@@ -16,6 +16,10 @@ from sparsecast.system.jit import njit
 
 def distribute(A: csr_array[Any], partition: Partition) -> Distribution:
     """Return the Distribution of a partition, counted entry by entry; stored zeros and duplicates count."""
+    if not partition.is_sound:
+        raise InputError(
+            "a partition whose bounds or order are none: expected sound ones; partition the matrix"
+        )
     if A.shape != partition.shape:
         raise InputError(
             f"partition of {partition.shape[0]:,} x {partition.shape[1]:,}: expected that of a matrix of "

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from sparsecast.matrices.reordering import reordered
+from sparsecast.system.integers import falls
 
 Integers = NDArray[np.int64]
 
@@ -52,6 +53,20 @@ class Partition:
     @property
     def shape(self) -> tuple[int, int]:
         return int(self.row_bounds[-1]), int(self.column_bounds[-1])
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether the arrays are those of a partition: of a file, or of a user, they may be anything."""
+        for bounds in (self.row_bounds, self.column_bounds):
+            if bounds.dtype != np.int64 or bounds.ndim != 1 or bounds[0] != 0 or falls(bounds).size:
+                return False
+        parts = self.parts
+        if parts < 1 or len(self.column_bounds) != parts + 1 or self.ranks not in (parts, parts**2):
+            return False
+        order, (rows, cols) = self.order, self.shape
+        if order is None:
+            return True
+        return order.dtype == np.int64 and rows == cols and np.array_equal(np.sort(order), np.arange(rows))
 
     def renumbered(self, A: csr_array[Any]) -> csr_array[Any]:
         """Return the matrix in the order of the partition, or `A` itself where nothing moves."""

@@ -11,10 +11,10 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from sparsecast.errors import InputError
+from sparsecast.matrices.partitioning.methods import MOST_RANKS
 from sparsecast.matrices.partitioning.partition import Partition
 from sparsecast.system.archives import read_arrays
 from sparsecast.system.files import write_file
-from sparsecast.system.integers import falls
 
 #: Version of the file, raised with its content.
 _VERSION = 1
@@ -61,7 +61,7 @@ def load(path: Path, A: csr_array[Any]) -> Partition:
             stored["column_bounds"],
             stored.get("order"),
         )
-        is_sound = stored["version"] == _VERSION and _is_sound(partition)
+        is_sound = stored["version"] == _VERSION and partition.is_sound and partition.ranks <= MOST_RANKS
         pattern = str(stored["pattern"])
     except OSError as error:
         raise _refused(path, f"cannot be read ({error.strerror or error})", "a kept partition") from error
@@ -75,20 +75,6 @@ def load(path: Path, A: csr_array[Any]) -> Partition:
         expected = f"one of this pattern of {A.shape[0]:,} x {A.shape[1]:,}"
         raise _refused(path, f"is of another matrix, {rows:,} x {cols:,}", expected)
     return partition
-
-
-def _is_sound(partition: Partition) -> bool:
-    """Tell whether the arrays are those of a partition."""
-    for bounds in (partition.row_bounds, partition.column_bounds):
-        if bounds.dtype != np.int64 or bounds.ndim != 1 or bounds[0] != 0 or falls(bounds).size:
-            return False
-    parts = partition.parts
-    if parts < 1 or len(partition.column_bounds) != parts + 1 or partition.ranks not in (parts, parts**2):
-        return False
-    order, (rows, cols) = partition.order, partition.shape
-    if order is None:
-        return True
-    return order.dtype == np.int64 and rows == cols and np.array_equal(np.sort(order), np.arange(rows))
 
 
 def _refused(path: Path, problem: str, expected: str) -> InputError:

@@ -38,6 +38,8 @@ class Architecture:
     @property
     def flat(self) -> int:
         """Numbers that the convolutions leave of a block."""
+        if min(*self.filters, *self.kernels, *self.pools, *self.dense, self.channels) < 1:
+            raise ValueError("layers of at least one filter or neuron")
         length = INPUTS
         for kernel, pool in zip(self.kernels, self.pools, strict=True):
             length = (length - kernel + 1) // pool

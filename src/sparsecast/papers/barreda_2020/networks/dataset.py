@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsecast.errors import InputError
 from sparsecast.features.structure import Structure
 from sparsecast.machines.machine import Machine
 from sparsecast.matrices.problem import Problem
@@ -226,8 +227,13 @@ def block_inputs(
     """Return the inputs of some whole blocks, shape (b, 2, INPUTS).
 
     First ln(|difference of the columns of consecutive entries| + 1) (Barreda et al., section 4.1), then the
-    rows that end between the two.
+    rows that end between the two. An InputError says that a block, as of a damaged file, is not there.
     """
+    if blocks.size and not 0 <= blocks.min() <= blocks.max() < int(indptr[-1]) // BLOCK_ENTRIES:
+        raise InputError(
+            f"blocks {blocks.min()} to {blocks.max()} of {indptr[-1]:,} entries: expected whole ones of "
+            f"{BLOCK_ENTRIES} entries; label it again"
+        )
     inputs = np.zeros((len(blocks), 2, INPUTS), dtype=np.float32)
     _fill(indptr, indices, blocks, inputs)
     return inputs

@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from sparsecast.errors import InputError
 from sparsecast.machines.storage import write_atomically
 from sparsecast.papers.barreda_2020.label_files import LabelFacts
@@ -54,10 +56,10 @@ def load_network(path: Path, machine: str | None = None) -> tuple[BlockNetwork, 
     if facts.get("version") != FILE_VERSION:
         raise InputError(f"{path} is no network of version {FILE_VERSION}: expected one; {remedy}")
     try:
-        network = built(Architecture(**_with_tuples(facts["architecture"])))
-        card = ModelCard(**_with_tuples(facts["card"]))
+        network = built(msgspec.convert(facts["architecture"], Architecture))
+        card = msgspec.convert(facts["card"], ModelCard)
         network.parts.load_state_dict(tensors)
-    except (KeyError, TypeError, ValueError, RuntimeError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, RuntimeError, AttributeError, msgspec.ValidationError) as error:
         raise InputError(
             f"{path} has other weights than its architecture ({error}): expected those; {remedy}"
         ) from error
@@ -88,7 +90,3 @@ def read_tensors(path: Path, expected: str, remedy: str) -> tuple[dict[str, Any]
     except (OSError, ValueError, safetensors.SafetensorError) as error:
         raise InputError(f"{path} cannot be read ({error}): expected {expected}; {remedy}") from error
     return tensors, facts
-
-
-def _with_tuples(stored: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in stored.items()}
