@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 SOURCES := src tests benchmarks examples docs tools
 
-.PHONY: package docs demo test test-mpi test-cnn test-browser check clean gpu-campaign
+.PHONY: package docs demo test test-random test-mpi test-cnn test-browser check clean gpu-campaign
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -28,6 +28,12 @@ demo: $(VENV)/installed
 
 test: $(VENV)/installed-test
 	$(BIN)/python -m pytest --numprocesses auto
+
+# Property tests and damaged files with fresh examples, for some minutes; make test-random SEED=n repeats a run.
+test-random: $(VENV)/installed-test
+	@seed="$${SEED:-$$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}"; \
+	echo "fresh examples of seed $$seed: make test-random SEED=$$seed repeats them"; \
+	$(BIN)/python -m pytest --numprocesses auto -m hypothesis --hypothesis-seed="$$seed"
 
 # On 1, 2, 4 and 9 ranks, with the MPI library that this installs; and METIS, which make test skips without it.
 test-mpi: $(VENV)/installed-test $(VENV)/installed-mpi

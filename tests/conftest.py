@@ -10,6 +10,9 @@ import os
 import pkgutil
 import re
 import shutil
+import subprocess
+import sys
+import time
 import tracemalloc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -49,14 +52,47 @@ from sparsecast.papers.hossain_saule import regression
 from sparsecast.records import Bandwidth, Candidate, Parameters
 from sparsecast.system.tabular import Columns
 
-# The same examples in every run of CI: a new one that fails belongs to whoever can look at it.
-settings.register_profile("sparsecast", deadline=None, derandomize="CI" in os.environ)
-settings.load_profile("sparsecast")
+#: With --hypothesis-seed, examples are fresh, and tests that would begin after so many seconds are left out.
+FRESH_S = 240.0
 
 RECORDED = Path(__file__).parent / "data" / "recorded-profile.parquet"
 
 #: Sizes that keep every matrix of the gallery small, whichever of them it takes.
 SMALL = {"n": 9, "scale": 7}
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Take the same examples in every run, unless a seed asks for others.
+
+    A fixed example decides whether a change lands: a fresh one that fails belongs to whoever can look at it.
+    """
+    is_fixed = config.getoption("hypothesis_seed") is None
+    settings.register_profile("sparsecast", deadline=None, derandomize=is_fixed)
+    settings.load_profile("sparsecast")
+    config.stash[BEGAN_S] = time.monotonic()
+
+
+BEGAN_S = pytest.StashKey[float]()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_handlecrashitem(crashitem: str, report: Any, sched: Any) -> None:
+    """Say where and at which example the process of a test died: run it again, alone, with its examples."""
+    seed = sched.config.getoption("hypothesis_seed")
+    fresh = [] if seed is None else [f"--hypothesis-seed={seed}"]
+    again = ["-q", "-s", "-n0", "--hypothesis-verbosity=verbose", *fresh, crashitem]
+    line, root = [sys.executable, "-u", "-m", "pytest", *again], sched.config.rootpath
+    done = subprocess.run(line, cwd=root, capture_output=True, text=True, timeout=300, check=False)
+    name = crashitem.rpartition("::")[2].partition("[")[0]
+    _, found, example = done.stdout.rpartition(f"{name}(")
+    ended = f"alone, it ends with status {done.returncode}" + (f" at {name}({example}" if found else "")
+    report.longrepr += f"\n{ended}\n{done.stderr[:3000]}"
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    seed, began_s = item.config.getoption("hypothesis_seed"), item.config.stash[BEGAN_S]
+    if seed is not None and time.monotonic() - began_s > FRESH_S:
+        pytest.skip(f"after {FRESH_S:g} s")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -83,6 +119,26 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     class ByFormat(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             return _format_of(nodeid) or next((each for each in _SHARED if each in nodeid), nodeid)
+
+        # After a worker died, the scheduler of xdist 3.8 repeats the test that it died of, and gives the next
+        # worker a single test, which that begins when it knows of a second one: never.
+        def remove_node(self, node: Any) -> str | None:
+            units = self.assigned_work.pop(node)
+            left = [(unit, test) for unit in units.values() for test, is_done in unit.items() if not is_done]
+            if not left:
+                return None
+            (unit, died_of), *_ = left
+            unit[died_of] = True
+            self.workqueue.update({scope: unit for scope, unit in units.items() if not all(unit.values())})
+            for other in self.nodes:
+                self._reschedule(other)
+            return died_of
+
+        def schedule(self) -> None:
+            is_begun = self.collection is not None
+            super().schedule()
+            for node in self.nodes if is_begun else ():
+                self._reschedule(node)
 
     config.option.loadscopereorder = False
     return ByFormat(config, log)

@@ -54,7 +54,7 @@ def process() -> Run:
     def command(*arguments: str | Path) -> Outcome:
         code = "from sparsecast.cli.main import main; main()"
         line = [sys.executable, "-W", "error", "-c", code, *map(str, arguments)]
-        done = subprocess.run(line, capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run(line, capture_output=True, text=True, timeout=600, check=False)
         return Outcome(done.returncode, done.stdout, done.stderr)
 
     return command

@@ -46,7 +46,7 @@ def program(tmp_path: Path, data_folder: Path) -> Path:
 def test_a_program_ends_as_it_does_in_python(process, program, end):
     arguments = [end] if end else []
     alone = subprocess.run(
-        [sys.executable, program, *arguments], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, program, *arguments], capture_output=True, text=True, timeout=600, check=False
     )
     seen = process("run", program, *arguments)
     assert (seen.status, seen.out) == (alone.returncode, alone.stdout)

@@ -40,11 +40,13 @@ def fuzzing(monkeypatch):
     return fuzzing, fuzz_samples.READERS
 
 
-def test_no_damaged_file_ends_the_process_or_is_refused_in_more_than_a_line(fuzzing):
+@pytest.mark.hypothesis  # with a seed, it reads other files
+def test_no_damaged_file_ends_the_process_or_is_refused_in_more_than_a_line(fuzzing, pytestconfig):
     harness, readers = fuzzing
+    seed = pytestconfig.getoption("hypothesis_seed") or "7"
     assert len(readers) >= 13
     for name, reader in readers.items():
-        outcome = harness.read_damaged(reader, 7, 150)
+        outcome = harness.read_damaged(reader, int(seed), 150)
         assert not outcome.findings, (name, outcome.first)
         assert outcome.files == outcome.read + outcome.refused == 150
         assert outcome.refused > 15 and outcome.read > 5, name  # the changes matter, and not all do

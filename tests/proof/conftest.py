@@ -117,4 +117,4 @@ def in_a_process(commands: Sequence[tuple[str | Path, ...]]) -> subprocess.Compl
     """Run commands of the command line."""
     asked = json.dumps([list(map(str, arguments)) for arguments in commands])
     line = [sys.executable, "-W", "error", "-c", COMMANDS, asked]
-    return subprocess.run(line, capture_output=True, text=True, timeout=300, check=False)
+    return subprocess.run(line, capture_output=True, text=True, timeout=600, check=False)

@@ -33,7 +33,7 @@ def run():
         environment = {**os.environ, "NUMBA_CACHE_DIR": str(folder)}
         environment["NUMBA_CACHE_LOCATOR_CLASSES"] = "UserProvidedCacheLocator"
         done = subprocess.run(
-            [sys.executable, "-c", CODE], env=environment, capture_output=True, text=True, timeout=120
+            [sys.executable, "-c", CODE], env=environment, capture_output=True, text=True, timeout=600
         )
         assert done.returncode == 0, done.stderr
         complaints = [line for line in done.stderr.splitlines() if "NUMBA_CACHE_DIR" in line]
@@ -77,7 +77,7 @@ def test_processes_that_keep_code_for_different_types_at_once_get_their_own(tmp_
         saver.stdin.write(b"\n")
         saver.stdin.flush()
     for saver in savers:
-        saver.communicate(timeout=60)
+        saver.communicate(timeout=300)
         assert saver.returncode == 0
     cache = KernelFile(str(tmp_path), "function", "stamp")
     for who in ("one", "other"):

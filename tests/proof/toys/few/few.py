@@ -30,6 +30,12 @@ class FewMatrices(Processor):
     def describe(self, index: int | None = None) -> Machine:
         return replace(super().describe(index), device=self.name)
 
+    def core_speed(self, threads: int) -> None:
+        return None  # no Record is one of slow cores, however busy the machine is
+
+    def references(self, machine: Machine, threads: int) -> None:
+        return None
+
     def suites(self, target: Target, machine: Machine) -> tuple[list[SuiteMatrix], list[SuiteMatrix]]:
         varied = [varied_benchmark(500 * (k + 1), 4 + k, "uniform", 0.1) for k in range(18)]
         return [*varied, *(gallery_benchmark(f"poisson2d?n={n}") for n in (20, 40))], []
