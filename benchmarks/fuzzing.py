@@ -480,9 +480,8 @@ def damaged_files(
     yield f"Seed {seed}."
     for name in readers or READERS:
         begin = monotonic()
-        print(f"reading {files:,} damaged files: {name}", file=sys.stderr)
         outcome = read_damaged(READERS[name], seed, files)
-        yield {
+        row = {
             "reader": name,
             "files": outcome.files,
             "read": outcome.read,
@@ -490,6 +489,8 @@ def damaged_files(
             "findings": sum(outcome.findings.values()),
             "took_s": monotonic() - begin,
         }
+        print(row, file=sys.stderr)  # at once: the run may be ended
+        yield row
         yield from _found(name, outcome, READERS[name].samples(), seed, keep)
 
 
