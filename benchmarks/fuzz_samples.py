@@ -17,8 +17,8 @@ from scipy import sparse
 from scipy.io import hb_write, mmwrite, savemat
 
 import sparsecast as sc
-from sparsecast.api.matrices import read_table
 from fuzzing import Reader, Sample
+from sparsecast.api.matrices import read_table
 from sparsecast.benchmark.journal import journal, read_journal
 from sparsecast.benchmark.record_files import MergedRecords
 from sparsecast.machines.profile import _SHIPPED, Profile
