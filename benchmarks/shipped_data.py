@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
+import json
 import lzma
 import math
 import os
@@ -10,7 +12,7 @@ import shutil
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -22,7 +24,7 @@ import typer
 from experiment import Rows, experiment, geometric_mean, named, timed
 from sparsecast.benchmark.published import FIVE, OPTIONAL, REQUIRED, published_profiles
 from sparsecast.benchmark.published_tables import table_lines
-from sparsecast.errors import PaddingError
+from sparsecast.errors import InputError, PaddingError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.row_lengths import RowLengths
 from sparsecast.features.structure import Structure
@@ -31,8 +33,8 @@ from sparsecast.machines import profile as profiles
 from sparsecast.machines.machine import Cache, Machine
 from sparsecast.machines.profile import MatrixEntry, Profile
 from sparsecast.machines.storage import HOME_VARIABLE
-from sparsecast.matrices import band_statistics as band_statistics_of
-from sparsecast.matrices.atlas import MIRRORED, SIZES, Atlas, AtlasEntry
+from sparsecast.matrices.atlas import MIRRORED, SIZES, AtlasEntry
+from sparsecast.matrices.band_statistics import BandStatistics, DensityClass
 from sparsecast.matrices.problem import PUBLISHED_PREFIX, group_of
 from sparsecast.models import DEFAULT_MODEL, MODELS
 from sparsecast.models.sparsecast import SparsecastModel
@@ -108,8 +110,15 @@ def atlas(out: Out, files: Files) -> Rows:
     ]
     points = np.array([twin_features(entries[name].structure, SIZES[size]) for name, size in twins])
     order = tuple(twins[place] for place in covering_order(points))
-    made = Atlas({**_source("atlas"), "names": sorted(entries)}, entries, order)
-    out.write_bytes(made.to_bytes())
+    made = {
+        "source": {**_source("atlas"), "names": sorted(entries)},
+        "order": order,
+        "entries": {
+            name: {"digest": entry.digest, "block": entry.block, "structure": entry.structure.to_dict()}
+            for name, entry in entries.items()
+        },
+    }
+    out.write_bytes(gzip.compress(json.dumps(made).encode(), mtime=0))
     yield f"{len(entries)} Structures, {len(twins)} twins, {out.stat().st_size} bytes."
 
 
@@ -118,6 +127,34 @@ def _source(name: str) -> dict[str, Any]:
         "command": f"python benchmarks/run.py {name} OUT FILE...",
         "date": datetime.now(UTC).date().isoformat(),
     }
+
+
+#: Least mean entries per row of each class of density; a class ends where the next begins.
+DENSITY_CLASSES = (0.0, 4.0, 8.0, 16.0, 32.0, 64.0)
+
+
+def derive(structures: Iterable[Structure], source: dict[str, Any]) -> BandStatistics:
+    """Return the statistics of a corpus of square matrices with entries, all of equal weight."""
+    corpus = list(structures)
+    if not corpus:
+        raise InputError("0 matrices: expected at least one square matrix with entries; name more files")
+    for structure in corpus:
+        if structure.rows != structure.cols or structure.nnz == 0:
+            raise InputError(
+                f"{structure.rows} x {structure.cols} with {structure.nnz} entries: expected square matrices "
+                "with entries; leave it out"
+            )
+    ends = (*DENSITY_CLASSES[1:], np.inf)
+    classes = []
+    for least, end in zip(DENSITY_CLASSES, ends, strict=True):
+        members = [structure for structure in corpus if least <= structure.row_lengths.mean < end]
+        if members:
+            bands = np.mean([structure.bands.histogram for structure in members], axis=0)
+            density = float(np.mean([structure.row_lengths.mean for structure in members]))
+            classes.append(DensityClass(least, len(members), density, tuple((bands / bands.sum()).tolist())))
+    return BandStatistics(
+        source, float(np.mean([structure.row_lengths.mean for structure in corpus])), tuple(classes)
+    )
 
 
 @experiment(PANEL)
@@ -133,7 +170,7 @@ def band_statistics(out: Out, files: Files) -> Rows:
     counts = {"matrices": len(usable), "names": sorted(usable), "left_out": len(files) - len(usable)}
     note = "Averages over a corpus on purpose: the benchmark needs statistics of practical matrices."
     source = {**_source("band-statistics"), **counts, "note": note}
-    out.write_text(band_statistics_of.derive(usable.values(), source).to_json(), "utf-8")
+    out.write_text(json.dumps(asdict(derive(usable.values(), source)), indent=1) + "\n", "utf-8")
     yield from (
         f"left out {name}: not square, or without entries" for name in structures.keys() - usable.keys()
     )

@@ -27,7 +27,8 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 import numpy as np
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 from scipy.sparse import csr_array
 
 import sparsecast as sc
@@ -66,9 +67,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
     A fixed example decides whether a change lands: a fresh one that fails belongs to whoever can look at it.
     """
-    is_fixed = config.getoption("hypothesis_seed") is None
-    settings.register_profile("sparsecast", deadline=None, derandomize=is_fixed)
+    is_fixed, slow = config.getoption("hypothesis_seed") is None, [HealthCheck.too_slow]
+    settings.register_profile(
+        "sparsecast", deadline=None, database=None, derandomize=is_fixed, suppress_health_check=slow
+    )
     settings.load_profile("sparsecast")
+    if hasattr(providers, "_get_local_constants"):
+        # Examples have constants of the modules that a process has imported: another one has others.
+        providers._get_local_constants = providers.Constants
     config.stash[BEGAN_S] = time.monotonic()
 
 

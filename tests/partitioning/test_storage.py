@@ -22,7 +22,7 @@ A = gallery("poisson2d", n=6)
 
 
 @pytest.mark.parametrize("method", METHODS_HERE)
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(patterns(), st.sampled_from((1, 4, 16)))
 def test_what_is_read_is_what_was_written(tmp_path, method, matrix, ranks):
     if not suits(method, matrix, ranks):
@@ -92,7 +92,7 @@ def test_what_no_partition_has_is_refused(kept, changes):
         load(kept, A)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=60)
 @given(st.data())
 def test_a_damaged_file_is_refused_or_reads_the_same(kept, data):
     whole = kept.read_bytes()

@@ -22,11 +22,17 @@ TOYS = Path(__file__).parent / "toys"
 Install = Callable[..., Path]
 Document = dict[str, Any]
 
-#: Runs commands one after another, up to the first that fails.
+#: Runs commands one after another, up to the first that fails. A calibration measures all its matrices, and
+#: serves, however slow the machine is: the clock of its budget stands still, and nothing makes it useless.
 COMMANDS = """
 import json, sys
 from sparsecast.cli.main import main
 for asked in json.loads(sys.argv.pop()):
+    if asked[0] == "calibrate":
+        from sparsecast.benchmark import run
+        from sparsecast.measuring import disturbance
+        run.perf_counter = float
+        disturbance.UNUSABLE = float("inf")
     sys.argv[1:] = asked
     try:
         main()

@@ -54,8 +54,8 @@ def test_all_formats_are_measured_on_it(simulated):
 
 
 def test_it_is_calibrated_and_forecast(simulated, documents, data_folder):
-    calibrate = ("calibrate", "--budget", "59", "--dtype", "float64", *ON_IT)
-    calibrated, predicted = documents(calibrate, ("predict", MATRIX, "--model", "linear", "--anyway", *ON_IT))
+    calibrate = ("calibrate", "--budget", "29", "--dtype", "float64", *ON_IT)
+    calibrated, predicted = documents(calibrate, ("predict", MATRIX, "--model", "linear", *ON_IT))
     assert calibrated["machine"]["device"] == "simulated"
     records = Profile.load(Path(calibrated["path"])).records
     assert {(r.candidate.device, r.candidate.format) for r in records} == {("simulated", "ell")}

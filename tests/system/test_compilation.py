@@ -130,6 +130,7 @@ def module(tmp_path):
         )
         environment = {**os.environ, "PYTHONPATH": f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}"}
         environment["NUMBA_CACHE_DIR"] = str(tmp_path / cache)
+        environment["NUMBA_CPU_NAME"] = "generic"  # others align loops as we do
         done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout.splitlines()[-1])

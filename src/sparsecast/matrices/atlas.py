@@ -45,14 +45,6 @@ class Atlas:
     entries: Mapping[str, AtlasEntry]
     order: tuple[tuple[str, str], ...]
 
-    def to_bytes(self) -> bytes:
-        entries = {
-            name: {"digest": entry.digest, "block": entry.block, "structure": entry.structure.to_dict()}
-            for name, entry in self.entries.items()
-        }
-        text = json.dumps({"source": dict(self.source), "order": self.order, "entries": entries})
-        return gzip.compress(text.encode(), mtime=0)
-
     @classmethod
     def from_bytes(cls, stored: bytes) -> Atlas:
         read = json.loads(gzip.decompress(stored))
