@@ -204,7 +204,13 @@ def test_room_behind_the_entries_does_not_count():
 
 @pytest.mark.parametrize(
     ("rows", "columns"),
-    [([0, 5, 10], list(range(12))), ([-(10**9), 10], [0, 12]), ([0, 11, 10], [0, 5, 12]), ([0, 10], [0, 12])],
+    [
+        ([], []),
+        ([0, 5, 10], list(range(12))),
+        ([-(10**9), 10], [0, 12]),
+        ([0, 11, 10], [0, 5, 12]),
+        ([0, 10], [0, 12]),
+    ],
 )
 def test_a_partition_of_a_user_is_looked_at_before_it_is_counted(rows, columns):
     A = sparse.random_array((10, 12), density=0.5, format="csr", rng=np.random.default_rng(0))

@@ -192,6 +192,12 @@ def test_npz_that_is_no_matrix(refusal, tmp_path):
     refusal(npz_of(tmp_path / "c.npz", **missing))
 
 
+@pytest.mark.parametrize("offset", [3, -3, 2**32 + 1, -(2**63), 0.5])
+def test_npz_with_diagonals_outside_of_the_matrix(refusal, tmp_path, offset):
+    diagonals = {"offsets": np.array([offset]), "data": np.ones((1, 3))}
+    refusal(npz_of(tmp_path / "bad.npz", format=b"dia", shape=[2, 3], **diagonals))
+
+
 def test_npz_objects_are_never_loaded(refusal, tmp_path):
     class Trap:
         def __reduce__(self):

@@ -19,11 +19,8 @@ def index_fault(A: Any) -> str | None:
     SciPy's ``check_format`` does not see all of it (decision 67), and shortens the arrays of its matrix.
     """
     if A.format == "lil":
-        return (
-            None
-            if [*map(len, A.rows)] == [*map(len, A.data)]
-            else "rows have more columns than values, or fewer"
-        )
+        is_alike = [*map(len, A.rows)] == [*map(len, A.data)]
+        return None if is_alike else "rows have more columns than values, or fewer"
     if A.format == "coo":
         if len({len(A.data), *map(len, A.coords)}) > 1:
             return "values, rows and columns differ in number"
@@ -32,12 +29,9 @@ def index_fault(A: Any) -> str | None:
         return None
     block = A.blocksize if A.format == "bsr" else (1, 1)
     starts, indices = A.indptr, A.indices
+    dimensions = starts.ndim, indices.ndim, A.data.ndim
     kinds = (starts.dtype.kind + indices.dtype.kind).strip("iu")
-    if (
-        0 in block
-        or kinds
-        or (starts.ndim, indices.ndim, A.data.ndim) != (1, 1, 3 if A.format == "bsr" else 1)
-    ):
+    if kinds or 0 in block or dimensions != (1, 1, 3 if A.format == "bsr" else 1):
         return f"arrays have the shapes {starts.shape}, {indices.shape}, {A.data.shape}"
     lines, places = (count // size for count, size in zip(A.shape, block, strict=True))
     if A.format == "csc":

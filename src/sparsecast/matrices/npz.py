@@ -58,12 +58,10 @@ def _assembled(path: Path, arrays: dict[str, NDArray[Any]]) -> Any:
     if kind == "coo":
         return sparse.coo_array((data, (arrays["row"], arrays["col"])), shape=(rows, cols))
     if kind == "dia":
-        if (
-            arrays["offsets"].dtype.kind not in "iu"
-            or not (np.abs(arrays["offsets"]) < max(rows, cols, 1)).all()
-        ):
+        offsets, most = arrays["offsets"], max(rows, cols, 1)
+        if offsets.dtype.kind not in "iu" or not ((-most < offsets) & (offsets < most)).all():
             raise ValueError("its diagonals lie outside of it")
-        return sparse.dia_array((data, arrays["offsets"]), shape=(rows, cols))
+        return sparse.dia_array((data, offsets), shape=(rows, cols))
     build = {"csr": sparse.csr_array, "csc": sparse.csc_array, "bsr": sparse.bsr_array}[kind]
     return build((data, arrays["indices"], arrays["indptr"]), shape=(rows, cols))
 

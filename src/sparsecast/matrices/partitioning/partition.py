@@ -58,7 +58,9 @@ class Partition:
     def is_sound(self) -> bool:
         """Whether the arrays are those of a partition: of a file, or of a user, they may be anything."""
         for bounds in (self.row_bounds, self.column_bounds):
-            if bounds.dtype != np.int64 or bounds.ndim != 1 or bounds[0] != 0 or falls(bounds).size:
+            if bounds.dtype != np.int64 or bounds.ndim != 1 or not bounds.size:
+                return False
+            if bounds[0] != 0 or falls(bounds).size:
                 return False
         parts = self.parts
         if parts < 1 or len(self.column_bounds) != parts + 1 or self.ranks not in (parts, parts**2):
