@@ -41,7 +41,7 @@ pytest.importorskip("safetensors", reason="weights need the extra cnn")
 SMALL = Architecture((4, 4), (3, 3), (7, 7), (8,), (0.1,))
 ERRORS, CURVES = {"network": {"block_mean": 0.1}}, ((2.0, 1.0), (3.0, 2.5))
 LABELS = ("time", "here", "float64", 2.4, "set", None)
-CARD = ModelCard(*LABELS, 2, 300, "groups", ERRORS, "2026", "0", "abc", 1.5, ("a",), *CURVES)
+CARD = ModelCard(*LABELS, 2, 300, "groups", ERRORS, {}, "2026", "0", "abc", 1.5, ("a",), *CURVES)
 
 
 @pytest.fixture(autouse=True, scope="module")
