@@ -270,6 +270,12 @@ def test_mat_without_one_matrix(refusal, tmp_path, variables):
     refusal(tmp_path / "a.mat")
 
 
+def test_a_value_beyond_its_type_is_infinite_and_a_note_says_so(tmp_path):
+    savemat(tmp_path / "a.mat", {"A": np.array([[1.0, 1e300]])})
+    held, facts = read_file(tmp_path / "a.mat", dtype="float32")
+    assert held.data.tolist() == [1.0, np.inf] and facts.nonfinite == 1
+
+
 def test_mat_versions(refusal, tmp_path):
     path = tmp_path / "a.mat"
     path.write_bytes(b"MATLAB 7.3 MAT-file".ljust(124) + b"\0\2IM" + b"\0" * 384 + b"\x89HDF\r\n\x1a\n")

@@ -96,7 +96,8 @@ def read_file(
     kind = _kind(file)
     readers = {".npz": read_npz, ".mat": read_mat, ".mtx": read_matrix_market}
     readers |= dict.fromkeys(EDGE_LIST_SUFFIXES, read_edge_list)
-    return _finished(readers.get(kind, read_harwell_boeing)(file, value_type))
+    with np.errstate(over="ignore"):  # a value beyond its type is infinite, which a note says
+        return _finished(readers.get(kind, read_harwell_boeing)(file, value_type))
 
 
 def matrix_name(path: str | os.PathLike[str]) -> str:
