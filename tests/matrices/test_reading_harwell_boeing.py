@@ -61,6 +61,12 @@ def test_unsymmetric(tmp_path, name, end):
     assert held.has_canonical_format
 
 
+def test_more_cards_than_the_file_has_are_not_waited_for(tmp_path):
+    lines = cards()
+    lines[1] = lines[1][:42] + f"{10**13:14d}"  # of values
+    np.testing.assert_array_equal(load(write(tmp_path, lines)).toarray(), DENSE)
+
+
 @pytest.mark.parametrize(
     ("kind", "sign", "symmetry"),
     [("RSA", 1, "symmetric"), ("rza", -1, "skew-symmetric"), ("ISA", 1, "symmetric")],

@@ -190,6 +190,8 @@ def _numbers(source: TextSource, section: _Section, dtype: npt.DTypeLike) -> npt
             among = f"among those from {done + 1} to {done + wanted}"
             raise damaged(source.path, f"holds a {what} that is no number {among} ({error})") from error
         done += wanted
+        if not lines[-1]:  # the end of the file: a header may declare any number of cards
+            break
     return numbers
 
 
