@@ -198,6 +198,17 @@ def test_npz_with_diagonals_outside_of_the_matrix(refusal, tmp_path, offset):
     refusal(npz_of(tmp_path / "bad.npz", format=b"dia", shape=[2, 3], **diagonals))
 
 
+@pytest.mark.parametrize("values", [">i8", ">f8"])
+@pytest.mark.parametrize("index", ["<i4", ">i4", "<f8", "<c16"])
+def test_npz_of_other_byte_orders_is_read_and_indices_are_whole_numbers(refusal, tmp_path, values, index):
+    arrays = {"indptr": np.array([0, 1, 2], dtype=index), "indices": np.array([0, 2], dtype=index)}
+    path = npz_of(tmp_path / "a.npz", **csr_parts(**arrays, data=np.array([1, 2], dtype=values)))
+    if index[1] == "i":
+        assert load(path).toarray().tolist() == [[1, 0, 0], [0, 0, 2]]
+    else:
+        refusal(path)
+
+
 def test_npz_objects_are_never_loaded(refusal, tmp_path):
     class Trap:
         def __reduce__(self):

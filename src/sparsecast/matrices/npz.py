@@ -17,6 +17,7 @@ from sparsecast.matrices.values import computed_dtype, require_imaginary
 from sparsecast.system.archives import read_arrays
 from sparsecast.system.integers import index_dtype
 
+_INDICES = {"row", "col", "indices", "indptr", "offsets"}
 _SPARSE_FORMATS = ("csr", "csc", "coo", "bsr", "dia")
 
 # What SciPy's classes raise for arrays that do not fit together; they do not promise less.
@@ -54,12 +55,14 @@ def _assembled(path: Path, arrays: dict[str, NDArray[Any]]) -> Any:
     rows, cols = shape.tolist()
     needed = 2 * sum(array.nbytes for array in arrays.values()) + 24 * (rows + cols)
     check_memory(path, needed, f"a matrix of {rows} rows and {cols} columns")
-    data = arrays["data"]
+    data, kinds = arrays["data"], {arrays[name].dtype.kind for name in _INDICES & arrays.keys()}
+    if not kinds <= {"i", "u"}:
+        raise ValueError("its indices are no whole numbers")
     if kind == "coo":
         return sparse.coo_array((data, (arrays["row"], arrays["col"])), shape=(rows, cols))
     if kind == "dia":
         offsets, most = arrays["offsets"], max(rows, cols, 1)
-        if offsets.dtype.kind not in "iu" or not ((-most < offsets) & (offsets < most)).all():
+        if not ((-most < offsets) & (offsets < most)).all():
             raise ValueError("its diagonals lie outside of it")
         return sparse.dia_array((data, offsets), shape=(rows, cols))
     build = {"csr": sparse.csr_array, "csc": sparse.csc_array, "bsr": sparse.bsr_array}[kind]

@@ -57,4 +57,5 @@ def _array(content: bytes) -> NDArray[Any]:
         raise ValueError("it holds objects of Python")
     count = int(np.prod(shape, dtype=object))
     array = np.frombuffer(content, dtype, count, stream.tell()) if count else np.empty(0, dtype)
-    return array.reshape(shape, order="F" if is_fortran else "C")
+    native = array.astype(dtype.newbyteorder("="), copy=False)
+    return native.reshape(shape, order="F" if is_fortran else "C")
