@@ -409,7 +409,7 @@ def _peak_bytes() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def read_damaged(reader: Reader, seed: int, files: int, deadline: float = float("inf")) -> Outcome:
+def read_damaged(reader: Reader, seed: int, files: int) -> Outcome:
     """Read damaged files of a seed in children; a new one goes on after one that died.
 
     Raises
@@ -421,18 +421,18 @@ def read_damaged(reader: Reader, seed: int, files: int, deadline: float = float(
     context = multiprocessing.get_context("fork")
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as name:
         folder = Path(name)
-        while begin < files and monotonic() < deadline:
+        while begin < files:
             progress.set(begin - 1, outcome.read, outcome.refused)
             child = context.Process(
                 target=_read_all, args=(reader, seed, range(begin, files), progress, folder), daemon=True
             )
             child.start()
-            is_hanging = _waited(child, progress, deadline)
+            is_hanging = _waited(child, progress)
             index, outcome.read, outcome.refused = progress.get()
             if index < begin:
                 raise RuntimeError(f"a whole sample is not read: {(folder / 'printed').read_text()[-2000:]}")
             begin = index + 1
-            if child.exitcode not in (0, 3) and (is_hanging or monotonic() < deadline):
+            if child.exitcode not in (0, 3):
                 trace = (folder / "trace").read_text() + (folder / "printed").read_text()[-2000:]
                 outcome.add("hang" if is_hanging else f"ended with status {child.exitcode}", index, trace)
         for line in (folder / "findings").read_text().splitlines():
@@ -441,18 +441,14 @@ def read_damaged(reader: Reader, seed: int, files: int, deadline: float = float(
     return outcome
 
 
-def _waited(child: Any, progress: _Progress, deadline: float) -> bool:
-    """Wait for a child; end it, and return True, if it hangs. It is ended at the deadline as well."""
+def _waited(child: Any, progress: _Progress) -> bool:
+    """Wait for a child; end it, and return True, if it hangs."""
     last, since = progress.get()[0], monotonic()
     while child.is_alive():
         child.join(0.1)
         index = progress.get()[0]
         if index != last:
             last, since = index, monotonic()
-        if monotonic() > deadline:
-            child.kill()
-            child.join()
-            return False
         # The first file waits for what is compiled.
         if monotonic() - since > HANGING_S * (1 if index >= 0 else 10):
             os.kill(child.pid, signal.SIGABRT)

@@ -88,7 +88,11 @@ def pytest_handlecrashitem(crashitem: str, report: Any, sched: Any) -> None:
     fresh = [] if seed is None else [f"--hypothesis-seed={seed}"]
     again = ["-q", "-s", "-n0", "--hypothesis-verbosity=verbose", *fresh, crashitem]
     line, root = [sys.executable, "-u", "-m", "pytest", *again], sched.config.rootpath
-    done = subprocess.run(line, cwd=root, capture_output=True, text=True, timeout=300, check=False)
+    try:
+        done = subprocess.run(line, cwd=root, capture_output=True, text=True, timeout=300, check=False)
+    except subprocess.TimeoutExpired as error:
+        report.longrepr += f"\n{error}"
+        return
     name = crashitem.rpartition("::")[2].partition("[")[0]
     _, found, example = done.stdout.rpartition(f"{name}(")
     ended = f"alone, it ends with status {done.returncode}" + (f" at {name}({example}" if found else "")

@@ -5,9 +5,12 @@ from __future__ import annotations
 import dataclasses
 import os
 import signal
+import struct
 import time
+import zipfile
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
@@ -16,13 +19,18 @@ from scipy import sparse
 from scipy.io import savemat
 
 import sparsecast as sc
+from sparsecast.api.matrices import read_table
 from sparsecast.errors import InputError, MatrixFileError
+from sparsecast.machines.profile import MatrixEntry
 from sparsecast.matrices.indices import index_fault
 from sparsecast.matrices.partitioning.partition import Partition
 from sparsecast.matrices.problem import as_csr
 from sparsecast.matrices.reading import load
 from sparsecast.models.forest import Forest
+from sparsecast.models.power_files import PowerFile
 from sparsecast.papers.barreda_2020.networks.dataset import block_inputs
+from sparsecast.records import Candidate
+from sparsecast.system.archives import read_arrays
 from sparsecast.system.integers import falls
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
@@ -96,6 +104,30 @@ def test_what_is_wrong_with_a_reader_is_found_with_its_file(fuzzing, monkeypatch
 
 def test_an_error_is_one_line_whatever_a_file_holds():
     assert str(InputError("a\nfile")) == "a file"
+
+
+def test_what_the_fuzzer_found_is_refused(tmp_path):
+    heading, twice, power = (tmp_path / name for name in ("heading.csv", "twice.csv", "power.json"))
+    heading.write_bytes(b"group,matrix,r\xa0ws,cols,nnz\ng,m,1,1,1\n")
+    twice.write_bytes(b"group,matrix,rows,rows,cols,nnz\ng,m,1,1,1,1\n")
+    power.write_text('{"joules": {"idle": 1' + 400 * "0" + "}}")
+    for read, path in ((read_table, heading), (read_table, twice), (PowerFile.read, power)):
+        with pytest.raises(InputError):
+            read(path)
+    for stored in ({"parameters": "text"}, {"parameters": {"block": [1.5]}}, {"parameters": {"a": {}}}):
+        with pytest.raises((KeyError, msgspec.ValidationError)):
+            Candidate.from_dict(stored)
+    with pytest.raises(TypeError):
+        MatrixEntry(["a list"], "name", {})
+
+
+def test_a_header_of_numpy_that_is_no_python_is_refused(tmp_path):
+    path = tmp_path / "a.npz"
+    header = b"{'descr': '<f8', 'fortran_ord\n"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("x.npy", b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header)
+    with pytest.raises(ValueError):
+        read_arrays(path)
 
 
 def test_a_matlab_file_whose_pointers_wrap_is_refused(tmp_path):

@@ -29,7 +29,7 @@ _MERGED_KEY = b"sparsecast_merged"
 
 #: Columns of a merged file before those of the Record.
 _NAMES: dict[str, type] = {"schema": int, "machine": str, "host": str, "matrix_name": str}
-_KEPT_NAMES, _KeptNames = ("machine", "host", "matrix_name"), tuple[str, str | None, str]
+_NamesOfRow = tuple[str, str | None, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,12 +150,9 @@ class MergedRecords(Tabular):
             machines = [Machine.from_dict(machine) for machine in described["machines"]]
             if described["schema"] != SCHEMA_VERSION:
                 raise ValueError(f"schema {SCHEMA_VERSION}: it has {described['schema']}")
-            self.records += [
-                MergedRecord(
-                    Record.from_row(row), *msgspec.convert([row[n] for n in _KEPT_NAMES], _KeptNames)
-                )
-                for row in table.to_pylist()
-            ]
+            for row in table.to_pylist():
+                names = row["machine"], row["host"], row["matrix_name"]
+                self.records.append(MergedRecord(Record.from_row(row), *msgspec.convert(names, _NamesOfRow)))
         except (KeyError, TypeError, ValueError, msgspec.DecodeError) as error:
             raise ProfileError(
                 f"{shown(file)} lacks {error}: expected what merge wrote; merge again"
