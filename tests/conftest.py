@@ -43,15 +43,13 @@ from sparsecast.machines.machine import detect
 from sparsecast.machines.profile import _SHIPPED, Profile, user_path
 from sparsecast.matrices.gallery import gallery, gallery_names, gallery_parameters
 from sparsecast.matrices.problem import Problem
-from sparsecast.measuring.timing import DEFAULT_EFFORT
-from sparsecast.models import MODELS, published_trees, store
-from sparsecast.models import power as power_model
-from sparsecast.models import sparsecast as sparsecast_model
+from sparsecast.models import MODELS, store
 from sparsecast.operators.block_operator import Product
-from sparsecast.papers.barreda_2020.models import blocks as blocks_model
 from sparsecast.papers.hossain_saule import regression
 from sparsecast.records import Bandwidth, Candidate, Parameters
 from sparsecast.system.tabular import Columns
+
+from .quick import settle_for_less
 
 #: With --hypothesis-seed, examples are fresh, and tests that would begin after so many seconds are left out.
 FRESH_S = 240.0
@@ -106,8 +104,11 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the slow tests, then the formats': whatever starts last should be short."""
-    items.sort(key=lambda item: 0 if item.get_closest_marker("slow") else 1 if _format_of(item.nodeid) else 2)
+    """Begin with the formats' tests, then the slow ones: whatever starts last should be short.
+
+    The slow ones find the kernels compiled that they need from the host.
+    """
+    items.sort(key=lambda item: 0 if _format_of(item.nodeid) else 1 if item.get_closest_marker("slow") else 2)
 
 
 def pytest_collection_finish() -> None:
@@ -228,19 +229,9 @@ def served_model(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def few_trees() -> Iterator[dict[str, Any]]:
-    """Have our own models grow few trees: what they learn with all is tested in their own files.
-
-    Gives the settings of those that are boosted, as they are outside of the tests.
-    """
-    usual = dict(published_trees.BOOSTING)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(sparsecast_model.FOREST, "n_estimators", 6)
-        patch.setitem(published_trees.BOOSTING, "n_estimators", 30)
-        patch.setitem(published_trees.BOOSTING, "learning_rate", 0.2)
-        patch.setitem(blocks_model.TREES, "n_estimators", 15)
-        patch.setitem(power_model.FOREST, "n_estimators", 15)
-        yield usual
+def few_trees() -> dict[str, Any]:
+    """Have the tests grow few trees and take few samples; the usual settings of boosted trees."""
+    return settle_for_less()
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -250,21 +241,6 @@ def short_search() -> Iterator[None]:
         patch.setattr(regression, "GRID_C", (1.0, 8.0))
         patch.setattr(regression, "GRID_GAMMA", (0.02, 0.1))
         yield
-
-
-@pytest.fixture(scope="session", autouse=True)
-def short_measurements() -> Iterator[None]:
-    """Let what measures by default take 4 short samples of a product, instead of 80.
-
-    The object is changed, as functions have it as the default of an argument. What all samples do is tested
-    with efforts of those tests, and by processes of the command line.
-    """
-    usual = dataclasses.asdict(DEFAULT_EFFORT)
-    for values in ({"samples": 4, "sample_s": 1e-4, "most_s": 0.01, "wait_s": 0.01}, usual):
-        for name, value in values.items():
-            object.__setattr__(DEFAULT_EFFORT, name, value)  # it is frozen
-        if values is not usual:
-            yield
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -26,7 +26,9 @@ Document = dict[str, Any]
 #: serves, however slow the machine is: the clock of its budget stands still, and nothing makes it useless.
 COMMANDS = """
 import json, sys
+from quick import settle_for_less
 from sparsecast.cli.main import main
+settle_for_less()
 for asked in json.loads(sys.argv.pop()):
     if asked[0] == "calibrate":
         from sparsecast.benchmark import run
@@ -123,4 +125,6 @@ def in_a_process(commands: Sequence[tuple[str | Path, ...]]) -> subprocess.Compl
     """Run commands of the command line."""
     asked = json.dumps([list(map(str, arguments)) for arguments in commands])
     line = [sys.executable, "-W", "error", "-c", COMMANDS, asked]
-    return subprocess.run(line, capture_output=True, text=True, timeout=600, check=False)
+    paths = os.pathsep.join([str(Path(__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])])
+    environment = {**os.environ, "PYTHONPATH": paths}
+    return subprocess.run(line, env=environment, capture_output=True, text=True, timeout=600, check=False)

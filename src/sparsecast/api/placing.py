@@ -296,4 +296,4 @@ def named_places(places: str | Sequence[str | Profile]) -> list[str | Profile]:
 
 def is_device(place: object) -> TypeGuard[str]:
     """Tell whether a place is a device of this machine, such as ``"cuda:1"``."""
-    return isinstance(place, str) and place.partition(":")[0] in DEVICES.names()
+    return isinstance(place, str) and place.partition(":")[0] in DEVICES

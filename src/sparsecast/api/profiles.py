@@ -26,7 +26,7 @@ from sparsecast.system.texts import counted
 def asked_machine(profile: Profile, device: str | None) -> Machine:
     """Return the machine of a profile as `device` asks for it: its GPU, or its processor."""
     own = profile.machine.device
-    if device in (None, own) or (own in DEVICES.names() and parse_device(str(device))[0] == own):
+    if device in (None, own) or (own in DEVICES and parse_device(str(device))[0] == own):
         return profile.machine
     raise ProfileError(
         f"device '{device}' of profile {profile.name}: expected {profile.machine.device}, its device; "

@@ -340,7 +340,7 @@ def session_for(
 def named_here(device: str) -> str:
     """Return the name of this machine with a kind of device, of its processor where it has none."""
     with suppress(DeviceError):
-        if device in DEVICES.names():
+        if device in DEVICES:
             return DEVICES.get(device).describe().name
     return detect().name
 

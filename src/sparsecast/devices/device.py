@@ -139,7 +139,7 @@ class Device(ABC):
         Other machines have other versions of libraries: with `is_here`, only the installed one counts.
         """
         name = record.candidate.format
-        is_library = name in LIBRARIES.names()
+        is_library = name in LIBRARIES
         is_own = (is_library or name in self.kernels.names()) and record.candidate.device == self.name
         is_any = is_library and not is_here
         return is_own and (is_any or record.kernel_version == self.kernels.get(name).version)

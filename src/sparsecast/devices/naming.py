@@ -42,7 +42,7 @@ def parse_device(text: str) -> tuple[str, int]:
 
 def threads_text(device: str, threads: int) -> str:
     """Return the threads of a device in words; empty for a device that is not installed."""
-    return DEVICES.get(device).threads_text(threads) if device in DEVICES.names() else ""
+    return DEVICES.get(device).threads_text(threads) if device in DEVICES else ""
 
 
 def threads_of(device: str, threads: Threads) -> Threads:

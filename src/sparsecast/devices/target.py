@@ -114,7 +114,7 @@ class Target:
     def asks_for(self, record: Record) -> bool:
         """Tell whether a Record is of a format of ours or of a library asked for, with its threads."""
         name = record.candidate.format
-        is_asked = name in self.libraries or name not in LIBRARIES.names()
+        is_asked = name in self.libraries or name not in LIBRARIES
         return is_asked and record.candidate.threads == self._threads_of(name)
 
     def _threads_of(self, format_name: str) -> int:
@@ -190,7 +190,7 @@ def memory_bytes(candidate: Candidate, blocks: RowBlocks) -> tuple[int, int] | t
         return None, None
     sizes = blocks, candidate.value_bytes, candidate.index_bytes
     built, building = storage.memory_bytes(*sizes, **candidate.parameters)
-    is_host = candidate.device not in DEVICES.names() or DEVICES.get(candidate.device).shares_host
+    is_host = candidate.device not in DEVICES or DEVICES.get(candidate.device).shares_host
     built = built if is_host else storage.predicted_bytes(*sizes, **candidate.parameters)
     return int(built[0]), int(building[0])
 

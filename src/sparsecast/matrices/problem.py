@@ -111,7 +111,7 @@ class Problem:
             return cls.named(text.removeprefix(TRANSPOSE_PREFIX))._transpose()
         if text.startswith(FILE_PREFIX):
             return cls._file(Path(text.removeprefix(FILE_PREFIX).rpartition("?")[0]))
-        if "?" in text and family in FAMILIES.names() and not Path(text).exists():
+        if "?" in text and family in FAMILIES and not Path(text).exists():
             _, parameters = parse_specification(text)
             entries = expected_entries(family, parameters)
             return cls(text, lambda: (built(family, parameters), None), text, group_of(text), entries)
@@ -185,7 +185,7 @@ class Problem:
             name, _, digest = original.partition(_DIGEST)
             if suitesparse.Downloaded.named(name).kept_digest() != digest:
                 return None
-        elif not original.startswith(GALLERY_PREFIX) and original.partition("?")[0] not in FAMILIES.names():
+        elif not original.startswith(GALLERY_PREFIX) and original.partition("?")[0] not in FAMILIES:
             return None
         return cls.named(specification)
 

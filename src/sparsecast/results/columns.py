@@ -57,7 +57,7 @@ def same_bits(candidate: Candidate) -> str | None:
 
     That is of several vectors, on GPUs, and of kernels that are not ours.
     """
-    device = DEVICES.get(candidate.device) if candidate.device in DEVICES.names() else None
+    device = DEVICES.get(candidate.device) if candidate.device in DEVICES else None
     if candidate.vectors > 1 or device is None or not device.shares_host:
         return None
     kernels = device.kernels.get(candidate.format) if candidate.format in device.kernels.names() else None

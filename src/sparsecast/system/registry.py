@@ -71,6 +71,10 @@ class Registry(Generic[T]):
         """Return every known name, sorted, without importing the implementations."""
         return sorted(set(self._modules) | set(self._members) | set(self._plugins))
 
+    def __contains__(self, name: object) -> bool:
+        """Tell whether a name is known, without importing its implementation."""
+        return name in self._members or name in self._modules or name in self._plugins
+
     @cached_property
     def _modules(self) -> dict[str, str]:
         """The module of each member of the package and of the papers, by the name of the member."""
@@ -120,9 +124,9 @@ class Registry(Generic[T]):
 
     def require(self, names: Iterable[str]) -> None:
         """Raise an UnknownNameError for the first unknown name; import nothing."""
-        members = self.names()
         for name in names:
-            if name not in members:
+            if name not in self:
+                members = self.names()
                 raise UnknownNameError(
                     f"{self.kind} '{name}' is unknown: known are {', '.join(members)}; "
                     f"{remedy_for(name, members, 'name one')}"
@@ -131,7 +135,7 @@ class Registry(Generic[T]):
     def get(self, name: str) -> T:
         """Return the implementation called `name`, importing its module when needed."""
         if name not in self._members:
-            if name not in self.names() and (found := self._unlisted(name)) is not None:
+            if name not in self and (found := self._unlisted(name)) is not None:
                 return found
             self.require([name])
             if name in self._plugins:

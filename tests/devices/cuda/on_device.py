@@ -121,7 +121,7 @@ def threads_a_row(kernel):
 
 @every_kernel
 def test_equals_oracle_and_whole_numbers_are_exact(matrices, kernel):
-    most_rows = (130 if threads_a_row(kernel) < 8 else 70) if SIMULATED else 100_000
+    most_rows = 70 if SIMULATED else 100_000
     fit = {what: A for what, A in matrices.items() if A.shape[0] <= most_rows}
     assert len(fit) > 20 and max(A.shape[0] for A in fit.values()) > 64
     taken = sum(check(kernel, what, A) for what, A in fit.items())

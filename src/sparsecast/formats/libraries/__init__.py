@@ -26,7 +26,7 @@ DEVICE = "cpu"
 
 def library_called(name: str) -> type[Library] | None:
     """Return the library of a name, None if there is none."""
-    return LIBRARIES.get(name) if name in LIBRARIES.names() else None
+    return LIBRARIES.get(name) if name in LIBRARIES else None
 
 
 def chosen_libraries(asked: str | None, device: str = DEVICE, *, is_here: bool = True) -> tuple[str, ...]:
