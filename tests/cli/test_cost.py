@@ -278,9 +278,15 @@ def test_what_cannot_be_is_refused_in_one_line(run, streaming, tmp_path, asked, 
     assert re.search(why, line), line
 
 
-def test_a_profile_without_bandwidths_is_refused(run, calibrated):
-    outcome = run("cost", "pagerank", GRAPH, *ONE)
-    assert outcome.status == 2 and "has no bandwidths: expected those of reads" in outcome.err
+def test_a_profile_without_bandwidths_has_them_read_here_and_is_refused_where_nothing_is_measured(
+    run, exact, calibrated, foreign
+):
+    found = exact(run("cost", "pagerank", GRAPH, *ONE, "--model", "linear", "--json"), "cost")
+    assert {loop["name"] for loop in found["loops"]} == PAGERANK_LOOPS
+    assert all(loop["time_s"] > 0 for loop in found["loops"])
+    for asked in (("--forecast-only",), ("--profile", foreign)):
+        outcome = run("cost", "pagerank", GRAPH, *ONE, *asked)
+        assert outcome.status == 2 and "has no bandwidths: expected those of reads" in outcome.err
 
 
 def test_a_short_run_asks_for_no_plan_and_a_long_one_for_what_is_left(streaming, monkeypatch):

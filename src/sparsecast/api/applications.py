@@ -246,12 +246,14 @@ def application_cost(
     file of each. It is then done in CSR on one thread, as they know it, and nothing is timed.
 
     Errors are those of `plan`, `predict` and `product_forecast`, and a ProfileError for a profile without
-    Bandwidths.
+    Bandwidths. This machine's are read then; not without `measure`.
     """
     threads = threads_of_networks(networks, threads)
     application, problem = question.application, question.problem
     options: dict[str, Any] = {"threads": threads, "model": model, "anyway": anyway}
     profile = profile or own_profile(problem, threads=threads)
+    if measure and profile.name == machine_of(PROCESSOR).name and not profile.bandwidths:
+        profile = profile.with_bandwidths(DEVICES.get(PROCESSOR).measure_bandwidths(profile.machine, 1))
     measures, loops_s = measure and not networks, dict[str, float]()
     if iterations is not None:
         expected = Iterations.known(iterations)

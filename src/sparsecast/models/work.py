@@ -135,9 +135,9 @@ class ProductWork:
         share = asked_threads / candidate.threads
         widths, parameters = (candidate.value_bytes, candidate.index_bytes), candidate.parameters
         stored, matrix_bytes = self._stored(candidate, blocks)
-        reads, panel = passes(candidate), _panel(candidate)
+        reads, panel = passes(candidate), panel_of(candidate)
         streamed = (matrix_bytes + blocks.rows * candidate.value_bytes * panel).astype(float)
-        working_set = streamed + self._rest_bytes(blocks, *widths, panel)
+        working_set = streamed + self.rest_bytes(blocks, *widths, panel)
         once = np.ones(len(blocks.rows))
         if self.machine.gpu:
             wait = once
@@ -174,7 +174,7 @@ class ProductWork:
         return stored.astype(float), storage.predicted_bytes(blocks, *widths, **parameters)
 
     @staticmethod
-    def _rest_bytes(blocks: RowBlocks, value_bytes: int, index_bytes: int, panel: int) -> Floats:
+    def rest_bytes(blocks: RowBlocks, value_bytes: int, index_bytes: int, panel: int) -> Floats:
         """Return the bytes that a sweep over the matrix touches outside a block: x, y, other rows as CSR."""
         matrix = blocks.matrix
         other_rows = (matrix.rows - blocks.rows) * (index_bytes + value_bytes * panel)
@@ -212,7 +212,7 @@ class ProductWork:
             changes = wait * blocks.nnz
             return {"lines of x": changes, **{f"lines of x beyond L{c.level}": 0.0 * changes for c in caches}}
         locality = matrix.locality
-        panel = _panel(candidate)
+        panel = panel_of(candidate)
         changes = wait * blocks.nnz * min(1.0, panel * locality.line_changes / max(matrix.nnz, 1))
         gathers = {"lines of x": changes}
         between = 2.0 ** (np.arange(len(locality.reuse_histogram)) + 0.5)
@@ -263,7 +263,7 @@ def unit_cost(costs: Mapping[str, float], kind: str) -> float:
     return costs[kind] if kind in costs else costs[full_kind(kind)]
 
 
-def _panel(candidate: Candidate) -> int:
+def panel_of(candidate: Candidate) -> int:
     """Return the vectors that are done at once."""
     return -(-candidate.vectors // passes(candidate))
 
