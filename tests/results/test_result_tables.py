@@ -82,6 +82,17 @@ def test_measurements_stand_beside_their_forecasts(measured):
     assert "energy" not in table.headings and "frequency" not in table.headings
 
 
+def test_measurements_say_how_far_their_forecasts_are_off(measured):
+    assert "by 7.0 %" in measured.accuracy() and "1 of 1 measured time in" in measured.accuracy()
+    both = {forecast.candidate: forecast for forecast in FORECASTS}
+    slower = dataclasses.replace(measured.records[1], time_s=7e-3)
+    found = dataclasses.replace(measured, forecasts=both, records=[measured.records[0], slower])
+    assert all(text in found.accuracy() for text in ("by 28.5 %", "of 2", "50.0 %", "1 of 2"))
+    unknown = {key: dataclasses.replace(f, low_s=None, high_s=None) for key, f in both.items()}
+    assert "interval" not in dataclasses.replace(found, forecasts=unknown).accuracy()
+    assert dataclasses.replace(found, forecasts={}).accuracy() == ""
+
+
 def test_energy_and_frequencies_are_shown_where_they_were_measured(measured):
     metered = dataclasses.replace(PLAN, energy_j=1e-3, objective="edp")
     assert "1 mJ, the least edp" in metered.sentences("here")[1]

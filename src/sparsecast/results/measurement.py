@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import median
 from typing import Any
 
 from sparsecast.devices.rounding import Rounding
@@ -76,6 +77,18 @@ class Measurements:
         references = (each for name in ("SciPy", "CSR") for each in others if _called(each.candidate) == name)
         other = next(references, others[0])
         return Comparison(ordered[0], other, Speedup.of(ordered[0], other))
+
+    def accuracy(self) -> str:
+        """Return how far the Forecasts are off what was measured; empty without Forecasts."""
+        found = [row for row in self.rows if row["forecast"]]
+        if not found:
+            return ""
+        errors = [abs(row["forecast"].time_s / row["record"].time_s - 1) for row in found]
+        ends = [(row["forecast"].low_s, row["record"].time_s, row["forecast"].high_s) for row in found]
+        held = [low_s <= time_s <= high_s for low_s, time_s, high_s in ends if low_s is not None]
+        lies = f"; {sum(held)} of {counted(len(held), 'measured time')} in the interval" if held else ""
+        of = f" in the median of {len(found)}, by {percent(max(errors))} at most" if len(found) > 1 else ""
+        return f"Forecasts are off by {percent(median(errors))}{of}{lies}."
 
 
 def _are_in_turn(first: Record, second: Record) -> bool:

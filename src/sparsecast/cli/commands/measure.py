@@ -188,4 +188,5 @@ def _alone(
         on = "" if device == api.PROCESSOR else f" --device {device}"
         shown.append(f"No forecast: this machine has no calibration for it yet (sparsecast calibrate{on}).")
     shown += [done.comparison.sentence()] if done.comparison else []
+    shown += [sentence] if (sentence := done.accuracy()) else []
     return Output(DOCUMENTS["measure"], done, shown, notes, chart)
