@@ -168,6 +168,13 @@ def test_a_matrix_that_is_none(run, bad_files, data_folder, matrix, pattern):
     assert not data_folder.exists(), "nothing was written"
 
 
+@pytest.mark.parametrize("command", (["structure"], ["measure", "--no-keep"], ["partition", "--ranks", "4"]))
+def test_a_matrix_with_more_columns_than_any_memory_has_bytes(run, tmp_path, command):
+    path = tmp_path / "wide.mtx"
+    path.write_text(f"%%MatrixMarket matrix coordinate real general\n2 {10**15} 1\n1 {10**15} 2.0\n")
+    complains(run(*command, path), "memory")
+
+
 @pytest.mark.parametrize(("arguments", "pattern"), OPTIONS)
 def test_an_argument_that_cannot_be(run, bad_files, data_folder, arguments, pattern):
     complains(run(*(argument.format(tmp=bad_files) for argument in arguments)), pattern)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import itertools
+import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -147,6 +149,14 @@ def test_metis_refuses_a_graph_that_does_not_fit_in_memory(monkeypatch):
     monkeypatch.setattr(metis, "free_bytes", lambda: 10**4)
     with pytest.raises(MatrixSizeError, match=r"METIS takes about .* GiB .* partition it by nonzeros"):
         partition(gallery("poisson2d", n=20), 4, "metis")
+
+
+def test_metis_refuses_more_ends_of_edges_than_it_counts(monkeypatch):
+    used = dict.fromkeys(("CSRAdjacency", "Options", "part_graph"))
+    narrow = SimpleNamespace(zero_copy_dtype=lambda: np.int8, **used)
+    monkeypatch.setitem(sys.modules, "pymetis", narrow)
+    with pytest.raises(MatrixSizeError, match="127"):
+        metis.by_metis(gallery("poisson2d", n=20), 4, seed=0)
 
 
 def without_metis(monkeypatch):

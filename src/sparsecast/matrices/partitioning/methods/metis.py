@@ -53,6 +53,11 @@ def _parts(first_edges: Integers, neighbours: Integers, parts: int, seed: int) -
     from pymetis import CSRAdjacency, Options, part_graph, zero_copy_dtype
 
     width = zero_copy_dtype()
+    if len(neighbours) > (most := np.iinfo(width).max):
+        raise MatrixSizeError(
+            f"METIS counts up to {most:,} ends of edges and this graph has {len(neighbours):,}; partition it "
+            f"by nonzeros, or build METIS with wider indices"
+        )
     graph = CSRAdjacency(first_edges.astype(width), neighbours.astype(width))
 
     def partitioned(is_recursive: bool) -> Integers:
