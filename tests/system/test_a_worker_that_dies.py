@@ -31,11 +31,11 @@ def test_dying(number):
 
 #: The hooks of our own tests, without their fixtures.
 CONFTEST = f"""
-import importlib.util
+import sys
 
-spec = importlib.util.spec_from_file_location("suite", {str(ROOT / "tests" / "conftest.py")!r})
-suite = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(suite)
+sys.path.insert(0, {str(ROOT)!r})
+from tests import conftest as suite
+
 globals().update((name, hook) for name, hook in vars(suite).items() if name.startswith("pytest_"))
 """
 
