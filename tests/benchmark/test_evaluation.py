@@ -8,13 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparsecast.benchmark.evaluation import Scoring, distinct_names
+from sparsecast.benchmark.evaluation import Scoring, distinct_names, size_of
+from sparsecast.machines.machine import Cache
 from sparsecast.records import Estimate
 
 
 @pytest.fixture
-def scoring():
-    return Scoring()
+def scoring(recorded):
+    return Scoring(recorded.machine)
 
 
 @pytest.fixture
@@ -126,6 +127,30 @@ def test_what_forecasts_cost_in_products_of_csr(take, scoring):
     assert costs == (5.0, 5.0, 4.0)
 
 
+def test_scores_by_the_caches_that_hold_what_a_product_moves(take, scoring, recorded):
+    caches = Cache(1, 1 << 15, 1), Cache(2, 1 << 20, 1), Cache(3, 1 << 22, 2)
+    machine, template = dataclasses.replace(recorded.machine, caches=caches), recorded.records[0]
+
+    def size(moved_bytes, threads=1, machine=machine):
+        candidate = dataclasses.replace(template.candidate, threads=threads)
+        record = dataclasses.replace(template, candidate=candidate, traffic_bytes=moved_bytes)
+        return size_of(machine, record)
+
+    assert [size(1 << 20), size((1 << 20) + 1), size(1 << 22)] == ["within L2", "within L3", "within L3"]
+    assert size((1 << 20) + 1, threads=2) == "within L2"  # each has its own; they share the last
+    assert [size((1 << 22) + 1, threads=2), size(1 << 23)] == ["beyond L3", "beyond L3"]
+    assert size((1 << 23) + 1) == "twice beyond L3"
+    assert size(1, machine=dataclasses.replace(machine, caches=())) == "any"
+
+    scoring.machine = dataclasses.replace(machine, caches=(Cache(2, template.traffic_bytes, 1),))
+    take("m", "a", {"csr": (1.0, None, None, 2.0), "ell": (2.0, None, None, 1.0)})
+    evaluation = scoring.evaluation("p")
+    (score,) = evaluation.models["a"].sizes.values()
+    assert evaluation.models["a"].sizes.keys() == {"within L2"}
+    assert (score.forecasts, score.median_error) == (2, pytest.approx(0.75))
+    assert evaluation.sizes().cells() == [("a", "75.0 (2)")]
+
+
 def test_matrices_of_one_name_get_their_specifications():
     names = {"file:a": "cant", "file:b": "cant", "file:c": "rma10"}
     assert distinct_names(names) == {"file:a": "file:a", "file:b": "file:b", "file:c": "rma10"}
@@ -133,7 +158,7 @@ def test_matrices_of_one_name_get_their_specifications():
 
 @given(st.lists(st.tuples(st.floats(0.1, 10), st.floats(0.1, 10)), min_size=1, max_size=6))
 def test_scores_keep_their_bounds(recorded, pairs):
-    scoring, template = Scoring(), recorded.records[0]
+    scoring, template = Scoring(recorded.machine), recorded.records[0]
     candidates = [dataclasses.replace(template.candidate, threads=n + 1) for n in range(len(pairs))]
     records = [
         dataclasses.replace(template, candidate=c, time_s=t)

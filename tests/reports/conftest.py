@@ -51,7 +51,7 @@ def rows_of() -> Callable[[Chart], list[dict[str, Any]]]:
 @pytest.fixture
 def evaluation(recorded: Profile) -> Evaluation:
     """An evaluation of two formats on two matrices by five models; one of them forecasts energy."""
-    scoring = Scoring()
+    scoring = Scoring(recorded.machine)
     template = dataclasses.replace(recorded.records[0], energy_j=2e-6, measured_at="2026-01-01T10:00:00")
     for matrix, factor in (("m", 1.0), ("n", 128.0)):
         records = [

@@ -109,7 +109,7 @@ def evaluate(
     campaign = Campaign(machine, problems, refused, keeps, transpose=transpose, on_progress=on_progress)
     if resume:
         campaign.take_over()
-    run = _Run(campaign, product, profile, kinds, on_matrix, Scoring(refused=refused))
+    run = _Run(campaign, product, profile, kinds, on_matrix, Scoring(machine, refused=refused))
     again = min(max(1, len(problems) // _AGAIN_EVERY), _AGAIN_MOST, len(problems))
     is_interrupted = campaign.run(run.turns(again), len(problems) + again)
     return run.scoring.evaluation(machine.name, is_interrupted)

@@ -169,7 +169,7 @@ def collection_report(
     kinds = kinds if MODELS.get(shown) in kinds else [MODELS.get(shown), *kinds]
     makers = [partial(kind, **settings) for kind in kinds for settings in kind.compared]
     again = [record for record in kept(profile.machine).records if _tells_noise(record)]
-    scoring = Scoring()
+    scoring = Scoring(profile.machine)
     unusual: dict[str, tuple[Rarity, ...]] = {}
     for target, names in _by_setting(reports).items():
         try:

@@ -12,6 +12,8 @@ from operator import itemgetter
 import numpy as np
 
 from sparsecast.benchmark import scores
+from sparsecast.machines.machine import Machine
+from sparsecast.models.work import capacity
 from sparsecast.records import Candidate, Estimate, Record
 from sparsecast.results.columns import storage_of
 from sparsecast.results.evaluation import (
@@ -42,8 +44,10 @@ class Scoring:
     """Collects forecasts, and all that was measured, by the name of the matrix, and scores the models.
 
     `again` is what was measured once more, `costs_s` by matrix and model the seconds that its forecasts took.
+    The caches of the `machine` are the sizes that scores are told by.
     """
 
+    machine: Machine
     rows: dict[str, list[EvaluationRow]] = field(default_factory=dict)
     measured: dict[str, list[Record]] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
@@ -102,6 +106,7 @@ class Scoring:
     def _score(self, rows: Sequence[EvaluationRow], model: str, quantity: str) -> ModelScore:
         by_matrix = grouped(rows, lambda row: row.matrix)
         by_storage = grouped(rows, lambda row: storage_of(row.estimate.candidate))
+        by_size = grouped(sorted(rows, key=_moved), lambda row: size_of(self.machine, row.record))
         ratios, are_best, total = [], [], 0
         for matrix, records in self.measured.items():
             known = [(value, r) for r in records if (value := value_of(r, quantity)) is not None]
@@ -127,6 +132,7 @@ class Scoring:
             forecast_products_large=large,
             forecast_products_very_large=very_large,
             formats={name: errors_of(own) for name, own in sorted(by_storage.items())},
+            sizes={name: errors_of(own) for name, own in by_size.items()},
             worst=worst_of(rows, _WORST),
         )
 
@@ -154,6 +160,26 @@ class Scoring:
             p90=float(np.quantile(differences, 0.9)),
             after_s=float(np.median(waited)),
         )
+
+
+def size_of(machine: Machine, record: Record) -> str:
+    """Return which cache of all threads holds the bytes that a product of a Record moves, as "within L2".
+
+    What none holds is "beyond L3", where that is the last, or "twice beyond L3": more than two of them hold.
+    """
+    caches = [cache for cache in machine.product_caches if cache.level > 1]
+    held_bytes = [capacity(cache, record.candidate.threads) for cache in caches]
+    for cache, held in zip(caches, held_bytes, strict=True):
+        if record.traffic_bytes <= held:
+            return f"within L{cache.level}"
+    if not caches:
+        return "any"
+    beyond = f"beyond L{caches[-1].level}"
+    return f"twice {beyond}" if record.traffic_bytes > 2 * held_bytes[-1] else beyond
+
+
+def _moved(row: EvaluationRow) -> int:
+    return row.record.traffic_bytes
 
 
 def errors_of(rows: Sequence[EvaluationRow]) -> ErrorScore:

@@ -65,7 +65,7 @@ def replay(
         "calibrate with a larger budget, or evaluate some matrices",
     )
     names = distinct_names({r.matrix: training.matrices[r.matrix].name for r in scored.records})
-    scoring = Scoring()
+    scoring = Scoring(training.machine)
     score(scoring, training, models, names, folds=folds, on_fold=on_fold, again=again, vectors=vectors)
     return scoring.evaluation(training.machine.name)
 

@@ -103,6 +103,8 @@ class ModelScore(ErrorScore):
     forecast_products_large: float | None = None
     forecast_products_very_large: float | None = None
     formats: Mapping[str, ErrorScore] = field(default_factory=dict)  # by `storage_of`
+    #: By the cache that holds what a product moves, the smallest first: "within L2", ..., "twice beyond L3".
+    sizes: Mapping[str, ErrorScore] = field(default_factory=dict)
     #: The matrices with the largest errors, and for each the median of the signed errors of its Candidates.
     worst: tuple[tuple[str, float], ...] = ()
 
@@ -147,6 +149,15 @@ class Evaluation(Tabular):
             ]
         title = f"Errors of forecasts on {self.profile} in percent, best model first"
         return Table(title, ERROR, rows, _ERRORS)
+
+    def sizes(self) -> Table:
+        """Return the errors of each model by what a product moves, the smallest first."""
+        found = (tuple(score.sizes) for score in self.models.values())
+        names = max(found, key=len, default=())
+        columns = [Column("", name, _of_size(name), _of_some) for name in names]
+        rows = [{"model": _of_model(name, score), "score": score} for name, score in self.models.items()]
+        title = "Median errors in percent, by the cache that holds what a product moves"
+        return Table(title, (Column("model", "model"), *columns), rows, ("in brackets: of so many",))
 
     def choices(self) -> Table:
         """Return what each model's choice of a format loses, and what its forecasts cost."""
@@ -196,6 +207,14 @@ def value_of(record: Record, quantity: str) -> float | None:
     """Return what was measured, in the unit of the quantity; None where it was not."""
     value = getattr(record, QUANTITIES[quantity])
     return None if value is None else float(value)
+
+
+def _of_size(name: str) -> Callable[[Mapping[str, Any]], Any]:
+    return lambda row: row["score"].sizes.get(name)
+
+
+def _of_some(score: ErrorScore) -> str:
+    return f"{percent_number(score.median_error)} ({score.forecasts:,})"
 
 
 def _of_model(name: str, score: ModelScore) -> str:
@@ -263,6 +282,7 @@ MODEL_SCORE: Columns = (
     *ERROR_SCORE,
     *CHOICE_SCORE,
     Column("formats", columns=ERROR_SCORE, by="format", about='of narrow storage "csr (values one)"'),
+    Column("sizes", columns=ERROR_SCORE, by="size", about='"within L2", ..., "beyond L3", "twice beyond L3"'),
     Column("worst", columns=(Column("matrix", value=itemgetter(0)), Column("error", value=itemgetter(1)))),
 )
 

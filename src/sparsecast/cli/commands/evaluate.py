@@ -106,7 +106,7 @@ def evaluate(
         title = f"Forecast against measurement: {result.profile}"
         return (agreements(result), title) if result.rows else None
 
-    shown: list[Any] = [result.table(), result.choices()] if result.models else []
+    shown: list[Any] = [result.table(), result.sizes(), result.choices()] if result.models else []
     shown += [result.worst_sentence(), result.repeats_sentence()]
     shown += [f"Left out: {line}" for line in lines_of(result.refused)]
     stopped = ("kept" if keep else "shown") if result.interrupted else ""

@@ -67,6 +67,7 @@ def collection_page(collection: CollectionReport, links: Mapping[str, str]) -> s
         ],
         repeats=collection.evaluation.repeats_sentence(),
         errors=collection.evaluation.table() if score else None,
+        sizes=collection.evaluation.sizes() if score else None,
         choices=collection.evaluation.choices() if score else None,
         matrix_head=_MATRIX_HEAD,
         matrix_rows=[(name, links[name], _matrix_row(collection, name)) for name in collection.reports],
