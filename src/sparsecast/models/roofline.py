@@ -43,8 +43,7 @@ class Roofline(Model):
         read = ("read", self.device_, threads)
         reads = [b for b in training.bandwidths if (b.kind, b.device, b.threads) == read]
         self.bandwidths_ = sorted((b.bytes, b.bandwidth_bytes_per_s) for b in reads)
-        measured = {record.candidate.format for record in training.records}
-        self.formats_ = sorted(measured | set(FORMATS.names())) if reads else []
+        self.formats_ = sorted({record.candidate.format for record in training.records}) if reads else []
 
     def needed(self) -> str:
         return "bandwidths of its threads; add them by `sparsecast calibrate`"
