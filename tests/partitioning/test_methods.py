@@ -116,7 +116,7 @@ AWKWARD = {
     "no entries": csr_array((50, 50)),
     "a diagonal": csr_array(eye_array(50)),
     "dense": csr_array(np.ones((60, 60))),
-    "two that do not touch": csr_array(block_diag([np.ones((30, 30))] * 2)),
+    "two that do not touch": csr_array(block_diag([csr_array(np.ones((30, 30)))] * 2)),
     "one row that meets all": gallery("arrow", n=200, dense_rows=1),
     "a triangle": csr_array(np.tril(np.ones((40, 40)))),
 }
@@ -135,7 +135,7 @@ def test_metis_takes_any_matrix_and_writes_nothing_to_standard_output(name, rank
 
 @needs_metis
 def test_metis_keeps_what_belongs_together():
-    A = csr_array(block_diag([np.ones((30, 30))] * 4))
+    A = csr_array(block_diag([csr_array(np.ones((30, 30)))] * 4))
     shuffled = np.random.default_rng(0).permutation(120)
     found = partition(A[shuffled][:, shuffled], 4, "metis")
     cliques = shuffled[found.order] // 30

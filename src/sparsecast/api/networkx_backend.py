@@ -147,7 +147,12 @@ def katz_centrality(  # type: ignore[no-untyped-def]
     return G.by_node(x / (np.linalg.norm(x) or 1.0) if normalized else x)
 
 
-def hits(G, max_iter=100, tol=1e-8, nstart=None, normalized=True):  # type: ignore[no-untyped-def]
+def hits(  # type: ignore[no-untyped-def]
+    G, max_iter=100, tol=1e-8, nstart=None, normalized=True, method="svd"
+):
+    # Both methods of NetworkX 3.7 have one result, which svds finds.
+    if method not in ("svd", "power_iteration"):
+        raise ValueError(f"method not supported: {method}")
     if not len(G):
         return {}, {}
     if max_iter < 1:

@@ -321,6 +321,9 @@ class BlockOperator(LinearOperator):
             block.product(x, out[block.first : block.end])
 
     def _multiply_multivector(self, X: NDArray[Any], out: NDArray[Any]) -> None:
+        if X.shape[1] == 1:  # SciPy 1.18 takes a column for several vectors
+            self._multiply(X.reshape(-1), out.reshape(-1))
+            return
         for block in self.blocks if X.shape[1] else ():
             rows = out[block.first : block.end]
             if block.multivector is None:

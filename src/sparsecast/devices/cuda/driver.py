@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import re
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -75,7 +76,9 @@ def numba_cuda() -> Any:
             "device 'cuda' needs the Python package numba-cuda: expected it to be installed; "
             f"pip install 'sparsecast[gpu]', {_ELSE_CPU}"
         )
-    cuda = importlib.import_module("numba.cuda")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # as in `launching`
+        cuda = importlib.import_module("numba.cuda")
     if not cuda.is_available():
         why = " ".join((cuda.cuda_error() or "the compiler NVVM was not found").split()).split(". ")[0]
         raise DeviceError(

@@ -13,6 +13,7 @@ from __future__ import annotations
 import functools
 import importlib
 import importlib.util
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
 
@@ -29,7 +30,11 @@ SIMULATED = bool(numba.config.ENABLE_CUDASIM)  # type: ignore[attr-defined]
 #: never bound.
 cuda: Any = None
 if importlib.util.find_spec("numba_cuda"):
-    from numba import cuda
+    with warnings.catch_warnings():
+        warnings.simplefilter(
+            "ignore", DeprecationWarning
+        )  # numba-cuda 0.30 with NumPy 2.5: times without unit
+        from numba import cuda
 
 #: cuda.core launches in a third of Numba's time; only NVIDIA's toolkit has it.
 core: Any = None
