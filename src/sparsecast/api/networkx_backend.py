@@ -150,7 +150,6 @@ def katz_centrality(  # type: ignore[no-untyped-def]
 def hits(  # type: ignore[no-untyped-def]
     G, max_iter=100, tol=1e-8, nstart=None, normalized=True, method="svd"
 ):
-    # Both methods of NetworkX 3.7 have one result, which svds finds.
     if method not in ("svd", "power_iteration"):
         raise ValueError(f"method not supported: {method}")
     if not len(G):
@@ -158,12 +157,31 @@ def hits(  # type: ignore[no-untyped-def]
     if max_iter < 1:
         raise nx.PowerIterationFailedConvergence(max_iter)
     start, A = None if nstart is None else G.vector(nstart), G.operator("weight")
-    try:
-        _, _, vectors = svds(A, k=1, v0=start, maxiter=max_iter, tol=tol)
-    except ArpackNoConvergence as error:
-        raise nx.PowerIterationFailedConvergence(max_iter) from error
-    authorities = vectors.reshape(-1)
-    hubs = A.matvec(authorities)
+    if method == "power_iteration":  # the usual one of NetworkX 3.7
+        hubs, authorities = _hubs_by_iteration(G, A, start, max_iter, tol)
+    else:
+        try:
+            _, _, vectors = svds(A, k=1, v0=start, maxiter=max_iter, tol=tol)
+        except ArpackNoConvergence as error:
+            raise nx.PowerIterationFailedConvergence(max_iter) from error
+        authorities = vectors.reshape(-1)
+        hubs = A.matvec(authorities)
     if normalized:
         hubs, authorities = hubs / hubs.sum(), authorities / authorities.sum()
     return G.by_node(hubs), G.by_node(authorities)
+
+
+def _hubs_by_iteration(G, A, start, max_iter, tol):  # type: ignore[no-untyped-def]
+    if start is not None and not start.sum():
+        raise nx.NetworkXError("nstart values must not sum to zero; give some that do not")
+
+    def step(hubs):  # type: ignore[no-untyped-def]
+        found = A.matvec(A.T.matvec(hubs))
+        if not found.max():  # without edges
+            raise nx.PowerIterationFailedConvergence(max_iter)
+        return found / found.max()
+
+    begin = np.full(len(G), 1 / len(G)) if start is None else start / start.sum()
+    hubs = G.fixed_point(step, begin, max_iter, tol / len(G))
+    authorities = A.T.matvec(hubs)
+    return hubs, authorities / authorities.max()

@@ -31,9 +31,7 @@ SIMULATED = bool(numba.config.ENABLE_CUDASIM)  # type: ignore[attr-defined]
 cuda: Any = None
 if importlib.util.find_spec("numba_cuda"):
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", DeprecationWarning
-        )  # numba-cuda 0.30 with NumPy 2.5: times without unit
+        warnings.simplefilter("ignore", DeprecationWarning)  # numba-cuda 0.30 with NumPy 2.5
         from numba import cuda
 
 #: cuda.core launches in a third of Numba's time; only NVIDIA's toolkit has it.
