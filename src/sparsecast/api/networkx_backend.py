@@ -171,12 +171,14 @@ def hits(  # type: ignore[no-untyped-def]
     return G.by_node(hubs), G.by_node(authorities)
 
 
-def _hubs_by_iteration(G, A, start, max_iter, tol):  # type: ignore[no-untyped-def]
+def _hubs_by_iteration(
+    G: Graph, A: Any, start: NDArray[Any] | None, max_iter: int, tol: float
+) -> tuple[NDArray[Any], NDArray[Any]]:
     if start is not None and not start.sum():
         raise nx.NetworkXError("nstart values must not sum to zero; give some that do not")
 
-    def step(hubs):  # type: ignore[no-untyped-def]
-        found = A.matvec(A.T.matvec(hubs))
+    def step(hubs: NDArray[Any]) -> NDArray[Any]:
+        found: NDArray[Any] = A.matvec(A.T.matvec(hubs))
         if not found.max():  # without edges
             raise nx.PowerIterationFailedConvergence(max_iter)
         return found / found.max()
