@@ -181,7 +181,7 @@ def _hubs_by_iteration(
         found: NDArray[Any] = A.matvec(A.T.matvec(hubs))
         if not found.max():  # without edges
             raise nx.PowerIterationFailedConvergence(max_iter)
-        return found / found.max()
+        return np.asarray(found / found.max())
 
     begin = np.full(len(G), 1 / len(G)) if start is None else start / start.sum()
     hubs = G.fixed_point(step, begin, max_iter, tol / len(G))
