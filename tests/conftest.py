@@ -49,7 +49,7 @@ from sparsecast.papers.hossain_saule import regression
 from sparsecast.records import Bandwidth, Candidate, Parameters
 from sparsecast.system.tabular import Columns
 
-from .quick import settle_for_less
+from .quick import take_few_trees_and_samples
 
 #: With --hypothesis-seed, examples are fresh, and tests that would begin after so many seconds are left out.
 FRESH_S = 240.0
@@ -231,7 +231,7 @@ def served_model(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(scope="session", autouse=True)
 def few_trees() -> dict[str, Any]:
     """Have the tests grow few trees and take few samples; the usual settings of boosted trees."""
-    return settle_for_less()
+    return take_few_trees_and_samples()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -9,7 +9,7 @@ from sparsecast.models import power, published_trees, sparsecast
 from sparsecast.papers.barreda_2020.models import blocks
 
 
-def settle_for_less() -> dict[str, Any]:
+def take_few_trees_and_samples() -> dict[str, Any]:
     """Have our own models grow few trees, and what measures by default take 4 short samples instead of 80.
 
     What models learn with all trees is tested in their own files; what all samples do, with efforts of those

@@ -120,6 +120,7 @@ def test_a_complex_matrix_in_all_formats(Z, x, blocks, shape):
     tolerance = 50 * np.finfo(Z.dtype).eps
     np.testing.assert_allclose(y, Z.astype(complex) @ z, rtol=0, atol=tolerance)
     assert np.array_equal(op @ z, y)
+    assert np.array_equal(op.matmat(z.reshape(-1, 1)), y.reshape(-1, 1))  # as SciPy 1.18 calls it
     np.testing.assert_allclose((2j * op) @ z, 2j * y, rtol=tolerance)
 
 

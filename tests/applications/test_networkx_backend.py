@@ -165,3 +165,18 @@ def test_small_graphs_are_networkxs_choice():
     assert backend.should_run("pagerank", (small,), {}) is not True
     assert backend.should_run("pagerank", (), {"G": large}) is True
     assert backend.should_run("hits", (backend.Graph(small),), {}) is True
+
+
+def test_hits_by_iteration_is_that_of_the_svd_and_refuses_as_networkx():
+    graph = backend.convert_from_nx(nx.DiGraph([(1, 3), (1, 5), (2, 1), (3, 5), (5, 4), (5, 3), (6, 5)]))
+    ways = [backend.hits(graph, method=method) for method in ("svd", "power_iteration")]
+    for ours, theirs in zip(*ways, strict=True):
+        assert ours == pytest.approx(theirs, abs=1e-6)
+    for own in backend.hits(backend.convert_from_nx(nx.star_graph(9)), method="power_iteration"):
+        assert min(own.values()) >= 0
+    with pytest.raises(ValueError, match="spam"):
+        backend.hits(graph, method="spam")
+    with pytest.raises(nx.NetworkXError):
+        backend.hits(graph, method="power_iteration", nstart=dict.fromkeys(graph.nodes, 0.0))
+    with pytest.raises(nx.PowerIterationFailedConvergence):
+        backend.hits(backend.convert_from_nx(nx.empty_graph(3)), method="power_iteration")

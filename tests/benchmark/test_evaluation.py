@@ -149,6 +149,14 @@ def test_scores_by_the_caches_that_hold_what_a_product_moves(take, scoring, reco
     assert evaluation.models["a"].sizes.keys() == {"within L2"}
     assert (score.forecasts, score.median_error) == (2, pytest.approx(0.75))
     assert evaluation.sizes().cells() == [("a", "75.0 (2)")]
+    names = ("twice beyond L3", "within L2"), ("beyond L3", "within L3")
+    models = {
+        model: dataclasses.replace(evaluation.models["a"], sizes=dict.fromkeys(own, score))
+        for model, own in zip("ab", names, strict=True)
+    }
+    both = dataclasses.replace(evaluation, models=models).sizes()
+    assert list(both.headings) == ["model", "within L2", "within L3", "beyond L3", "twice beyond L3"]
+    assert both.cells()[1] == ("b", "-", "75.0 (2)", "75.0 (2)", "-")
 
 
 def test_matrices_of_one_name_get_their_specifications():

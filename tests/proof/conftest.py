@@ -26,9 +26,9 @@ Document = dict[str, Any]
 #: serves, however slow the machine is: the clock of its budget stands still, and nothing makes it useless.
 COMMANDS = """
 import json, sys
-from quick import settle_for_less
+from quick import take_few_trees_and_samples
 from sparsecast.cli.main import main
-settle_for_less()
+take_few_trees_and_samples()
 for asked in json.loads(sys.argv.pop()):
     if asked[0] == "calibrate":
         from sparsecast.benchmark import run

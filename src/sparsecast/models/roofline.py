@@ -21,7 +21,7 @@ from sparsecast.models import MODELS
 from sparsecast.models.fitting import Floats
 from sparsecast.models.model import Model
 from sparsecast.models.training import TrainingSet
-from sparsecast.models.work import ProductWork, panel_of
+from sparsecast.models.work import streamed_bytes
 from sparsecast.records import Candidate
 
 
@@ -59,14 +59,13 @@ class Roofline(Model):
         storage: Any = FORMATS.get(candidate.format)
         widths, matrix = (candidate.value_bytes, candidate.index_bytes), blocks.matrix
         vector = candidate.vectors * candidate.value_bytes
-        stored = passes(candidate) * storage.predicted_bytes(blocks, *widths, **candidate.parameters)
+        stored = storage.predicted_bytes(blocks, *widths, **candidate.parameters)
         moved = {
-            "matrix": stored.astype(float),
+            "matrix": (passes(candidate) * stored).astype(float),
             "x": vector * matrix.cols * blocks.nnz / max(matrix.nnz, 1),
             "y": (vector * blocks.rows).astype(float),
         }
-        own = moved["matrix"] / passes(candidate) + moved["y"] / passes(candidate)
-        per_s = self._bandwidth(own + ProductWork.rest_bytes(blocks, *widths, panel_of(candidate)))
+        per_s = self._bandwidth(streamed_bytes(candidate, blocks, stored)[1])
         terms = {name: size / per_s for name, size in moved.items()}
         # A matrix without rows moves nothing.
         return {**terms, "time_s": np.maximum(sum(terms.values()), np.finfo(float).tiny)}

@@ -133,11 +133,10 @@ class ProductWork:
         candidate = replace(candidate, threads=storage.threads_used(blocks.matrix, asked_threads))
         # The costs are those of a thread's share of the work: where fewer do it, each has more.
         share = asked_threads / candidate.threads
-        widths, parameters = (candidate.value_bytes, candidate.index_bytes), candidate.parameters
+        parameters = candidate.parameters
         stored, matrix_bytes = self._stored(candidate, blocks)
-        reads, panel = passes(candidate), panel_of(candidate)
-        streamed = (matrix_bytes + blocks.rows * candidate.value_bytes * panel).astype(float)
-        working_set = streamed + self.rest_bytes(blocks, *widths, panel)
+        reads, panel = passes(candidate), _panel(candidate)
+        streamed, working_set = streamed_bytes(candidate, blocks, matrix_bytes)
         once = np.ones(len(blocks.rows))
         if self.machine.gpu:
             wait = once
@@ -174,15 +173,6 @@ class ProductWork:
         return stored.astype(float), storage.predicted_bytes(blocks, *widths, **parameters)
 
     @staticmethod
-    def rest_bytes(blocks: RowBlocks, value_bytes: int, index_bytes: int, panel: int) -> Floats:
-        """Return the bytes that a sweep over the matrix touches outside a block: x, y, other rows as CSR."""
-        matrix = blocks.matrix
-        other_rows = (matrix.rows - blocks.rows) * (index_bytes + value_bytes * panel)
-        other_entries = (matrix.nnz - blocks.nnz) * (index_bytes + value_bytes)
-        # At least one byte: an empty matrix has no working set to be divided by.
-        return np.asarray(np.maximum(other_rows + other_entries + matrix.cols * value_bytes * panel, 1.0))
-
-    @staticmethod
     def _wait(candidate: Candidate, blocks: RowBlocks) -> Floats:
         """Return how much longer the slowest thread works than an even share: a row is not divided."""
         even_share = np.maximum(blocks.nnz, 1) / candidate.threads
@@ -212,7 +202,7 @@ class ProductWork:
             changes = wait * blocks.nnz
             return {"lines of x": changes, **{f"lines of x beyond L{c.level}": 0.0 * changes for c in caches}}
         locality = matrix.locality
-        panel = panel_of(candidate)
+        panel = _panel(candidate)
         changes = wait * blocks.nnz * min(1.0, panel * locality.line_changes / max(matrix.nnz, 1))
         gathers = {"lines of x": changes}
         between = 2.0 ** (np.arange(len(locality.reuse_histogram)) + 0.5)
@@ -248,6 +238,20 @@ class ProductWork:
         return gathers
 
 
+def streamed_bytes(candidate: Candidate, blocks: RowBlocks, matrix_bytes: Floats) -> tuple[Floats, Floats]:
+    """Return the bytes of the matrix and of y that a pass streams for each block, and its working set.
+
+    The working set has what a sweep over the matrix touches outside a block, too: x, y, other rows as CSR.
+    """
+    value_bytes, index_bytes, panel = candidate.value_bytes, candidate.index_bytes, _panel(candidate)
+    matrix, streamed = blocks.matrix, (matrix_bytes + blocks.rows * value_bytes * panel).astype(float)
+    other_rows = (matrix.rows - blocks.rows) * (index_bytes + value_bytes * panel)
+    other_entries = (matrix.nnz - blocks.nnz) * (index_bytes + value_bytes)
+    # At least one byte: an empty matrix has no working set to be divided by.
+    rest = np.maximum(other_rows + other_entries + matrix.cols * value_bytes * panel, 1.0)
+    return streamed, np.asarray(streamed + rest)
+
+
 def full_kind(kind: str) -> str:
     """Return ENTRIES for entries in any narrow storage, every other kind of work as it is."""
     return ENTRIES if kind.startswith(f"{ENTRIES} ") else kind
@@ -263,7 +267,7 @@ def unit_cost(costs: Mapping[str, float], kind: str) -> float:
     return costs[kind] if kind in costs else costs[full_kind(kind)]
 
 
-def panel_of(candidate: Candidate) -> int:
+def _panel(candidate: Candidate) -> int:
     """Return the vectors that are done at once."""
     return -(-candidate.vectors // passes(candidate))
 

@@ -152,12 +152,14 @@ class Evaluation(Tabular):
 
     def sizes(self) -> Table:
         """Return the errors of each model by what a product moves, the smallest first."""
-        found = (tuple(score.sizes) for score in self.models.values())
-        names = max(found, key=len, default=())
-        columns = [Column("", name, _of_size(name), _of_some) for name in names]
+        found = {name for score in self.models.values() for name in score.sizes}
+        names = sorted(found, key=lambda name: ("twice" in name, "beyond" in name, name))
+        columns = [Column("", name, _of_size(name), _median_of) for name in names]
         rows = [{"model": _of_model(name, score), "score": score} for name, score in self.models.items()]
         title = "Median errors in percent, by the cache that holds what a product moves"
-        return Table(title, (Column("model", "model"), *columns), rows, ("in brackets: of so many",))
+        return Table(
+            title, (Column("model", "model"), *columns), rows, ("in brackets: the number of forecasts",)
+        )
 
     def choices(self) -> Table:
         """Return what each model's choice of a format loses, and what its forecasts cost."""
@@ -213,7 +215,7 @@ def _of_size(name: str) -> Callable[[Mapping[str, Any]], Any]:
     return lambda row: row["score"].sizes.get(name)
 
 
-def _of_some(score: ErrorScore) -> str:
+def _median_of(score: ErrorScore) -> str:
     return f"{percent_number(score.median_error)} ({score.forecasts:,})"
 
 

@@ -81,9 +81,9 @@ class Measurements:
     def accuracy(self) -> str:
         """Return how far the Forecasts are off what was measured; empty without Forecasts."""
         found = [row for row in self.rows if row["forecast"]]
-        if not found:
+        errors = [abs(error) for error in map(_error, self.rows) if error is not None]
+        if not errors:
             return ""
-        errors = [abs(row["forecast"].time_s / row["record"].time_s - 1) for row in found]
         ends = [(row["forecast"].low_s, row["record"].time_s, row["forecast"].high_s) for row in found]
         held = [low_s <= time_s <= high_s for low_s, time_s, high_s in ends if low_s is not None]
         lies = f"; {sum(held)} of {counted(len(held), 'measured time')} in the interval" if held else ""

@@ -99,6 +99,6 @@ def _system(place: Place) -> tuple[Any, str]:
     from pyarrow import fs
 
     system, path = fs.FileSystem.from_uri(str(place))
-    if not path:  # S3 would look for all buckets of whoever asks, and wait for its network
+    if not path:  # S3 would list all buckets of the user, and wait for the network
         raise ValueError("a bucket is missing")
     return system, path
