@@ -101,7 +101,7 @@ def _status() -> Any:
         return _complain(str(error), OUR_FAULT)
     except MemoryError as error:
         why = f"the memory does not suffice ({error})" if str(error) else "the memory does not suffice"
-        return _complain(f"{why}: expected a smaller matrix; use one, or a machine with more memory", INPUT_WRONG)
+        return _complain(f"{why}: expected a smaller matrix; use one, or more memory", INPUT_WRONG)
     except Exception as error:  # the last resort: whatever it is, it is our fault, and its trace helps us
         if _is_interrupt(error):
             return _complain(STOPPED_LINE, STOPPED)
