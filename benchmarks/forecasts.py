@@ -32,6 +32,7 @@ from sparsecast.devices.target import Target
 from sparsecast.errors import InputError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
+from sparsecast.machines.machine import Machine
 from sparsecast.matrices.problem import Problem
 from sparsecast.models.intervals import INTERVAL_SHARE, UNTRIED_FACTOR
 from sparsecast.models.linear import LinearModel, WorkCosts
@@ -45,7 +46,7 @@ from sparsecast.models.transfer import (
     transfer_errors,
     widening,
 )
-from sparsecast.models.work import ProductWork
+from sparsecast.models.work import CountedWork, ProductWork
 from sparsecast.records import Candidate, Estimate
 from sparsecast.results.evaluation import EvaluationRow
 
@@ -130,6 +131,18 @@ class WithoutStart(SparsecastModel):
     name, physics_class = "without the start", _WithoutStartCosts
 
 
+class _PrintedCacheCosts(WorkCosts):
+    @classmethod
+    def counted(cls, training: TrainingSet) -> tuple[Machine, list[CountedWork]]:
+        return training.machine, cls.work(training.machine).counted(training)
+
+
+class WithPrintedCache(SparsecastModel):
+    """The last cache is as large as the processor reports it."""
+
+    name, physics_class = "with the printed last cache", _PrintedCacheCosts
+
+
 class WithSlowRecords(SparsecastModel):
     """Also what was measured while the cores were slow."""
 
@@ -155,6 +168,7 @@ def parts(profile: ProfileName = None, threads: Threads = 1) -> Rows:
         WithoutCostModel,
         WithoutThreads,
         WithoutStart,
+        WithPrintedCache,
         WithSlowRecords,
     )
     chosen = sc.profile(profile)

@@ -14,9 +14,9 @@ from sparsecast.machines.profile import Profile
 from sparsecast.matrices.problem import Problem
 from sparsecast.measuring.references import LAST_CACHE, MOST_DRIFT, Pooled
 from sparsecast.planning.drift import Drift
-from sparsecast.records import Conditions
+from sparsecast.records import MEMORY, Conditions
 
-LEVELS = ("L2", LAST_CACHE, "memory")
+LEVELS = ("L2", LAST_CACHE, MEMORY)
 
 
 class Monitor:
@@ -100,7 +100,7 @@ def test_another_machines_references_are_not_timed(recorded, monkeypatch):
 
 
 def test_changes_and_waits_are_both_said():
-    sentence = Drift({"L2": 1.5, LAST_CACHE: None, "memory": 1.0}).sentence()
+    sentence = Drift({"L2": 1.5, LAST_CACHE: None, MEMORY: 1.0}).sentence()
     assert "1.50 in L2" in sentence and "in last cache waited" in sentence and "memory" not in sentence
 
 

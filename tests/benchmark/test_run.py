@@ -130,10 +130,15 @@ def test_a_long_calibration_measures_eight_vectors_where_three_formats_read_the_
     assert measured == NAMES[:2] + (NAMES[2:5] if is_long else []) + NAMES[2:]
 
 
-def test_all_settings_get_their_indispensable_matrices_first_and_the_others_in_turn(run, measured):
+def test_no_setting_gets_the_time_before_the_others_and_a_matrix_is_made_once_for_all(
+    run, measured, monkeypatch
+):
+    made, inner = [], Problem.released
+    monkeypatch.setattr(Problem, "released", lambda self: made.append(self.name) or inner(self))
     single = Target("cpu", "float32", 32, 1)
     run(targets=(SETTING, single)).run()
-    assert measured == NAMES[:2] * 2 + [name for name in NAMES[2:] for _ in range(2)]
+    assert measured == [name for name in NAMES for _ in range(2)]
+    assert [name for name in made if name in NAMES] == NAMES
 
 
 def test_the_budget_counts_from_the_start_of_the_run(run, measured, clock):

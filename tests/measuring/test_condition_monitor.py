@@ -11,7 +11,6 @@ from sparsecast.measuring.condition_monitor import (
     PRESSURE_WINDOW_S,
     ConditionMonitor,
 )
-from sparsecast.measuring.references import Pooled
 from sparsecast.records import Conditions
 
 
@@ -112,6 +111,6 @@ def test_counters_that_had_no_time_to_move_tell_nothing(proc):
 def test_what_the_system_does_not_tell_is_none(proc, stat):
     if stat:
         proc.stat(stat)
-    watch = proc.watch(SimpleNamespace(pooled=lambda: {"L2": Pooled(1.0, None)}))
+    watch = proc.watch(SimpleNamespace(newest_s=lambda: {"L2": 1.0}))
     proc.now += 10
     assert watch.since(100.0) == watch.conditions() == Conditions(None, None, None, {"L2": 1.0})

@@ -8,7 +8,6 @@ import pytest
 from sparsecast.measuring.references import (
     EVERY_S,
     LAST_CACHE,
-    WINDOW_S,
     Pooled,
     Reference,
     ReferenceMonitor,
@@ -17,6 +16,7 @@ from sparsecast.measuring.references import (
     scale_since,
 )
 from sparsecast.measuring.timing import HostClock
+from sparsecast.records import MEMORY
 
 MIB = 1 << 20
 
@@ -58,10 +58,10 @@ def monitor_of(clock, **costs):
 @pytest.mark.parametrize(
     "l2, l3, levels",
     [
-        (None, None, ["L2", LAST_CACHE, "memory"]),
-        (MIB, 0, ["L2", "memory"]),
-        (32 * MIB, 48 * MIB, ["L2", "memory"]),
-        (MIB, 4 * MIB, ["L2", LAST_CACHE, "memory"]),
+        (None, None, ["L2", LAST_CACHE, MEMORY]),
+        (MIB, 0, ["L2", MEMORY]),
+        (32 * MIB, 48 * MIB, ["L2", MEMORY]),
+        (MIB, 4 * MIB, ["L2", LAST_CACHE, MEMORY]),
     ],
 )
 def test_levels_of_other_processors(l2, l3, levels):
@@ -71,14 +71,13 @@ def test_levels_of_other_processors(l2, l3, levels):
 
 
 def test_references_are_timed_now_and_then(clock):
-    monitor = monitor_of(clock, L2=[1.0] * 9, memory=[2.0] * 9)
+    monitor = monitor_of(clock, **{"L2": [1.0] * 9, MEMORY: [2.0] * 9})
     assert monitor.maybe_time() and clock.now == 3.0
     clock.now += 2.9
     assert not monitor.maybe_time()
     clock.now += 0.1
     assert monitor.maybe_time()
-    assert list(monitor.readings["L2"]) == [(0.0, 1.0), (6.0, 1.0)]
-    assert list(monitor.readings["memory"]) == [(1.0, 2.0), (7.0, 2.0)]
+    assert monitor.readings_s == {"L2": [1.0, 1.0], MEMORY: [2.0, 2.0]}
     assert EVERY_S > 1
 
 
@@ -93,18 +92,14 @@ def test_a_reading_whose_calls_wait_for_cores_ends_early(clock):
     assert clock.now < 0.03
 
 
-def test_readings_are_pooled_over_minutes(clock):
+def test_readings_are_pooled_and_the_newest_is_known(clock):
     monitor = monitor_of(clock, L3=[4.0, 1.0, 3.0, 2.0])
-    pooled = {}
-    for at_s in (0.0, 60.0, 120.0, 180.0):
-        clock.now = at_s
+    assert monitor.pooled() == monitor.newest_s() == {}
+    seen = []
+    for _ in range(4):
         monitor.time()
-        clock.now = at_s
-        pooled[at_s] = monitor.pooled()["L3"].time_s
-    assert pooled == {0.0: 4.0, 60.0: 2.5, 120.0: 3.0, 180.0: 2.0}  # the last three, of seconds 60 to 180
-    assert WINDOW_S == 120.0
-    clock.now = 1e9
-    assert monitor.pooled() == {}
+        seen.append((monitor.newest_s()["L3"], monitor.pooled()["L3"].time_s))
+    assert seen == [(4.0, 4.0), (1.0, 2.5), (3.0, 3.0), (2.0, 2.5)]
 
 
 def about(time_s, part=0.0):
@@ -150,39 +145,51 @@ def test_only_what_no_readings_share_has_changed(then, now, scale):
 
 
 def test_levels_change_apart_and_unknown_ones_stay():
-    then = {"L2": about(1.0), "memory": about(1.0)}
-    now = {"L2": about(1.0), LAST_CACHE: about(3.0), "memory": about(2.0)}
-    assert scale_since(then, now) == {"L2": 1.0, LAST_CACHE: 1.0, "memory": 2.0}
+    then = {"L2": about(1.0), MEMORY: about(1.0)}
+    now = {"L2": about(1.0), LAST_CACHE: about(3.0), MEMORY: about(2.0)}
+    scales = scale_since(then, now)
+    assert (scales["L2"], scales[LAST_CACHE]) == (1.0, 1.0) and 1.9 < scales[MEMORY] <= 2.0
+
+
+def test_a_change_of_memory_is_followed_as_far_as_it_is_certain():
+    then, scales = Pooled(1.0, (0.9, 1.1)), []
+    for now in (1.0, 1.05, 1.1, 1.2, 1.5, 3.0):
+        scales.append(scale_since({MEMORY: then}, {MEMORY: Pooled(now, (0.99 * now, 1.01 * now))})[MEMORY])
+    assert scales[:2] == [1.0, 1.0]  # within what readings differ by
+    assert 1.0 < scales[2] < 1.08 and 1.15 < scales[3] < 1.2
+    assert scales[4:] == pytest.approx([1.5, 3.0], rel=0.02)
+    assert scale_since({MEMORY: then}, {MEMORY: Pooled(2.0, None)}) == {MEMORY: 1.0}
 
 
 @pytest.mark.parametrize("threads", (1, 2))
 def test_real_references_read_all_their_words(threads):
-    sizes = {"L2": 1 << 19, "memory": 40 << 20}
+    sizes = {"L2": 1 << 19, LAST_CACHE: 40 << 20, MEMORY: 48 << 20}
     made = references(sizes, threads)
-    # Every word of what is gathered is 1, so a sum counts the words that were read.
+    # Every word that is summed is 1, so a sum counts the words that were read.
     assert int(np.sum(made["L2"].call())) == sizes["L2"] // 8
-    assert int(np.sum(made["memory"].call())) == threads * MIB // 8
+    assert int(np.sum(made[LAST_CACHE].call())) == threads * MIB // 8
+    assert int(np.sum(made[MEMORY].call())) == sizes[MEMORY] // 8
 
 
 def test_a_reference_goes_on_to_the_next_bytes():
-    read = references({"memory": 5 * MIB // 2}, 1)["memory"].call
+    read = references({LAST_CACHE: 5 * MIB // 2}, 1)[LAST_CACHE].call
     seen = [int(np.sum(read())) for _ in range(5)]
     assert seen == [MIB // 8] * 5  # the last part, which is too short, is left out
 
 
 @pytest.mark.parametrize("threads", (1, 2))
 def test_a_reading_of_the_last_cache_reads_all_data_once_and_fetches_them_before(threads):
-    made = references({"L2": MIB // 2, LAST_CACHE: 40 * MIB, "memory": 64 * MIB}, threads)
+    made = references({"L2": MIB // 2, LAST_CACHE: 40 * MIB, MEMORY: 64 * MIB}, threads)
     assert (made[LAST_CACHE].warm, made[LAST_CACHE].calls) == (40 // threads, 40 // threads)
-    assert made["L2"].warm == 1 and made["memory"].warm == 0
+    assert made["L2"].warm == 1 and made[MEMORY].warm == 0
     # Next to other programs a low quantile needs some calls that meet none of them.
     assert all(reference.calls >= 8 for reference in made.values())
 
 
 def test_real_references_are_ordered_by_level():
-    made = references({"L2": 1 << 18, "memory": 128 << 20}, 1)
+    made = references({"L2": 1 << 18, MEMORY: 128 << 20}, 1)
     times = {level: reference.seconds(HostClock()) for level, reference in made.items()}
-    assert 0 < times["L2"] < times["memory"]
+    assert 0 < times["L2"] < times[MEMORY]
 
 
 @pytest.mark.parametrize("is_full", [True, False])

@@ -8,7 +8,7 @@ from sparsecast import api
 from sparsecast.models.sparsecast import FOREST
 
 #: The median of the absolute relative errors, with a tenth for other versions of NumPy and scikit-learn.
-LIMITS = {"guo": 0.47, "guo (as printed)": 0.5, "linear": 0.11, "sparsecast": 0.1}
+LIMITS = {"guo": 0.47, "guo (as printed)": 0.5, "linear": 0.145, "sparsecast": 0.1}
 
 
 @pytest.mark.parametrize("name", ("guo", "linear", "sparsecast"))

@@ -10,7 +10,7 @@ from sparsecast.features.structure import Structure
 from sparsecast.machines.profile import MatrixEntry
 from sparsecast.matrices.problem import Problem
 from sparsecast.models.training import TrainingSet
-from sparsecast.records import Bandwidth
+from sparsecast.records import Bandwidth, Conditions
 
 SPECIFICATION = "gallery:poisson2d?n=9"
 GONE = "file:/nowhere/small.mtx?sha256=0123"
@@ -105,3 +105,20 @@ def test_so_do_the_machine_the_bandwidths_and_the_structures(recorded):
         )
     }
     assert len(prints | {training.fingerprint}) == 5
+
+
+def test_records_of_slow_cores_count_beyond_the_last_cache_alone_unless_they_are_the_most(recorded):
+    last = recorded.machine.product_caches[-1].bytes
+    slow, fast = (Conditions(0.0, 0.0, 0.0, {}, slow_share=share) for share in (1.0, 0.0))
+
+    def record(is_slow, times):
+        conditions = slow if is_slow else fast
+        return dataclasses.replace(
+            recorded.records[0], conditions=conditions, traffic_bytes=int(times * last), time_s=times
+        )
+
+    records = [record(True, 0.5), record(True, 4.0), record(False, 0.5), record(False, 4.0)]
+    few = TrainingSet.of(recorded, records).at_full_speed()
+    assert few.records == tuple(records[1:])
+    most = TrainingSet.of(recorded, [*records[:3], record(True, 0.6), record(True, 0.7)]).at_full_speed()
+    assert len(most.records) == 5

@@ -19,7 +19,6 @@ from sparsecast.benchmark.trials import UNLIMITED, Spending
 from sparsecast.devices.naming import AUTO, Threads, machine_of
 from sparsecast.devices.target import Choice, Target, believed, whole_matrix
 from sparsecast.errors import DisturbedError, InputError, ProfileError
-from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
 from sparsecast.machines.machine import PROCESSOR
 from sparsecast.machines.profile import Profile, find_profile
@@ -260,9 +259,11 @@ def plan(
     best = _best_plan(session, matrix, structure, Goal(iterations, objective, energy, planner))
     trials = outcome.trials if outcome else None
     drift, notes = session.trust(drift_correction and trials is None)
-    size = int(target.format_bytes("csr", RowBlocks.of(structure))[0])
+    if drift.scales:
+        [baseline] = session.model.forecast(session.unused.structure(structure), [best.baseline.candidate])
+        best = drift.plan(best, baseline, profile.machine)
     made = replace(
-        drift.plan(best, size, profile.machine),
+        best,
         notes=(*best.notes, *session.notes, *notes),
         trials=trials,
         rounding=lost,

@@ -338,9 +338,10 @@ class Calibration:
 
     def _measure_usual(self) -> Iterator[Measured]:
         suites = [(target, self._device.suites(target, self.machine)) for target in self.targets]
-        needed = [(target, matrix) for target, both in suites for matrix in both[0]]
-        # No number of threads gets what is left before the others.
-        optional = in_turn([(target, matrix) for matrix in both[1]] for target, both in suites)
+        # No number of threads gets the time before the others.
+        needed, optional = (
+            in_turn([(target, matrix) for matrix in both[part]] for target, both in suites) for part in (0, 1)
+        )
         # The figures and the way to a device need them; forecasts on a processor do not.
         is_short = _STREAMS_S * len(self.targets) <= _STREAMS_SHARE * self.budget_s
         if self.rating or not self._device.shares_host or is_short:
@@ -411,6 +412,7 @@ class Calibration:
         if self._is_short:
             rounds = [(target, replace(matrix, in_narrow_storage=False)) for target, matrix in rounds]
         expected = self.used_s + sum(self._budget.estimate_s(matrix, target) for target, matrix in rounds)
+        problem: Problem | None = None
         for target, matrix in rounds:
             if self.used_s > end_s:
                 return
@@ -425,7 +427,10 @@ class Calibration:
                 continue
             begin, compiling_s = self.used_s, self.phases["compiling"]
             with self._phase("the models' matrices"), suppress(OutOfTime):
-                problem = matrix.problem.released()  # made here, and gone when it was measured
+                # Made here, and gone when it was measured for all targets in turn.
+                if problem is None or problem.specification != matrix.problem.specification:
+                    problem = None
+                    problem = matrix.problem.released()
                 yield problem, self._measure(target, problem, matrix)
                 self._done.add(self._key(target, matrix))
             took = self.used_s - begin - (self.phases["compiling"] - compiling_s)

@@ -108,6 +108,13 @@ class Machine:
         """The caches of a product: the GPU's second level, if there is one."""
         return (Cache(2, self.gpu.l2_bytes, 1),) if self.gpu else self.caches
 
+    def with_last_cache(self, size_bytes: int) -> Machine:
+        """Return this machine with so many bytes in the last one of `product_caches`, which has to exist."""
+        if self.gpu:
+            return dataclasses.replace(self, gpu=dataclasses.replace(self.gpu, l2_bytes=size_bytes))
+        *others, last = self.caches
+        return dataclasses.replace(self, caches=(*others, dataclasses.replace(last, bytes=size_bytes)))
+
     @property
     def product_memory_bytes(self) -> int:
         """The memory of matrix and vectors: the GPU's, if there is one."""

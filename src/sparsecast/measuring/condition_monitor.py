@@ -82,13 +82,12 @@ class ConditionMonitor:
         self.read()
         now = self._readings[-1].at_s
         window = self._window(min(start_s, now - LEAST_WINDOW_S))
-        pooled = self._references.pooled() if self._references else {}
         others = [reading.others for reading in window if reading.others is not None]
         return Conditions(
             other_processes=sum(others) / len(others) if others else None,
             stolen_share=_stolen_share(window),
             pressure_share=_pressure_share(self._window(min(start_s, now - PRESSURE_WINDOW_S))),
-            references_s={level: reading.time_s for level, reading in pooled.items()},
+            references_s=self._references.newest_s() if self._references else {},
         )
 
     def _window(self, start_s: float) -> list[_Reading]:

@@ -1,9 +1,10 @@
 """Reference products: the same small task, repeated; its time shows the present speed of the machine.
 
 The speed of a machine changes by a factor within minutes if others share its caches and its memory. One
-reference has its data in a core's own cache, one in the last cache, one in memory; each reads words in order
-and gathers from a small vector. A single reading is as noisy as the time that it should correct, so readings
-are pooled over minutes, and a change counts only beyond what they differ by.
+reference has its data in a core's own cache, one in the last cache: they read words in order and gather from
+a small vector. One reads memory in order and gathers nothing: it is bound by bandwidth, as large products
+are. A single reading is as noisy as the time that it should correct: within a second, memory changes as much
+as within an hour. So the readings of a whole calibration are compared with those of now.
 """
 
 from __future__ import annotations
@@ -17,17 +18,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecast.measuring.core_speed import CoreSpeed
+from sparsecast.measuring.memory_read import memory_read
 from sparsecast.measuring.timing import Call, Clock, HostClock, low
+from sparsecast.records import MEMORY
 from sparsecast.system.jit import njit
 from sparsecast.system.numba_pool import each_part, share
 from sparsecast.system.parallel import equal_parts
 
 #: Seconds between two readings of a monitor, and seconds of pooled readings.
-EVERY_S, WINDOW_S = 3.0, 120.0
+EVERY_S = 3.0
 
-#: Greatest bytes of a reference in the last cache and in memory. The latter takes 0.1 s to fill; a virtual
-#: machine has only a part of larger caches.
-_MOST_L3_BYTES, _MOST_MEMORY_BYTES = 32 << 20, 256 << 20
+#: Greatest bytes of a reference in the last cache, and least and greatest ones in memory, which take 0.1 s to
+#: fill; a virtual machine has only a part of larger caches.
+_MOST_L3_BYTES, _LEAST_MEMORY_BYTES, _MOST_MEMORY_BYTES = 32 << 20, 64 << 20, 256 << 20
 
 #: The reference in the last cache fills this part of it. A virtual machine may have less than half of it, and
 #: then each new array takes another time, up to twice as long (decision 27).
@@ -93,10 +96,15 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Pooled:
-    """Readings of one reference over some minutes."""
+    """Readings of one reference."""
 
     time_s: float  # their median
     range_s: tuple[float, float] | None  # between which nine tenths are; None for a single reading
+
+    @property
+    def variance(self) -> float:
+        """Variance of the logarithms of normal readings of this range; infinite for a single one."""
+        return math.inf if self.range_s is None else (math.log(self.range_s[1] / self.range_s[0]) / 3.29) ** 2
 
     @classmethod
     def of(cls, readings_s: Sequence[float]) -> Pooled:
@@ -106,7 +114,7 @@ class Pooled:
 
 
 def reference_bytes(l2_bytes: int | None, l3_bytes: int | None) -> dict[str, int]:
-    """Return the bytes of each reference: half of the core's cache, a quarter and 1.5 times the last one.
+    """Return the bytes of each reference: half of the core's cache, a quarter and three times the last one.
 
     The caches are those of all threads together; None if unknown. Without a third level, `l3_bytes` is 0 and
     the second level is the last.
@@ -116,7 +124,8 @@ def reference_bytes(l2_bytes: int | None, l3_bytes: int | None) -> dict[str, int
     sizes = {"L2": l2 // 2}
     if l3 > 2 * l2:
         sizes[LAST_CACHE] = max(2 * l2, min(int(_L3_PART * l3), _MOST_L3_BYTES))
-    return sizes | {"memory": min(3 * max(l2, l3) // 2, _MOST_MEMORY_BYTES)}
+    memory = min(max(3 * max(l2, l3), _LEAST_MEMORY_BYTES), _MOST_MEMORY_BYTES)
+    return sizes | {MEMORY: memory}
 
 
 def references(sizes: Mapping[str, int], threads: int) -> dict[str, Reference]:
@@ -130,11 +139,11 @@ def words_a_call(size: int, threads: int) -> int:
 
 
 class ReferenceMonitor:
-    """Times references, given by level, from time to time, and pools the readings.
+    """Times references, given by level, from time to time.
 
     `clock` times them, by default the host's. `clock_s` returns the seconds since some moment. A reading
     waits a moment for full speed of `cores`; readings at slow cores are left out, since samples wait for full
-    speed too. `readings` holds the moment and the seconds of each reading, by level.
+    speed too. `readings_s` holds the seconds of all readings, by level.
     """
 
     def __init__(
@@ -147,7 +156,7 @@ class ReferenceMonitor:
         self._references, self._clock, self._clock_s = references, clock or HostClock(), clock_s
         self._cores = cores
         self._last_s = -math.inf
-        self.readings: dict[str, list[tuple[float, float]]] = {level: [] for level in references}
+        self.readings_s: dict[str, list[float]] = {level: [] for level in references}
 
     def maybe_time(self) -> bool:
         """Time all references, unless this was done a short time ago; tell whether they were timed."""
@@ -158,56 +167,62 @@ class ReferenceMonitor:
 
     def time(self) -> None:
         for level, reference in self._references.items():
-            is_full = self._cores is None or self._cores.wait(_MOST_S)[0]
-            timed_reading = self._clock_s(), reference.seconds(self._clock)
-            if self._cores is None or (is_full and self._cores.is_full()):
-                self.readings[level].append(timed_reading)
+            cores = self._cores if level != MEMORY else None  # slow cores wait for memory as long as others
+            is_full = cores is None or cores.wait(_MOST_S)[0]
+            reading_s = reference.seconds(self._clock)
+            if cores is None or (is_full and cores.is_full()):
+                self.readings_s[level].append(reading_s)
         self._last_s = self._clock_s()
 
+    def newest_s(self) -> dict[str, float]:
+        """Return the newest readings, of levels that have one."""
+        return {level: readings_s[-1] for level, readings_s in self.readings_s.items() if readings_s}
+
     def pooled(self) -> dict[str, Pooled]:
-        """Return the summary of the last minutes' readings, for levels with a reading."""
-        start = self._clock_s() - WINDOW_S
-        recent = {
-            level: [seconds for at_s, seconds in readings if at_s >= start]
-            for level, readings in self.readings.items()
-        }
-        return {level: Pooled.of(readings_s) for level, readings_s in recent.items() if readings_s}
+        """Return the summary of all readings, of levels that have one."""
+        return {level: Pooled.of(readings_s) for level, readings_s in self.readings_s.items() if readings_s}
 
 
 def scale_since(then: Mapping[str, Pooled], now: Mapping[str, Pooled]) -> dict[str, float | None]:
     """Return, for each level, the factor by which products take longer now; 1.0 where readings are near.
 
-    A change counts where all readings, but the few outermost, are LEAST_DRIFT apart: those of now are of one
-    moment, and a machine may have been at two speeds by turns while it was calibrated. Beyond MOST_DRIFT the
-    result is None: threads waited for cores. Levels with fewer than two readings stay as they were.
+    A change of memory is followed in proportion to how certain it is: by the part of its square that the
+    variance of the readings does not explain (James and Stein 1961). In caches it counts where all readings,
+    but the few outermost, are LEAST_DRIFT apart: each new array there takes another time, and a machine may
+    have been at two speeds by turns while it was calibrated. Beyond MOST_DRIFT the result is None: threads
+    waited for cores. Levels with fewer than two readings stay as they were.
     """
-    return {level: _change(then.get(level), pooled) for level, pooled in now.items()}
+    return {level: _change(level, then.get(level), pooled) for level, pooled in now.items()}
 
 
-def _change(then: Pooled | None, now: Pooled) -> float | None:
+def _change(level: str, then: Pooled | None, now: Pooled) -> float | None:
     if then is None or then.range_s is None or now.range_s is None:
         return 1.0
     ratio = now.time_s / then.time_s
     if max(ratio, 1 / ratio) > MOST_DRIFT:
         return None
+    if level == MEMORY:
+        change = math.log(ratio)
+        certain = 1 - (then.variance + now.variance) / change**2 if change else 0.0
+        return math.exp(max(certain, 0.0) * change)
     apart = max(now.range_s[0] / then.range_s[1], then.range_s[0] / now.range_s[1])
     return ratio if apart >= LEAST_DRIFT else 1.0
 
 
 def level_of(working_set_bytes: float, l2_bytes: int, l3_bytes: int) -> str:
-    """Return the first cache that holds all that one product reads and writes, else ``"memory"``."""
+    """Return the first cache that holds all that one product reads and writes, else MEMORY."""
     if working_set_bytes <= l2_bytes:
         return "L2"
-    return LAST_CACHE if working_set_bytes <= l3_bytes else "memory"
+    return LAST_CACHE if working_set_bytes <= l3_bytes else MEMORY
 
 
 def _reference(level: str, size: int, threads: int) -> Reference:
+    if level == MEMORY:
+        return Reference(memory_read(size, threads), _MEMORY_CALLS, warm=0)
     words = _words(size)
     gathered = np.ones(_GATHERED, dtype=np.uint64)
     length = words_a_call(size, threads)
     read = _reader(words, gathered, length, threads)
-    if level == "memory":
-        return Reference(read, _MEMORY_CALLS, warm=0)
     once = len(words) // length
     return Reference(read, max(once, _CACHED_CALLS), warm=once)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from math import inf, sqrt
 from typing import ClassVar, Self
 
 import numpy as np
@@ -31,6 +32,10 @@ LEAST_RECORDS = 12
 _LARGE = 10
 
 
+#: A smaller cache is not looked for where the error has risen to so many times the least one.
+_RISEN = 1.1
+
+
 @dataclass(frozen=True)
 class WorkCosts:
     """What a unit of each kind of work costs on a machine."""
@@ -42,6 +47,27 @@ class WorkCosts:
     costs: dict[str, dict[str, float]] = field(default_factory=dict)
     #: Of each format, those with costs of their own.
     kernels: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @classmethod
+    def counted(cls, training: TrainingSet) -> tuple[Machine, list[CountedWork]]:
+        """Return the work of Records, and the machine with as much of its last cache as their products find.
+
+        A virtual machine has a part of the cache that its processor has, and other programs use it. The
+        Records tell the part: with it, the costs that are fitted to them explain their times best.
+        """
+        machine, caches = training.machine, training.machine.product_caches
+        of_one = training.where(lambda record: record.candidate.vectors == 1)
+
+        def error(size_bytes: int) -> float:
+            smaller = machine.with_last_cache(size_bytes)
+            counted = cls.work(smaller).counted(of_one)
+            return cls.fitted(smaller, counted).error(counted)
+
+        if caches and machine.gpu is None:
+            least = max((cache.bytes for cache in caches[:-1]), default=0)
+            most = max((record.traffic_bytes for record in of_one.records), default=0)
+            machine = machine.with_last_cache(_found_bytes(caches[-1].bytes, least, most, error))
+        return machine, cls.work(machine).counted(training)
 
     @classmethod
     def fitted(
@@ -92,6 +118,17 @@ class WorkCosts:
                 if costs and not is_known:
                     self.costs[label][kind] = float(np.median(costs))
 
+    def explained(self, work: CountedWork) -> Floats | None:
+        """Return the seconds of each kind of counted work, shape (records, kinds); None if not served."""
+        costs = self.costs.get(work.label)
+        return None if costs is None else work.counts * [unit_cost(costs, kind) for kind in work.kinds]
+
+    def error(self, counted: Sequence[CountedWork]) -> float:
+        """Return the mean of |log(measured / explained)| of all that is served; infinite if nothing is."""
+        served = [(work.time_s, self.explained(work)) for work in counted]
+        errors = [np.log(time_s / each_s.sum(axis=1)) for time_s, each_s in served if each_s is not None]
+        return float(np.abs(np.concatenate(errors)).mean()) if errors else inf
+
     def label(self, candidate: Candidate) -> str:
         name = candidate.format
         return f"{name} {candidate.kernel}" if self.kernels.get(name) else name
@@ -107,12 +144,28 @@ class WorkCosts:
         return {**terms, "time_s": np.maximum(np.sum(list(terms.values()), axis=0), floor_s)}
 
 
+def _found_bytes(last: int, least: int, most: int, error: Callable[[int], float]) -> int:
+    """Return the size of the least error: the last cache, halves of it above `least`, or between these.
+
+    Sizes above `most`, which no product reaches, are all alike.
+    """
+    errors, half = {last: error(last)}, last // 2
+    while half > least and errors[list(errors)[-1]] <= _RISEN * min(errors.values()):
+        if half <= most:
+            errors[half] = error(half)
+        half //= 2
+    best = min(errors, key=errors.__getitem__)
+    beside = (int(best / sqrt(2)), int(best * sqrt(2)))
+    errors |= {size: error(size) for size in beside if least < size < min(last, most)}
+    return min(errors, key=errors.__getitem__)
+
+
 @MODELS.register("linear")
 class LinearModel(Model):
     """One non-negative cost for each kind of work, fitted for each format, and on a GPU for each kernel."""
 
     name: ClassVar[str] = "linear"
-    version: ClassVar[int] = 12
+    version: ClassVar[int] = 13
     takes_several: ClassVar[bool] = True
     costs_: WorkCosts
 
@@ -123,7 +176,7 @@ class LinearModel(Model):
 
     def _fit(self, training: TrainingSet) -> None:
         of_one = training.where(lambda record: record.candidate.vectors == 1)
-        self.costs_ = WorkCosts.fitted(self.machine_, ProductWork(self.machine_).counted(of_one))
+        self.costs_ = WorkCosts.fitted(*WorkCosts.counted(of_one))
         several = training.where(lambda r: r.candidate.vectors > 1 and self.serves(r.candidate)).records
         formats = np.array([record.candidate.format for record in several], dtype=str)
         forecasts_s = [self.values(r.candidate, RowBlocks.of(training.structure(r)))[0] for r in several]

@@ -46,7 +46,7 @@ from sparsecast.models.linear import WorkCosts
 from sparsecast.models.model import Model
 from sparsecast.models.published_trees import PublishedTrees
 from sparsecast.models.training import TrainingSet
-from sparsecast.models.work import CountedWork, unit_cost
+from sparsecast.models.work import CORRECTION, CountedWork
 from sparsecast.records import Candidate
 
 #: Octaves of the distance of reuse up to which its shares are features.
@@ -58,6 +58,9 @@ FOREST: dict[str, Any] = {"n_estimators": 60, "max_features": 0.5, "random_state
 
 #: Least spread of the trees that counts, in logarithms of time: a repeated measurement differs as much.
 _LEAST_SPREAD = 0.01
+
+#: A fit of costs to the work of a part of the samples.
+Fit = Callable[[Sequence[CountedWork]], WorkCosts]
 
 
 @dataclass(frozen=True)
@@ -113,9 +116,8 @@ class _Samples:
         terms = _term_names(self.work)
         shares, log_physics = np.zeros((len(self.log_time), len(terms))), np.full(len(self.log_time), np.nan)
         for work in self.work:
-            costs = physics.costs.get(work.label)
-            if costs is not None:
-                each_s = work.counts * [unit_cost(costs, kind) for kind in work.kinds]
+            each_s = physics.explained(work)
+            if each_s is not None:
                 total_s = np.maximum(each_s.sum(axis=1), np.finfo(float).tiny)
                 columns = [terms.index(kind) for kind in work.kinds]
                 shares[work.places[:, None], columns] = each_s / total_s[:, None]
@@ -139,7 +141,7 @@ class _Learned:
     @classmethod
     def of(
         cls,
-        fit: Callable[[Sequence[CountedWork]], WorkCosts],
+        fit: Fit,
         samples: _Samples,
         chosen: NDArray[np.bool_],
     ) -> _Learned | None:
@@ -182,6 +184,22 @@ class _Learned:
         return corrections, np.maximum(spread, _LEAST_SPREAD)
 
 
+def _scores_left_out(fit: Fit, samples: _Samples) -> Floats:
+    """Return |log(measured / forecast)| over the spread of the trees, without each group; NaN if none."""
+    groups = list(dict.fromkeys(samples.group.tolist()))
+    scores = np.full(len(samples.log_time), np.nan)
+    for first in range(min(INTERVAL_FOLDS, len(groups))):
+        is_out = np.isin(samples.group, groups[first::INTERVAL_FOLDS])
+        learned = _Learned.of(fit, samples, ~is_out)
+        if learned is not None:
+            errors, spread = learned.errors(samples)
+            factors = several_factors(samples.formats_of_several, np.where(is_out, np.nan, errors))
+            factors[""] = 1.0
+            errors -= np.log([factors.get(name, np.nan) for name in samples.formats_of_several])
+            scores[is_out] = (np.abs(errors) / spread)[is_out]
+    return scores
+
+
 @MODELS.register("sparsecast")
 class SparsecastModel(Model):
     """Physics times what trees have learned of its errors.
@@ -189,6 +207,8 @@ class SparsecastModel(Model):
     Attributes
     ----------
     learned_ : _Learned or None
+    read_s_ : float
+        Seconds in which a byte of memory was read: no forecast takes less. 0 if it was not read.
     width_ : float or None
         Half the width of an interval of logarithms of time, over the spread of the trees; None where too few
         matrices are left when a part of them is left out.
@@ -201,10 +221,11 @@ class SparsecastModel(Model):
     name: ClassVar[str] = "sparsecast"
     optional_groups: ClassVar[tuple[str, ...]] = ("locality", "bands", "blocks")
     takes_several: ClassVar[bool] = True
-    version: ClassVar[int] = 16
+    version: ClassVar[int] = 17
     #: What the trees correct: another class in experiments on the parts of the model.
     physics_class: ClassVar[type[WorkCosts]] = WorkCosts
     learned_: _Learned | None
+    read_s_: float
     width_: float | None
     several_width_: float | None
     published_: PublishedTrees | None
@@ -218,37 +239,20 @@ class SparsecastModel(Model):
 
     def _fit(self, training: TrainingSet) -> None:
         self.learned_ = self.published_ = self.width_ = self.several_width_ = self._remembered = None
+        self.read_s_ = training.memory_read_s
         if self.machine_.published_as is not None:
             self.published_ = PublishedTrees.learned(training)
             return
-        work = self.physics_class.work(self.machine_).counted(training)
-        samples = _Samples.of(training, work)
-        self.learned_ = self._learn(samples, np.ones(len(samples.log_time), dtype=bool))
+        machine, work = self.physics_class.counted(training)
+        samples, fit = _Samples.of(training, work), partial(self.physics_class.fitted, machine)
+        self.learned_ = _Learned.of(fit, samples, np.ones(len(samples.log_time), dtype=bool))
         if self.learned_ is None:
             raise self.insufficient(training)
         self.several_ = several_factors(samples.formats_of_several, self.learned_.errors(samples)[0])
-        scores = self._scores_left_out(samples)
+        scores = _scores_left_out(fit, samples)
         self.width_ = conformal_bound(scores[np.isfinite(scores) & ~samples.is_several])
         of_several = scores[np.isfinite(scores) & samples.is_several]
         self.several_width_ = conformal_bound(of_several) if len(of_several) >= LEAST_RANKED else None
-
-    def _learn(self, samples: _Samples, chosen: NDArray[np.bool_]) -> _Learned | None:
-        return _Learned.of(partial(self.physics_class.fitted, self.machine_), samples, chosen)
-
-    def _scores_left_out(self, samples: _Samples) -> Floats:
-        """Return |log(measured / forecast)| over the spread of the trees, without each group; NaN if none."""
-        groups = list(dict.fromkeys(samples.group.tolist()))
-        scores = np.full(len(samples.log_time), np.nan)
-        for first in range(min(INTERVAL_FOLDS, len(groups))):
-            is_out = np.isin(samples.group, groups[first::INTERVAL_FOLDS])
-            learned = self._learn(samples, ~is_out)
-            if learned is not None:
-                errors, spread = learned.errors(samples)
-                factors = several_factors(samples.formats_of_several, np.where(is_out, np.nan, errors))
-                factors[""] = 1.0
-                errors -= np.log([factors.get(name, np.nan) for name in samples.formats_of_several])
-                scores[is_out] = (np.abs(errors) / spread)[is_out]
-        return scores
 
     @property
     def physics(self) -> WorkCosts:
@@ -282,8 +286,18 @@ class SparsecastModel(Model):
         for candidate, terms, (correction, _) in zip(candidates, terms_of_all, corrections, strict=True):
             factor = float(np.exp(correction)) * self.several_factor(candidate)
             time_s = terms.pop("time_s")
-            terms |= {"correction": time_s * (factor - 1.0), "time_s": time_s * factor}
+            corrected_s = np.maximum(time_s * factor, self._least_s(candidate, blocks))
+            terms |= {CORRECTION: corrected_s - time_s, "time_s": corrected_s}
         return terms_of_all
+
+    def _least_s(self, candidate: Candidate, blocks: RowBlocks) -> Floats | float:
+        """Return the seconds in which memory can be read of what a product streams from beyond the caches."""
+        assert self.learned_ is not None
+        machine = self.learned_.physics.machine
+        if not self.read_s_ or not machine.product_caches:
+            return 0.0
+        work = self.learned_.physics.work(machine).of(candidate, blocks)
+        return self.read_s_ * work.get(f"bytes beyond L{machine.product_caches[-1].level}", 0.0)
 
     def _corrections(
         self,

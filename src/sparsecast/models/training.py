@@ -10,13 +10,19 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 
+import numpy as np
+
 from sparsecast.errors import InputError
 from sparsecast.features.analysis import structure as structure_of
 from sparsecast.features.structure import Structure
 from sparsecast.machines.machine import Machine
 from sparsecast.machines.profile import MatrixEntry, Profile
 from sparsecast.matrices.problem import Problem, group_of
-from sparsecast.records import Bandwidth, Record
+from sparsecast.measuring.references import reference_bytes
+from sparsecast.records import MEMORY, Bandwidth, Record
+
+#: Products that move so many times the bytes of the last cache wait for memory, not for cores.
+_BEYOND = 1.5
 
 
 @dataclass(frozen=True)
@@ -62,9 +68,27 @@ class TrainingSet:
         return dataclasses.replace(self, records=tuple(record for record in self.records if chosen(record)))
 
     def at_full_speed(self) -> TrainingSet:
-        """Return the Records without those of slow cores, unless these are the most."""
-        slow = sum(record.is_slow for record in self.records)
-        return self if 2 * slow > len(self.records) else self.where(lambda record: not record.is_slow)
+        """Return the Records without those of slow cores, unless these are the most.
+
+        Slow cores wait for memory as long as others: products beyond the last cache count.
+        """
+        last_bytes = max((cache.bytes for cache in self.machine.product_caches), default=0)
+
+        def is_slowed(record: Record) -> bool:
+            return record.is_slow and record.traffic_bytes <= _BEYOND * last_bytes
+
+        slow = sum(map(is_slowed, self.records))
+        return self if 2 * slow > len(self.records) else self.where(lambda record: not is_slowed(record))
+
+    @property
+    def memory_read_s(self) -> float:
+        """Seconds in which a byte of memory was read around the Records, in the median; 0 if it was not."""
+        references = [record.conditions.references_s for record in self.records if record.conditions]
+        readings_s = [each[MEMORY] for each in references if MEMORY in each]
+        if not readings_s:
+            return 0.0
+        caches = self.machine.shared_cache_bytes(self.records[0].candidate.threads)
+        return float(np.median(readings_s)) / reference_bytes(*caches)[MEMORY]
 
     def completed(self, groups: Sequence[str]) -> TrainingSet:
         """Return the same Records with the feature groups of these names, wherever they can be had.

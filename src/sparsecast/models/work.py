@@ -26,10 +26,10 @@ as the others leave them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from math import inf
+from math import inf, log
 from typing import Any
 
 import numpy as np
@@ -42,7 +42,7 @@ from sparsecast.formats import FORMATS
 from sparsecast.machines.machine import Cache, Machine
 from sparsecast.models.fitting import Floats
 from sparsecast.models.training import TrainingSet
-from sparsecast.records import Candidate
+from sparsecast.records import MEMORY, Candidate, Record
 from sparsecast.system.memory import CACHE_LINE_BYTES
 
 #: Fewest Records with work beyond a cache, or in narrow storage, that tell what it costs a format.
@@ -55,6 +55,12 @@ ENTRIES = "entries"
 #: they are: the predictor knows them by heart. From twice as many on it has forgotten all of them. In COO on
 #: Zen 4 such a row took 1 to 3 ns below 100,000 entries, and 6 to 10 ns above 200,000.
 _REMEMBERED_ENTRIES = 100_000
+
+#: Readings of memory, taken every few seconds, that are averaged.
+_NEAR = 21
+
+#: The term that what trees learned adds to those of the work.
+CORRECTION = "correction"
 
 #: Bytes of the values that one instruction of a processor adds to sums.
 _REGISTER_BYTES = 32
@@ -115,7 +121,7 @@ class ProductWork:
             kernel = record.candidate.kernel if is_apart else ""
             alike.setdefault((record.candidate.format, kernel), []).append(place)
         blocks = {r.matrix: RowBlocks.of(training.structure(r)) for r in training.records}
-        counted = []
+        counted, memory_scales = [], _memory_scales(training.records)
         for (name, kernel), places in sorted(alike.items()):
             records = [training.records[place] for place in places]
             works = [self.of(record.candidate, blocks[record.matrix]) for record in records]
@@ -123,6 +129,7 @@ class ProductWork:
             kinds = tuple(dict.fromkeys(each for kind in every for each in (full_kind(kind), kind)))
             none = np.zeros(1)
             counts = np.array([[float(work.get(kind, none)[0]) for kind in kinds] for work in works])
+            counts[:, beyond_last(self.machine, kinds)] *= memory_scales[places, None]
             time_s = np.array([record.time_s for record in records])
             counted.append(CountedWork(name, kernel, np.array(places), kinds, counts, time_s))
         return counted
@@ -250,6 +257,39 @@ def streamed_bytes(candidate: Candidate, blocks: RowBlocks, matrix_bytes: Floats
     # At least one byte: an empty matrix has no working set to be divided by.
     rest = np.maximum(other_rows + other_entries + matrix.cols * value_bytes * panel, 1.0)
     return streamed, np.asarray(streamed + rest)
+
+
+def beyond_last(machine: Machine, kinds: Sequence[str]) -> NDArray[np.bool_]:
+    """Return which kinds of work wait for memory: those beyond the last cache."""
+    beyond = tuple(f" beyond L{cache.level}" for cache in machine.product_caches[-1:])
+    return np.array([bool(beyond) and kind.endswith(beyond) for kind in kinds], dtype=bool)
+
+
+def _memory_scales(records: Sequence[Record]) -> Floats:
+    """Return how many times longer memory took around each Record than in the mean of all, by its readings.
+
+    So Records of different moments of a calibration are comparable. A reading says as little of the next
+    second as it says of a later one, so those before and after are averaged, and what their mean differs by
+    counts as far as chance does not explain it (James and Stein 1961). It is 1 where memory was not read.
+    """
+    scales, places = np.ones(len(records)), []
+    logs: list[float] = []
+    for place in sorted(range(len(records)), key=lambda place: records[place].measured_at):
+        conditions = records[place].conditions
+        reading_s = (conditions.references_s if conditions else {}).get(MEMORY)
+        if reading_s and (not logs or log(reading_s) != logs[-1]):
+            logs.append(log(reading_s))
+        places.append((place, len(logs) - 1))
+    if len(logs) < _NEAR:
+        return scales
+    near = np.abs(np.subtract.outer(np.arange(len(logs)), np.arange(len(logs)))) <= _NEAR // 2
+    means = near @ logs / near.sum(axis=1)
+    changes = means - np.mean(logs)
+    chance = np.var(logs - means) * np.mean(1 / near.sum(axis=1))
+    certain = max(0.0, 1.0 - chance / max(np.mean(changes**2), np.finfo(float).tiny))
+    for place, reading in places:
+        scales[place] = np.exp(certain * changes[max(reading, 0)])
+    return scales
 
 
 def full_kind(kind: str) -> str:

@@ -8,22 +8,28 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from sparsecast.devices import DEVICES
 from sparsecast.devices.naming import machine_of
 from sparsecast.devices.target import Target
 from sparsecast.machines.machine import Machine
 from sparsecast.machines.profile import Profile
 from sparsecast.measuring.references import Pooled, level_of, scale_since
-from sparsecast.records import Candidate, Forecast, Record
+from sparsecast.models.work import CORRECTION, beyond_last
+from sparsecast.records import MEMORY, Forecast, Record
 from sparsecast.results.plan import Plan, PlannedBlock
+
+#: A change below this is followed and not worth a sentence.
+_LEAST_NAMED = 0.02
 
 
 @dataclass(frozen=True, slots=True)
 class Drift:
     """How many times longer products take now than in the calibration."""
 
-    #: By where the data of a product lie: ``"L2"``, ``"last cache"``, ``"memory"``. A change within the noise
-    #: of the reference products is 1.0. It is None where they waited for cores.
+    #: By where the data of a product lie: ``"L2"``, ``"last cache"``, ``"memory read"``. A change within the
+    #: noise of the reference products is 1.0. It is None where they waited for cores.
     scales: Mapping[str, float | None]
 
     @classmethod
@@ -38,19 +44,33 @@ class Drift:
         then = {level: Pooled.of(seconds) for level, seconds in readings.items()}
         return cls(scale_since(then, now))
 
-    def scale(self, working_set_bytes: float, candidate: Candidate, machine: Machine) -> float:
-        """Return how many times longer a product of so many bytes takes now."""
-        l2, l3 = machine.shared_cache_bytes(candidate.threads)
-        level = level_of(working_set_bytes, l2 or 0, l3 or 0)
-        return self.scales.get(level, self.scales.get("memory")) or 1.0
+    def scale(self, forecast: Forecast, machine: Machine) -> float:
+        """Return how many times longer a product takes now: its terms of memory change apart from all others.
+
+        Of a model without such terms, the cache that holds all that the product touches decides.
+        """
+        l2, l3 = machine.shared_cache_bytes(forecast.candidate.threads)
+        level = level_of(forecast.bytes, l2 or 0, l3 or 0)
+        memory, cached = (
+            self.scales.get(each) or 1.0 for each in (MEMORY, "L2" if level == MEMORY else level)
+        )
+        terms = {name: seconds for name, seconds in forecast.why if name != CORRECTION}
+        waits, work_s = beyond_last(machine, list(terms)), np.array(list(terms.values()))
+        if not waits.any() or work_s.sum() <= 0:
+            return memory if level == MEMORY else cached
+        share = float(work_s[waits].sum() / work_s.sum())
+        return share * memory + (1 - share) * cached
 
     def forecast(self, forecast: Forecast, machine: Machine) -> Forecast:
-        scale = self.scale(forecast.bytes, forecast.candidate, machine)
+        scale = self.scale(forecast, machine)
         return replace(forecast, **_scaled_times(forecast, scale))
 
-    def plan(self, made: Plan, working_set_bytes: float, machine: Machine) -> Plan:
-        """Return a plan with its times for now; all of its parts change alike, so it stays the best."""
-        scale = self.scale(working_set_bytes, made.baseline.candidate, machine)
+    def plan(self, made: Plan, baseline: Forecast, machine: Machine) -> Plan:
+        """Return a plan with its times for now.
+
+        All of its parts change as the forecast of its baseline does, so it stays the best.
+        """
+        scale = self.scale(baseline, machine)
 
         def scaled(block: PlannedBlock) -> PlannedBlock:
             return replace(block, time_s=scale * block.time_s, convert_s=scale * block.convert_s)
@@ -66,9 +86,11 @@ class Drift:
     def sentence(self) -> str:
         """Return in words what changed; empty where nothing did."""
         changed = [
-            f"{scale:.2f} in {level}" for level, scale in self.scales.items() if scale not in (1, None)
+            f"{scale:.2f} in {_named(level)}"
+            for level, scale in self.scales.items()
+            if scale is not None and abs(scale - 1) >= _LEAST_NAMED
         ]
-        waited = [level for level, scale in self.scales.items() if scale is None]
+        waited = [_named(level) for level, scale in self.scales.items() if scale is None]
         said = []
         if changed:
             said.append(
@@ -81,6 +103,10 @@ class Drift:
                 f"forecasts there are not scaled; ask again when fewer programs run."
             )
         return " ".join(said)
+
+
+def _named(level: str) -> str:
+    return "memory" if level == MEMORY else level
 
 
 def _scaled_times(item: Forecast | Plan, scale: float) -> dict[str, Any]:

@@ -34,6 +34,10 @@ PUBLISHED_SUITE = "published"
 #: Suite of unmeasured Records: times of published results, scaled by data sheets.
 DATA_SHEET_SUITE = "data sheet"
 
+#: The reference in memory, which reads it in order. In profiles of before, one called "memory" gathered, and
+#: was blind to bandwidth (decision 68).
+MEMORY = "memory read"
+
 #: Kinds of Bandwidth.
 BANDWIDTH_KINDS = ("read", "copy", "to device", "from device")
 
@@ -145,7 +149,7 @@ class Conditions:
     #: Share of the time in which some thread, of this program or another, waited for a core.
     pressure_share: float | None = None
     #: Seconds of reference products around that time, by the place of their data: ``"L2"``, ``"last cache"``,
-    #: ``"memory"``.
+    #: ``"memory read"``.
     references_s: Mapping[str, float] = field(default_factory=dict)
     #: Whether it was never measured with a core for each thread, as the machine was busy; None if this was
     #: not tested.

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from sparsecast.measuring.energy import Meter
     from sparsecast.measuring.references import ReferenceMonitor
 
-#: Greatest arrays of bandwidth measurements within the caches and beyond them: the latter exceeds the share
-#: of a virtual machine in the largest caches.
-_MOST_CACHED_BYTES, _MOST_BEYOND_BYTES = 32 << 20, 512 << 20
+#: Sizes of arrays of bandwidth measurements, each half of the one before, and the greatest of them: it
+#: exceeds the share of a virtual machine in the largest caches.
+_HALVINGS, _MOST_BEYOND_BYTES = 8, 512 << 20
 
 #: Size beyond the caches of most processors, for systems that do not report theirs.
 _BEYOND_MOST_CACHES_BYTES = 128 << 20
@@ -88,14 +88,15 @@ class Processor(Device):
         return core_speed(threads)
 
     def array_sizes(self, machine: Machine, threads: int) -> list[int]:
-        """Return half of each cache of so many threads together, and twice the last.
+        """Return half of each smaller cache of so many threads together, and twice the last one and halves.
 
-        At most 32 MiB within the caches, and 512 MiB beyond them.
+        So they show how much of the last cache this machine gives. At most 512 MiB.
         """
         caches = [cache.bytes * -(-threads // cache.shared_by) for cache in machine.caches]
-        beyond = 2 * caches[-1] if caches else _BEYOND_MOST_CACHES_BYTES
-        within = {min(size // 2, _MOST_CACHED_BYTES) for size in caches}
-        return [*sorted(within), min(beyond, _MOST_BEYOND_BYTES)]
+        beyond = min(2 * caches[-1] if caches else _BEYOND_MOST_CACHES_BYTES, _MOST_BEYOND_BYTES)
+        least = max(caches[:-1], default=beyond // 2)
+        halves = [beyond >> halving for halving in range(_HALVINGS) if beyond >> halving > least]
+        return sorted({*(size // 2 for size in caches[:-1]), *halves})
 
     def bandwidth_calls(self, size_bytes: int, threads: int) -> dict[str, Call]:
         from sparsecast.measuring.memory_read import memory_read

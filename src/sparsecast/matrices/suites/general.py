@@ -5,8 +5,11 @@ No model is fitted to those of the gallery: on them the models learn their error
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from urllib.parse import quote
+
+import numpy as np
 
 from sparsecast.machines.machine import Machine
 from sparsecast.matrices.atlas import MIRRORED, atlas
@@ -150,6 +153,26 @@ LARGE_GALLERY = (
     "random?n=1000000&nnz_per_row=8",
 )
 
+#: Family, entries in each row, or row of blocks, the rest of its shape, and formats of matrices beyond the
+#: last cache of a processor, in CSR so many times as large: one for each kind of work. A calibration of a
+#: minute has the first ones.
+BEYOND = (
+    ("varied", 12, (12, "fixed", 0.0), ("csr", "sell", "ell", "coo", "jad")),
+    ("varied", 3, (3, "fixed", 1.0), ("csr", "coo", "sell", "hyb")),
+    ("diagonals", 27, (27, 0.005), ("csr", "dia", "sell", "jad")),
+    ("symmetric", 20, (20, "uniform", 0.01), ("csr", "symmetric_csr")),
+    ("varied", 5, (5, "mixed", 0.001), ("csr", "hyb", "jad", "sell")),
+    ("blocks", 81, (9, 3, 0.01), ("csr", "bcsr")),
+    ("varied", 60, (60, "uniform", 0.01), ("csr", "sell", "coo", "ell")),
+    ("symmetric blocks", 81, (9, 3, 0.01), ("bcsr", "symmetric_bcsr")),
+    ("varied", 10, (10, "power", 1.0), ("csr", "coo", "hyb", "jad")),
+    ("diagonals", 5, (5, 0.02), ("csr", "dia", "ell", "coo")),
+)
+_TIMES_BEYOND, _LEAST_BEYOND, _MOST_BEYOND = 2.5, 2_000_000, 8_000_000
+
+#: One of them follows so many other matrices: they take a fifth of the time.
+_OTHERS_BETWEEN = 4
+
 #: About the non-zeros of each of them.
 _LARGE_GALLERY_ENTRIES = 15_000_000
 
@@ -176,11 +199,32 @@ class General(Suite):
             symmetric_blocks = with_narrow_storage(
                 suite_matrix("symmetric blocks", *shape) for shape in BLOCKS
             )
+            required = [_spread(beyond_benchmarks(machine, threads), in_turn([*required, symmetric_blocks]))]
             others = Part(OPTIONAL, in_turn([atlas_benchmarks(), transposed_benchmarks()]))
-            return [Part(1, in_turn([*required, symmetric_blocks])), others, Part(OPTIONAL + 2, optional)]
+            return [Part(1, required[0]), others, Part(OPTIONAL + 2, optional)]
         # A GPU is measured in every format that it has a kernel for.
         parts = [*required, optional, _large()]
         return [Part(2, [replace(matrix, kind=None) for matrix in part]) for part in parts]
+
+
+def beyond_benchmarks(machine: Machine, threads: int) -> list[SuiteMatrix]:
+    """Return matrices beyond the last cache that so many threads have."""
+    cache_bytes = max((each or 0 for each in machine.shared_cache_bytes(threads)), default=0)
+    entries = int(np.clip(_TIMES_BEYOND * cache_bytes / 12, _LEAST_BEYOND, _MOST_BEYOND))
+    found = []
+    for family, row_length, rest, formats in BEYOND:
+        matrix = suite_matrix(family, entries // row_length, *rest, formats=formats)
+        matrix.problem.expected_nnz = entries
+        found.append(matrix)
+    return found
+
+
+def _spread(rare: Sequence[SuiteMatrix], usual: Sequence[SuiteMatrix]) -> list[SuiteMatrix]:
+    """Return one of the rare matrices after each _OTHERS_BETWEEN of the usual ones."""
+    found = list(usual)
+    for place, matrix in reversed(list(enumerate(rare, 1))):
+        found.insert(place * _OTHERS_BETWEEN, matrix)
+    return found
 
 
 def _large() -> list[SuiteMatrix]:

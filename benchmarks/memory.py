@@ -1,0 +1,150 @@
+"""What is beyond the caches: how fast it is read, what slows that down, and how much it changes by itself."""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from experiment import Matrices, Rows, checked_product, experiment, most_threads, named
+from sparsecast.machines.machine import detect
+from sparsecast.measuring.memory_read import memory_read
+from sparsecast.measuring.references import reference_bytes, references
+from sparsecast.measuring.timing import Call, HostClock
+from sparsecast.records import MEMORY
+
+PANEL = "Machine"
+
+#: Products of 40 to 120 MB: a stencil, whose entries of x are near, and columns at random.
+PRODUCTS = ("gallery:poisson3d?n=80&points=27", "gallery:banded?n=500000&half_bandwidth=8")
+APART = ("gallery:poisson3d?n=80&points=27", "gallery:random?n=800000&nnz_per_row=10")
+
+#: Other programs, by what they do: nothing, read and write memory, compute with what a core's cache holds.
+OTHERS: Mapping[str, str | None] = {
+    "nothing": None,
+    "streams": "import numpy as np\na = np.ones(1 << 25)\nb = a.copy()\nwhile True: np.copyto(b, a)",
+    "computes": "import numpy as np\na = np.ones(1 << 10)\nwhile True: np.multiply(a, 1.0, out=a)",
+}
+
+#: Sizes that are read, in MiB.
+_SIZES_MIB = (1, 2, 4, 6, 8, 12, 16, 20, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
+
+
+@experiment(PANEL)
+def bandwidth_by_size(rounds: int = 5, seconds: float = 0.1) -> Rows:
+    """Read arrays in order, one size after the other, several times: where the last cache ends here."""
+    speeds: dict[tuple[int, int], list[float]] = {}
+    for threads in dict.fromkeys((1, most_threads())):
+        for size in _SIZES_MIB * rounds:
+            read = memory_read(size << 20, threads)
+            speeds.setdefault((threads, size), []).append((size << 20) / _low_s(read, seconds) / 1e9)
+    for (threads, size), found in speeds.items():
+        yield {
+            "threads": threads,
+            "MiB": size,
+            "GB/s": statistics.median(found),
+            "least GB/s": min(found),
+            "greatest GB/s": max(found),
+        }
+
+
+@experiment(PANEL)
+def memory_references(matrices: Matrices = None, seconds: float = 0.5) -> Rows:
+    """Time references and products in CSR and SELL alone, and beside a program that streams or computes.
+
+    A column has how many times as long they take as alone; the references are named by their place.
+    """
+    problems = list(named(matrices, PRODUCTS))
+    for threads in dict.fromkeys((1, max(1, most_threads() - 1))):
+        calls = {
+            level: reference.call
+            for level, reference in references(
+                reference_bytes(*detect().shared_cache_bytes(threads)), threads
+            ).items()
+        }
+        calls |= {
+            f"{problem.name} {name}": checked_product(problem.matrix, name, threads=threads)
+            for problem in problems
+            for name in ("csr", "sell")
+        }
+        taken: dict[str, list[float]] = {name: [] for name in calls}
+        for other in OTHERS:
+            with _beside(other):
+                for name, call in calls.items():
+                    taken[name].append(_low_s(call, seconds))
+        for name, (alone, *others) in taken.items():
+            beside = {
+                f"beside one that {other}": taken_s / alone
+                for other, taken_s in zip(list(OTHERS)[1:], others, strict=True)
+            }
+            yield {"threads": threads, "read or product": name, "alone_s": alone, **beside}
+
+
+@experiment(PANEL)
+def memory_changes(
+    matrices: Matrices = None,
+    seconds: Annotated[float, typer.Option(help="For each number of threads.")] = 60.0,
+) -> Rows:
+    """Time a read of memory and products by turns: how much each differs by itself, and what a read tells.
+
+    "spread" is the standard deviation of the logarithms of single times; "spread after a read" that of their
+    ratios to a read so many seconds before. A read that tells of a product makes it less than the spread.
+    """
+    problems = list(named(matrices, APART))
+    for threads in dict.fromkeys((1, most_threads())):
+        size = reference_bytes(*detect().shared_cache_bytes(threads))[MEMORY]
+        calls: dict[str, Call] = {"read": memory_read(size, threads)}
+        calls |= {p.name: checked_product(p.matrix, "csr", threads=threads) for p in problems}
+        times, end = list[list[float]](), time.perf_counter() + seconds
+        while time.perf_counter() < end:
+            times.append([time.perf_counter(), *(_low_s(call, 0.0) for call in calls.values())])
+        at_s, *logs = np.array(times).T
+        logs = [np.log(each) for each in logs]
+        step_s = float(np.median(np.diff(at_s)))
+        for name, log in zip(calls, logs, strict=True):
+            after = {}
+            for lag_s in (0, 1, 3, 10):
+                lag = round(lag_s / step_s)
+                if name != "read" and lag < len(log) - 10:
+                    after[f"spread, {lag_s} s after a read"] = float(
+                        np.std(log[lag:] - logs[0][: len(log) - lag])
+                    )
+            median_s = float(np.exp(np.median(log)))
+            yield {
+                "threads": threads,
+                "times": name,
+                "median_s": median_s,
+                "spread": float(np.std(log)),
+                **after,
+            }
+
+
+@contextmanager
+def _beside(other: str) -> Iterator[None]:
+    program = OTHERS[other]
+    if program is None:
+        yield
+        return
+    process = subprocess.Popen([sys.executable, "-c", program])
+    try:
+        time.sleep(1.0)
+        yield
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _low_s(call: Any, seconds: float) -> float:
+    """Return the low quantile of the times of a call within some seconds, of three at least."""
+    clock, taken = HostClock(), []
+    end = time.perf_counter() + seconds
+    while len(taken) < 3 or time.perf_counter() < end:
+        taken.append(clock.seconds(call, 1))
+    return float(np.quantile(taken, 0.2))
