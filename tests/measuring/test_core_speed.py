@@ -59,6 +59,23 @@ def test_a_wait_ends_with_the_slow_phase_or_when_it_must():
     assert cores.wait(-1.0) == (False, pytest.approx(3e-5))
 
 
+def test_patience_ends_where_hardly_a_wait_reaches_full_speed_and_comes_back():
+    machine = Machine()
+    cores = machine.cores()
+    machine.slowness = lambda now: 1.0 if int(now / 1e-3) % 4 == 0 else 1.5
+    for _ in range(400):
+        cores.wait(0.0)
+    assert cores.patience == 1.0  # a quarter of the waits suffices
+    machine.slowness = lambda now: 1.5
+    for _ in range(1000):
+        cores.wait(0.0)
+    assert cores.patience == 1 / 8
+    machine.slowness = lambda now: 1.0
+    for _ in range(100):
+        cores.wait(0.0)
+    assert cores.patience == 1.0
+
+
 def test_a_thread_without_a_core_is_neither_full_nor_slow():
     machine = Machine()
     cores = machine.cores()

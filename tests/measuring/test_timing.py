@@ -136,6 +136,8 @@ def test_a_single_sample_tells_nothing_of_its_noise():
 class Cores:
     """Cores at full speed but for a stretch of the clock; a wait lasts as long as it may."""
 
+    patience = 1.0
+
     def __init__(self, clock, slow, waited=lambda: False):
         self.clock, self.slow, self.waited = clock, slow, waited
 
@@ -173,6 +175,17 @@ def test_where_the_cores_stay_slow_all_samples_count_and_waiting_ends(clock):
     assert found["a"].slow_share == 1.0
     sampled_s = sum(sum(each.samples_s) for each in found.values())
     assert clock.now < 2 * sampled_s + 2 * EFFORT.wait_s
+
+
+@pytest.mark.parametrize("patience", (1.0, 0.125))
+def test_without_hope_a_measurement_neither_waits_nor_takes_more_samples(clock, patience):
+    cores = Cores(clock, (0.0, 1e9))
+    cores.patience = patience
+    effort = Effort(samples=80, sample_s=0.01)
+    timing = measure({"a": clock.call("a", 0.1)}, effort, cores=cores)["a"]
+    assert timing.slow_share == 1.0
+    assert sum(timing.samples_s) == pytest.approx((1 + patience) * effort.most_s, rel=0.5)
+    assert clock.now < (1 + patience) * effort.most_s + patience * effort.wait_s + 1.0
 
 
 def test_samples_whose_threads_waited_for_a_core_do_not_count(clock):

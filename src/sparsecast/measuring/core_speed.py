@@ -30,6 +30,9 @@ _TOLERANCE = 1.15
 #: Share of a run that each of its threads may wait for a core: what it takes to wake a thread is less.
 _WAITED = 0.02
 
+#: Waits whose end is remembered, and the share of them at full speed below which waiting hardly pays.
+_REMEMBERED, _LEAST_REACHED = 200, 1 / 8
+
 #: Readings, and the seconds between them, to find the full speed before a measurement.
 _FIRST_READINGS, _PAUSE_S = 40, 0.001
 
@@ -62,7 +65,7 @@ class CoreSpeed:
         waits_s: Callable[[], Sequence[float]] = tuple,
     ) -> None:
         self._read_s, self._pause, self._clock_s, self._waits_s = read_s, pause, clock_s, waits_s
-        self._fastest_s = math.inf
+        self._fastest_s, self._reached = math.inf, 1.0
         for _ in range(_FIRST_READINGS):
             self.is_full()
             pause(_PAUSE_S)
@@ -92,7 +95,13 @@ class CoreSpeed:
         start = self._clock_s()
         while not (is_full := self.is_full()) and self._clock_s() - start < most_s:
             self._pause(_PAUSE_S)
+        self._reached += (is_full - self._reached) / _REMEMBERED
         return is_full, self._clock_s() - start
+
+    @property
+    def patience(self) -> float:
+        """The part of its patience that a measurement needs: less where hardly a wait reached full speed."""
+        return min(1.0, max(self._reached / _LEAST_REACHED, _LEAST_REACHED))
 
 
 @functools.cache
