@@ -21,7 +21,12 @@ def machines(recorded, tmp_path):
     def scaled(name, factor):
         machine = dataclasses.replace(recorded.machine, processor=name, threads=1)
         records = tuple(
-            dataclasses.replace(r, time_s=factor * r.time_s, samples_s=())
+            dataclasses.replace(
+                r,
+                time_s=factor * r.time_s,
+                convert_s=None if r.convert_s is None else factor * r.convert_s,
+                samples_s=(),
+            )
             for r in recorded.select(dtype="float64", threads=1)
         )
         path = tmp_path / f"{name}.parquet"
