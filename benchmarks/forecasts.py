@@ -46,7 +46,7 @@ from sparsecast.models.transfer import (
     transfer_errors,
     widening,
 )
-from sparsecast.models.work import CountedWork, ProductWork
+from sparsecast.models.work import CountedWork, ProductWork, at_one_speed
 from sparsecast.records import Candidate, Estimate
 from sparsecast.results.evaluation import EvaluationRow
 
@@ -134,7 +134,8 @@ class WithoutStart(SparsecastModel):
 class _PrintedCacheCosts(WorkCosts):
     @classmethod
     def counted(cls, training: TrainingSet) -> tuple[Machine, list[CountedWork]]:
-        return training.machine, cls.work(training.machine).counted(training)
+        work = cls.work(training.machine).counted(training)
+        return training.machine, at_one_speed(training.machine, work, training.records)
 
 
 class WithPrintedCache(SparsecastModel):

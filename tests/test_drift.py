@@ -114,3 +114,17 @@ def test_the_questions_of_a_report_share_one_reading(own, monkeypatch):
     assert report.prediction.notes == report.plan.notes == (report.trust.drift,)
     sc.predict(sc.gallery("poisson2d", n=30), profile, threads=1)
     assert made == [1, 1]
+
+
+def test_terms_of_memory_change_apart_from_all_others(recorded):
+    """Three quarters of the work wait for memory, which takes 1.8 times as long."""
+    [forecast, *_] = sc.predict(sc.gallery("poisson2d", n=30), recorded, threads=1)
+    last = f"bytes beyond L{recorded.machine.product_caches[-1].level}"
+    why = (("entries", 1e-6), (last, 3e-6), ("correction", 5e-6))
+    of_memory = dataclasses.replace(forecast, why=why)
+    drift = Drift({"L2": 1.0, LAST_CACHE: 1.0, MEMORY: 1.8})
+    assert drift.scale(of_memory, recorded.machine) == pytest.approx(0.75 * 1.8 + 0.25)
+    assert drift.scale(forecast, recorded.machine) == pytest.approx(1.0)
+    bare = dataclasses.replace(forecast, why=(), bytes=1 << 40)
+    assert drift.scale(bare, recorded.machine) == pytest.approx(1.8)
+    assert "1.80 in memory " in drift.sentence()

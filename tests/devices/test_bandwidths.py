@@ -21,8 +21,8 @@ GPU = gpu.GPU("a device", 100, 64, 32, 1024, 1 << 36, 50 << 20, 1_500_000_000, 2
 
 
 def test_half_of_each_cache_is_read_and_twice_the_last_and_its_halves():
-    assert CPU.array_sizes(MACHINE, 1) == [1 << 14, 1 << 19, *(1 << power for power in range(21, 27))]
-    assert CPU.array_sizes(MACHINE, 8) == [1 << 17, 1 << 21, *(1 << power for power in range(23, 27))]
+    assert CPU.array_sizes(MACHINE, 1) == [1 << 14, 1 << 19, *(1 << power for power in range(22, 27))]
+    assert CPU.array_sizes(MACHINE, 8) == [1 << 17, 1 << 21, *(1 << power for power in range(24, 27))]
 
 
 def test_unknown_and_huge_caches_have_an_array_too():

@@ -111,6 +111,6 @@ def test_counters_that_had_no_time_to_move_tell_nothing(proc):
 def test_what_the_system_does_not_tell_is_none(proc, stat):
     if stat:
         proc.stat(stat)
-    watch = proc.watch(SimpleNamespace(newest_s=lambda: {"L2": 1.0}))
+    watch = proc.watch(SimpleNamespace(newest_s={"L2": 1.0}))
     proc.now += 10
     assert watch.since(100.0) == watch.conditions() == Conditions(None, None, None, {"L2": 1.0})

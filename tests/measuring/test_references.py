@@ -94,11 +94,11 @@ def test_a_reading_whose_calls_wait_for_cores_ends_early(clock):
 
 def test_readings_are_pooled_and_the_newest_is_known(clock):
     monitor = monitor_of(clock, L3=[4.0, 1.0, 3.0, 2.0])
-    assert monitor.pooled() == monitor.newest_s() == {}
+    assert monitor.pooled() == monitor.newest_s == {}
     seen = []
     for _ in range(4):
         monitor.time()
-        seen.append((monitor.newest_s()["L3"], monitor.pooled()["L3"].time_s))
+        seen.append((monitor.newest_s["L3"], monitor.pooled()["L3"].time_s))
     assert seen == [(4.0, 4.0), (1.0, 2.5), (3.0, 3.0), (2.0, 2.5)]
 
 

@@ -20,7 +20,7 @@ from sparsecast.matrices.synthesis import block_matrix, diagonal_matrix, varied_
 from sparsecast.models import MODELS
 from sparsecast.models.linear import LEAST_RECORDS, LinearModel, WorkCosts
 from sparsecast.models.training import TrainingSet
-from sparsecast.models.work import LEAST_OF_KIND, CountedWork, ProductWork
+from sparsecast.models.work import LEAST_OF_KIND, CountedWork, ProductWork, at_one_speed
 from sparsecast.records import MEMORY, NO_PARAMETERS, Conditions, Parameters
 
 CACHES = (Cache(1, 1 << 15, 1), Cache(2, 1 << 18, 1), Cache(3, 1 << 22, 1))
@@ -114,7 +114,8 @@ def test_work_in_memory_is_counted_as_long_as_memory_took_around_each_record(mad
             )
             for number, noise in enumerate(scatter)
         ]
-        (work,) = ProductWork(MACHINE).counted(train(records, MACHINE))
+        training = train(records, MACHINE)
+        (work,) = at_one_speed(MACHINE, ProductWork(MACHINE).counted(training), training.records)
         plain = ProductWork(MACHINE).counted(train([made_up[n % len(made_up)] for n in range(200)], MACHINE))
         with np.errstate(invalid="ignore"):
             ratios = work.counts / plain[0].counts

@@ -13,6 +13,7 @@ from sparsecast.errors import ProfileError
 from sparsecast.features.analysis import structure
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.matrices.gallery import gallery
+from sparsecast.measuring.references import reference_bytes
 from sparsecast.models.forest import Forest
 from sparsecast.models.linear import LEAST_RECORDS, LinearModel
 from sparsecast.models.sparsecast import FOREST, SparsecastModel
@@ -20,7 +21,7 @@ from sparsecast.models.state import from_plain, to_plain
 from sparsecast.models.training import TrainingSet
 from sparsecast.planning.dynamic_programme import strip_statistics
 from sparsecast.planning.plan import Goal, make_plan
-from sparsecast.records import Parameters
+from sparsecast.records import MEMORY, Conditions, Parameters
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -222,3 +223,22 @@ def test_the_factors_of_another_matrix_or_fit_are_not_remembered(fitted, trainin
     other = SparsecastModel().restored(fitted.to_state())
     for blocks, value in found:
         assert other.values(candidate, blocks)[0] == fitted.values(candidate, blocks)[0] == value
+
+
+def test_no_forecast_is_shorter_than_reading_from_memory_what_is_beyond_the_last_cache(training, fitted, way):
+    large = max((training.structure(record) for record in training.records), key=lambda found: found.nnz)
+    whole, candidate = RowBlocks.of(large), way("csr")
+    assert fitted.read_s_ == 0.0
+    free_s = float(fitted.terms(candidate, whole)["time_s"][0])
+    beyond = float(fitted.physics.work(fitted.physics.machine).read_beyond(candidate, whole)[0])
+    assert 0 < beyond < 12 * large.nnz + 16 * large.rows
+    sizes = reference_bytes(*training.machine.shared_cache_bytes(1))
+    for factor in (0.5, 2.0):  # of the time of the product, as long as reading its bytes takes
+        reading_s = factor * free_s / beyond * sizes[MEMORY]
+        read = Conditions(0.0, 0.0, 0.0, {MEMORY: reading_s})
+        records = tuple(replace(record, conditions=read) for record in training.records)
+        model = SparsecastModel().fit(replace(training, records=records))
+        terms = model.terms(candidate, whole)
+        time_s = float(terms.pop("time_s")[0])
+        assert time_s == pytest.approx(max(1.0, factor) * free_s)
+        assert sum(float(seconds[0]) for seconds in terms.values()) == pytest.approx(time_s)

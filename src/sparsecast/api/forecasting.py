@@ -260,8 +260,9 @@ def plan(
     trials = outcome.trials if outcome else None
     drift, notes = session.trust(drift_correction and trials is None)
     if drift.scales:
-        [baseline] = session.model.forecast(session.unused.structure(structure), [best.baseline.candidate])
-        best = drift.plan(best, baseline, profile.machine)
+        known = session.unused.structure(structure)
+        for baseline in session.model.forecast(known, [best.baseline.candidate]):
+            best = drift.plan(best, baseline, profile.machine)
     made = replace(
         best,
         notes=(*best.notes, *session.notes, *notes),

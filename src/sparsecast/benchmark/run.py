@@ -426,16 +426,16 @@ class Calibration:
                 expected -= estimate
                 continue
             begin, compiling_s = self.used_s, self.phases["compiling"]
+            is_new = problem is None or problem.specification != matrix.problem.specification
             with self._phase("the models' matrices"), suppress(OutOfTime):
-                # Made here, and gone when it was measured for all targets in turn.
-                if problem is None or problem.specification != matrix.problem.specification:
-                    problem = None
+                if problem is None or is_new:  # made here, and gone when it was measured for all in turn
                     problem = matrix.problem.released()
                 yield problem, self._measure(target, problem, matrix)
                 self._done.add(self._key(target, matrix))
             took = self.used_s - begin - (self.phases["compiling"] - compiling_s)
             expected += took - estimate
-            self._budget.learn(estimate, took)
+            if is_new:
+                self._budget.learn(estimate, took)
 
     def _is_due(self, target: Target, matrix: SuiteMatrix, estimate_s: float) -> bool:
         fits = self._budget.suffices(estimate_s) and matrix.entries <= most_entries_here(target)

@@ -87,7 +87,7 @@ class ConditionMonitor:
             other_processes=sum(others) / len(others) if others else None,
             stolen_share=_stolen_share(window),
             pressure_share=_pressure_share(self._window(min(start_s, now - PRESSURE_WINDOW_S))),
-            references_s=self._references.newest_s() if self._references else {},
+            references_s=dict(self._references.newest_s) if self._references else {},
         )
 
     def _window(self, start_s: float) -> list[_Reading]:

@@ -30,8 +30,9 @@ _TOLERANCE = 1.15
 #: Share of a run that each of its threads may wait for a core: what it takes to wake a thread is less.
 _WAITED = 0.02
 
-#: Waits whose end is remembered, and the share of them at full speed below which waiting hardly pays.
-_REMEMBERED, _LEAST_REACHED = 200, 1 / 8
+#: Over about so many waits the share of those that reach full speed is averaged; below the least one waiting
+#: hardly pays, and a measurement waits at least this part of its time, to see whether it pays again.
+_AVERAGED, _LEAST_REACHED, _LEAST_PATIENCE = 200, 1 / 8, 1 / 8
 
 #: Readings, and the seconds between them, to find the full speed before a measurement.
 _FIRST_READINGS, _PAUSE_S = 40, 0.001
@@ -95,13 +96,13 @@ class CoreSpeed:
         start = self._clock_s()
         while not (is_full := self.is_full()) and self._clock_s() - start < most_s:
             self._pause(_PAUSE_S)
-        self._reached += (is_full - self._reached) / _REMEMBERED
+        self._reached += (is_full - self._reached) / _AVERAGED
         return is_full, self._clock_s() - start
 
     @property
     def patience(self) -> float:
-        """The part of its patience that a measurement needs: less where hardly a wait reached full speed."""
-        return min(1.0, max(self._reached / _LEAST_REACHED, _LEAST_REACHED))
+        """The part of the time for waiting that a measurement should use: less where waits were in vain."""
+        return min(1.0, max(self._reached / _LEAST_REACHED, _LEAST_PATIENCE))
 
 
 @functools.cache

@@ -25,7 +25,7 @@ from sparsecast.system.jit import njit
 from sparsecast.system.numba_pool import each_part, share
 from sparsecast.system.parallel import equal_parts
 
-#: Seconds between two readings of a monitor, and seconds of pooled readings.
+#: Seconds between two readings of a monitor.
 EVERY_S = 3.0
 
 #: Greatest bytes of a reference in the last cache, and least and greatest ones in memory, which take 0.1 s to
@@ -46,7 +46,8 @@ _USUAL_L2_BYTES, _USUAL_L3_BYTES = 1 << 20, 32 << 20
 #: Longer calls would all be interrupted by other programs, and the machine would seem slow.
 _SLICE_BYTES = 1 << 20
 
-#: Calls of one reading in the core's own cache and in memory; in the last cache all data are read once.
+#: Calls of one reading in the core's own cache and at most in memory, where a call reads all data as in the
+#: last cache all calls together do.
 _CACHED_CALLS, _MEMORY_CALLS = 15, 8
 
 #: Seconds after which a reading fetches no more data; it ends after twice this time.
@@ -103,8 +104,9 @@ class Pooled:
 
     @property
     def variance(self) -> float:
-        """Variance of the logarithms of normal readings of this range; infinite for a single one."""
-        return math.inf if self.range_s is None else (math.log(self.range_s[1] / self.range_s[0]) / 3.29) ** 2
+        """Variance of the logarithms of normal readings of this range, which has to be known."""
+        assert self.range_s is not None
+        return (math.log(self.range_s[1] / self.range_s[0]) / 3.29) ** 2
 
     @classmethod
     def of(cls, readings_s: Sequence[float]) -> Pooled:
@@ -115,6 +117,8 @@ class Pooled:
 
 def reference_bytes(l2_bytes: int | None, l3_bytes: int | None) -> dict[str, int]:
     """Return the bytes of each reference: half of the core's cache, a quarter and three times the last one.
+
+    A profile has seconds of these alone: whoever changes the sizes of a level gives it another name.
 
     The caches are those of all threads together; None if unknown. Without a third level, `l3_bytes` is 0 and
     the second level is the last.
@@ -143,7 +147,8 @@ class ReferenceMonitor:
 
     `clock` times them, by default the host's. `clock_s` returns the seconds since some moment. A reading
     waits a moment for full speed of `cores`; readings at slow cores are left out, since samples wait for full
-    speed too. `readings_s` holds the seconds of all readings, by level.
+    speed too; but slow cores wait for memory as long as others, if they are there. `readings_s` holds the
+    seconds of all readings, by level, and `newest_s` those of the last time.
     """
 
     def __init__(
@@ -157,6 +162,7 @@ class ReferenceMonitor:
         self._cores = cores
         self._last_s = -math.inf
         self.readings_s: dict[str, list[float]] = {level: [] for level in references}
+        self.newest_s: dict[str, float] = {}
 
     def maybe_time(self) -> bool:
         """Time all references, unless this was done a short time ago; tell whether they were timed."""
@@ -166,17 +172,24 @@ class ReferenceMonitor:
         return True
 
     def time(self) -> None:
+        self.newest_s = {}
         for level, reference in self._references.items():
-            cores = self._cores if level != MEMORY else None  # slow cores wait for memory as long as others
-            is_full = cores is None or cores.wait(_MOST_S)[0]
-            reading_s = reference.seconds(self._clock)
-            if cores is None or (is_full and cores.is_full()):
+            if (reading_s := self._reading_s(level, reference)) is not None:
                 self.readings_s[level].append(reading_s)
+                self.newest_s[level] = reading_s
         self._last_s = self._clock_s()
 
-    def newest_s(self) -> dict[str, float]:
-        """Return the newest readings, of levels that have one."""
-        return {level: readings_s[-1] for level, readings_s in self.readings_s.items() if readings_s}
+    def _reading_s(self, level: str, reference: Reference) -> float | None:
+        """Return the seconds of a reading; None if it does not count."""
+        cores = self._cores
+        if cores is None:
+            return reference.seconds(self._clock)
+        if level == MEMORY:
+            reading_s, had_cores = cores.watch(lambda: reference.seconds(self._clock))
+            return reading_s if had_cores else None
+        is_full, _ = cores.wait(_MOST_S)
+        reading_s = reference.seconds(self._clock)
+        return reading_s if is_full and cores.is_full() else None
 
     def pooled(self) -> dict[str, Pooled]:
         """Return the summary of all readings, of levels that have one."""
@@ -187,7 +200,7 @@ def scale_since(then: Mapping[str, Pooled], now: Mapping[str, Pooled]) -> dict[s
     """Return, for each level, the factor by which products take longer now; 1.0 where readings are near.
 
     A change of memory is followed in proportion to how certain it is: by the part of its square that the
-    variance of the readings does not explain (James and Stein 1961). In caches it counts where all readings,
+    variance of single readings does not explain. In caches it counts where all readings,
     but the few outermost, are LEAST_DRIFT apart: each new array there takes another time, and a machine may
     have been at two speeds by turns while it was calibrated. Beyond MOST_DRIFT the result is None: threads
     waited for cores. Levels with fewer than two readings stay as they were.

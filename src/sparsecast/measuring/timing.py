@@ -181,9 +181,7 @@ def measure(
     samples, for each of them. Without the speed of the `cores`, all samples count.
     """
     clock = clock or HostClock()
-    patience = (
-        _Patience(cores, cores.patience * effort.wait_s * len(calls), cores.patience) if cores else None
-    )
+    patience = _Patience(cores, cores.patience * effort.wait_s * len(calls)) if cores else None
     series = {name: _Series(call, effort, clock, patience) for name, call in calls.items()}
     linger_s = 0.0
     for first in range(0, effort.samples, SAMPLES_A_TURN):
@@ -205,7 +203,6 @@ class _Patience:
 
     cores: CoreSpeed
     left_s: float
-    part: float  # of the patience that it would have if waiting paid
 
     def wait(self) -> tuple[bool, float]:
         is_full, used_s = self.cores.wait(self.left_s)
@@ -236,10 +233,10 @@ class _Series:
 
     @property
     def _most_s(self) -> float:
-        """The seconds for samples; with all patience twice as many where too few of them count so far."""
+        """The seconds for samples; up to twice as many where too few of them count so far."""
         if self.patience is None or sum(self._is_full) >= _LEAST_SAMPLES:
             return self.effort.most_s
-        return (1 + self.patience.part) * self.effort.most_s
+        return (1 + self.patience.cores.patience) * self.effort.most_s
 
     def take(self, samples: int, after_s: float = 0.0) -> float:
         """Take `samples` samples in a row, fewer if the time is up; return how long their threads linger.

@@ -22,7 +22,14 @@ from sparsecast.models import MODELS
 from sparsecast.models.fitting import Floats, fitted_costs, several_factors
 from sparsecast.models.model import SCORED_SUITES, Model
 from sparsecast.models.training import TrainingSet
-from sparsecast.models.work import LEAST_OF_KIND, CountedWork, ProductWork, unit_cost
+from sparsecast.models.work import (
+    LEAST_OF_KIND,
+    CountedWork,
+    ProductWork,
+    at_one_speed,
+    capacity,
+    unit_cost,
+)
 from sparsecast.records import Candidate
 
 #: Fewest Records a format is fitted to: as many as it has costs.
@@ -58,16 +65,22 @@ class WorkCosts:
         machine, caches = training.machine, training.machine.product_caches
         of_one = training.where(lambda record: record.candidate.vectors == 1)
 
-        def error(size_bytes: int) -> float:
+        def counted(size_bytes: int, training: TrainingSet) -> tuple[Machine, list[CountedWork]]:
             smaller = machine.with_last_cache(size_bytes)
-            counted = cls.work(smaller).counted(of_one)
-            return cls.fitted(smaller, counted).error(counted)
+            return smaller, at_one_speed(smaller, cls.work(smaller).counted(training), training.records)
 
-        if caches and machine.gpu is None:
-            least = max((cache.bytes for cache in caches[:-1]), default=0)
-            most = max((record.traffic_bytes for record in of_one.records), default=0)
-            machine = machine.with_last_cache(_found_bytes(caches[-1].bytes, least, most, error))
-        return machine, cls.work(machine).counted(training)
+        def error(size_bytes: int) -> float:
+            smaller, work = counted(size_bytes, of_one)
+            return cls.fitted(smaller, work).error(work)
+
+        if not caches or machine.gpu is not None or not of_one.records:
+            return machine, cls.work(machine).counted(training)
+        threads = max(record.candidate.threads for record in of_one.records)
+        last = caches[-1].bytes
+        copies = capacity(caches[-1], threads) / last
+        least = max((capacity(cache, threads) for cache in caches[:-1]), default=0.0) / copies
+        most = max(record.traffic_bytes for record in of_one.records) / copies
+        return counted(_found_bytes(last, least, most, error), training)
 
     @classmethod
     def fitted(
@@ -125,8 +138,11 @@ class WorkCosts:
 
     def error(self, counted: Sequence[CountedWork]) -> float:
         """Return the mean of |log(measured / explained)| of all that is served; infinite if nothing is."""
-        served = [(work.time_s, self.explained(work)) for work in counted]
-        errors = [np.log(time_s / each_s.sum(axis=1)) for time_s, each_s in served if each_s is not None]
+        errors = [
+            np.log(work.time_s / np.maximum(terms_s.sum(axis=1), np.finfo(float).tiny))
+            for work in counted
+            if (terms_s := self.explained(work)) is not None
+        ]
         return float(np.abs(np.concatenate(errors)).mean()) if errors else inf
 
     def label(self, candidate: Candidate) -> str:
@@ -144,16 +160,17 @@ class WorkCosts:
         return {**terms, "time_s": np.maximum(np.sum(list(terms.values()), axis=0), floor_s)}
 
 
-def _found_bytes(last: int, least: int, most: int, error: Callable[[int], float]) -> int:
+def _found_bytes(last: int, least: float, most: float, error: Callable[[int], float]) -> int:
     """Return the size of the least error: the last cache, halves of it above `least`, or between these.
 
     Sizes above `most`, which no product reaches, are all alike.
     """
-    errors, half = {last: error(last)}, last // 2
-    while half > least and errors[list(errors)[-1]] <= _RISEN * min(errors.values()):
-        if half <= most:
-            errors[half] = error(half)
-        half //= 2
+    halves = [last >> halving for halving in range(1, last.bit_length()) if least < last >> halving <= most]
+    errors = {last: error(last)}
+    for half in halves:
+        errors[half] = error(half)
+        if errors[half] > _RISEN * min(errors.values()):
+            break
     best = min(errors, key=errors.__getitem__)
     beside = (int(best / sqrt(2)), int(best * sqrt(2)))
     errors |= {size: error(size) for size in beside if least < size < min(last, most)}

@@ -29,7 +29,7 @@ from sparsecast.models.published_trees import of_matrix
 from sparsecast.models.sparsecast import SparsecastModel
 from sparsecast.models.sparsecast import of_matrix as of_own_matrix
 from sparsecast.models.training import TrainingSet
-from sparsecast.models.work import ProductWork, work_in_full
+from sparsecast.models.work import CORRECTION, ProductWork, work_in_full
 from sparsecast.records import Candidate
 
 #: Fewest Records with joules that the physics is fitted to, and that trees learn from.
@@ -160,7 +160,7 @@ class PowerModel(Model):
             speeds = _speeds(blocks.nnz, blocks.rows, time_s)
             features = np.column_stack([np.tile(point, (len(speeds), 1)), speeds])
             learned = np.exp(self.forest_.median_and_spread(features)[0])
-            terms["correction"], watts = learned - watts, learned
+            terms[CORRECTION], watts = learned - watts, learned
         return {**terms, "watts": watts}
 
     def terms(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, NDArray[np.float64]]:

@@ -31,7 +31,7 @@ from sparsecast.models.forest import Floats, Forest
 from sparsecast.models.intervals import prediction_interval
 from sparsecast.models.linear import WorkCosts
 from sparsecast.models.training import TrainingSet
-from sparsecast.models.work import CountedWork, ProductWork
+from sparsecast.models.work import CORRECTION, CountedWork, ProductWork
 from sparsecast.records import Candidate
 from sparsecast.system.progress_events import tell
 
@@ -181,7 +181,7 @@ class PublishedTrees:
         trees = self.trees[label].mean(_rounded(np.array([[*of_matrix(matrix), *log_physics]])))
         factor = np.exp(trees)
         time_s = terms.pop("time_s")
-        return {**terms, "correction": time_s * (factor - 1.0), "time_s": time_s * factor}
+        return {**terms, CORRECTION: time_s * (factor - 1.0), "time_s": time_s * factor}
 
     def interval(self, candidate: Candidate, value: float) -> tuple[float, float]:
         label, made = self.physics.label(candidate), self.physics.machine.made

@@ -139,12 +139,7 @@ class _Learned:
     terms: tuple[str, ...]
 
     @classmethod
-    def of(
-        cls,
-        fit: Fit,
-        samples: _Samples,
-        chosen: NDArray[np.bool_],
-    ) -> _Learned | None:
+    def of(cls, fit: Fit, samples: _Samples, chosen: NDArray[np.bool_]) -> _Learned | None:
         """Have the physics, and trees what it leaves, learn the chosen ones of the samples.
 
         None where they do not suffice for the physics of any format.
@@ -296,8 +291,7 @@ class SparsecastModel(Model):
         machine = self.learned_.physics.machine
         if not self.read_s_ or not machine.product_caches:
             return 0.0
-        work = self.learned_.physics.work(machine).of(candidate, blocks)
-        return self.read_s_ * work.get(f"bytes beyond L{machine.product_caches[-1].level}", 0.0)
+        return self.read_s_ * self.learned_.physics.work(machine).read_beyond(candidate, blocks)
 
     def _corrections(
         self,

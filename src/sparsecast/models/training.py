@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import inf
 
 import numpy as np
 
@@ -72,23 +73,25 @@ class TrainingSet:
 
         Slow cores wait for memory as long as others: products beyond the last cache count.
         """
-        last_bytes = max((cache.bytes for cache in self.machine.product_caches), default=0)
 
         def is_slowed(record: Record) -> bool:
-            return record.is_slow and record.traffic_bytes <= _BEYOND * last_bytes
+            known = [size for size in self.machine.shared_cache_bytes(record.candidate.threads) if size]
+            return record.is_slow and record.traffic_bytes <= _BEYOND * max(known, default=inf)
 
         slow = sum(map(is_slowed, self.records))
         return self if 2 * slow > len(self.records) else self.where(lambda record: not is_slowed(record))
 
     @property
     def memory_read_s(self) -> float:
-        """Seconds in which a byte of memory was read around the Records, in the median; 0 if it was not."""
-        references = [record.conditions.references_s for record in self.records if record.conditions]
-        readings_s = [each[MEMORY] for each in references if MEMORY in each]
+        """Seconds in which all threads read a byte of memory, in the median of readings; 0 without one."""
+        threads = max((record.candidate.threads for record in self.records), default=1)
+        alike = [record for record in self.records if record.candidate.threads == threads]
+        readings_s = [r.references_s[MEMORY] for r in alike if MEMORY in r.references_s]
         if not readings_s:
             return 0.0
-        caches = self.machine.shared_cache_bytes(self.records[0].candidate.threads)
-        return float(np.median(readings_s)) / reference_bytes(*caches)[MEMORY]
+        return (
+            float(np.median(readings_s)) / reference_bytes(*self.machine.shared_cache_bytes(threads))[MEMORY]
+        )
 
     def completed(self, groups: Sequence[str]) -> TrainingSet:
         """Return the same Records with the feature groups of these names, wherever they can be had.

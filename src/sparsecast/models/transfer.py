@@ -33,7 +33,7 @@ from sparsecast.models.intervals import LEAST_RANKED, Interval, conformal_bound
 from sparsecast.models.linear import LinearModel
 from sparsecast.models.model import HELD_OUT_SUITE
 from sparsecast.models.training import TrainingSet
-from sparsecast.models.work import capacity, full_kind
+from sparsecast.models.work import CORRECTION, capacity, full_kind
 from sparsecast.records import VALUE_BYTES, Candidate, Record
 from sparsecast.system.grouping import grouped
 
@@ -229,7 +229,7 @@ class TransferredForecaster(AdjustedForecaster):
             time_s = fitted_terms["time_s"] * self._transfer.ratio(candidate, blocks)
             terms = self._transfer.terms(candidate, blocks)
             correction = time_s - np.sum(list(terms.values()), axis=0)
-            transferred.append({**terms, "correction": correction, "time_s": time_s})
+            transferred.append({**terms, CORRECTION: correction, "time_s": time_s})
         return transferred
 
     def interval(self, candidate: Candidate, value: float, matrix: Structure) -> Interval:

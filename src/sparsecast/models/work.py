@@ -121,7 +121,7 @@ class ProductWork:
             kernel = record.candidate.kernel if is_apart else ""
             alike.setdefault((record.candidate.format, kernel), []).append(place)
         blocks = {r.matrix: RowBlocks.of(training.structure(r)) for r in training.records}
-        counted, memory_scales = [], _memory_scales(training.records)
+        counted = []
         for (name, kernel), places in sorted(alike.items()):
             records = [training.records[place] for place in places]
             works = [self.of(record.candidate, blocks[record.matrix]) for record in records]
@@ -129,10 +129,15 @@ class ProductWork:
             kinds = tuple(dict.fromkeys(each for kind in every for each in (full_kind(kind), kind)))
             none = np.zeros(1)
             counts = np.array([[float(work.get(kind, none)[0]) for kind in kinds] for work in works])
-            counts[:, beyond_last(self.machine, kinds)] *= memory_scales[places, None]
             time_s = np.array([record.time_s for record in records])
             counted.append(CountedWork(name, kernel, np.array(places), kinds, counts, time_s))
         return counted
+
+    def read_beyond(self, candidate: Candidate, blocks: RowBlocks) -> Floats:
+        """Return the bytes that each block streams from beyond the last cache, however threads share them."""
+        streamed, working_set = streamed_bytes(candidate, blocks, self._stored(candidate, blocks)[1])
+        cached = capacity(self.machine.product_caches[-1], candidate.threads) / working_set
+        return np.asarray(passes(candidate) * streamed * np.maximum(0.0, 1.0 - cached))
 
     def of(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, Floats]:
         storage: Any = FORMATS.get(candidate.format)
@@ -262,33 +267,49 @@ def streamed_bytes(candidate: Candidate, blocks: RowBlocks, matrix_bytes: Floats
 def beyond_last(machine: Machine, kinds: Sequence[str]) -> NDArray[np.bool_]:
     """Return which kinds of work wait for memory: those beyond the last cache."""
     beyond = tuple(f" beyond L{cache.level}" for cache in machine.product_caches[-1:])
-    return np.array([bool(beyond) and kind.endswith(beyond) for kind in kinds], dtype=bool)
+    return np.array([kind.endswith(beyond) for kind in kinds], dtype=bool)
+
+
+def at_one_speed(
+    machine: Machine, counted: Sequence[CountedWork], records: Sequence[Record]
+) -> list[CountedWork]:
+    """Return the work of Records with that beyond the last cache as many times as memory took longer then.
+
+    So Records of different moments of a calibration are comparable.
+    """
+    scales = _memory_scales(records)
+
+    def scaled(work: CountedWork) -> CountedWork:
+        slower = np.where(beyond_last(machine, work.kinds), scales[work.places, None], 1.0)
+        return replace(work, counts=work.counts * slower)
+
+    return [scaled(work) for work in counted]
 
 
 def _memory_scales(records: Sequence[Record]) -> Floats:
     """Return how many times longer memory took around each Record than in the mean of all, by its readings.
 
-    So Records of different moments of a calibration are comparable. A reading says as little of the next
-    second as it says of a later one, so those before and after are averaged, and what their mean differs by
-    counts as far as chance does not explain it (James and Stein 1961). It is 1 where memory was not read.
+    A reading says as little of the next second as it says of a later one. So those before and after are
+    averaged, and what their mean differs by counts as far as chance does not explain it. It is 1 where memory
+    was not read, or by another number of threads than most.
     """
-    scales, places = np.ones(len(records)), []
-    logs: list[float] = []
+    scales, places, logs = np.ones(len(records)), list[tuple[int, int]](), list[float]()
+    threads = max((record.candidate.threads for record in records), default=1)
     for place in sorted(range(len(records)), key=lambda place: records[place].measured_at):
-        conditions = records[place].conditions
-        reading_s = (conditions.references_s if conditions else {}).get(MEMORY)
-        if reading_s and (not logs or log(reading_s) != logs[-1]):
-            logs.append(log(reading_s))
-        places.append((place, len(logs) - 1))
+        reading_s = records[place].references_s.get(MEMORY)
+        if reading_s and records[place].candidate.threads == threads:
+            if not logs or log(reading_s) != logs[-1]:
+                logs.append(log(reading_s))
+            places.append((place, len(logs) - 1))
     if len(logs) < _NEAR:
         return scales
-    near = np.abs(np.subtract.outer(np.arange(len(logs)), np.arange(len(logs)))) <= _NEAR // 2
-    means = near @ logs / near.sum(axis=1)
+    number = np.convolve(np.ones(len(logs)), np.ones(_NEAR), "same")
+    means = np.convolve(logs, np.ones(_NEAR), "same") / number
     changes = means - np.mean(logs)
-    chance = np.var(logs - means) * np.mean(1 / near.sum(axis=1))
+    chance = np.var(logs - means) * np.mean(1 / number)
     certain = max(0.0, 1.0 - chance / max(np.mean(changes**2), np.finfo(float).tiny))
     for place, reading in places:
-        scales[place] = np.exp(certain * changes[max(reading, 0)])
+        scales[place] = np.exp(certain * changes[reading])
     return scales
 
 

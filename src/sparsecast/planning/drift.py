@@ -35,25 +35,23 @@ class Drift:
     @classmethod
     def since(cls, records: Iterable[Record], now: Mapping[str, Pooled]) -> Drift:
         """Return the drift between the reference products of some Records and those of now, by level."""
-        readings: dict[str, list[float]] = {}
-        references = [record.conditions.references_s for record in records if record.conditions is not None]
-        # One reading for all that were measured together.
-        for seconds_of in dict.fromkeys(tuple(reference.items()) for reference in references):
-            for level, seconds in seconds_of:
-                readings.setdefault(level, []).append(seconds)
-        then = {level: Pooled.of(seconds) for level, seconds in readings.items()}
+        readings: dict[str, dict[float, None]] = {}
+        for record in records:
+            for level, seconds in record.references_s.items():
+                readings.setdefault(level, {})[seconds] = None  # once for all that were measured together
+        then = {level: Pooled.of(list(seconds)) for level, seconds in readings.items()}
         return cls(scale_since(then, now))
 
     def scale(self, forecast: Forecast, machine: Machine) -> float:
         """Return how many times longer a product takes now: its terms of memory change apart from all others.
 
-        Of a model without such terms, the cache that holds all that the product touches decides.
+        These change as the cache that holds all that the product touches, or beyond all as the core's own.
+        Of a model without terms of memory, that cache or memory decides.
         """
         l2, l3 = machine.shared_cache_bytes(forecast.candidate.threads)
         level = level_of(forecast.bytes, l2 or 0, l3 or 0)
-        memory, cached = (
-            self.scales.get(each) or 1.0 for each in (MEMORY, "L2" if level == MEMORY else level)
-        )
+        memory = self.scales.get(MEMORY) or 1.0
+        cached = self.scales.get("L2" if level == MEMORY else level) or 1.0
         terms = {name: seconds for name, seconds in forecast.why if name != CORRECTION}
         waits, work_s = beyond_last(machine, list(terms)), np.array(list(terms.values()))
         if not waits.any() or work_s.sum() <= 0:
@@ -133,7 +131,7 @@ def drift_since(profile: Profile, target: Target, records: Sequence[Record]) -> 
 
     It is known only of this machine, and only if the calibration kept the times of reference products.
     """
-    if not any(record.conditions and record.conditions.references_s for record in records):
+    if not any(record.references_s for record in records):
         return NO_DRIFT
     here = machine_of(target.device)
     if here.name != profile.name:

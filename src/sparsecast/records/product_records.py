@@ -228,6 +228,11 @@ class Record:
         return self.candidate.vectors * product_flops(self.nnz, self.candidate.dtype) / self.time_s / 1e9
 
     @property
+    def references_s(self) -> Mapping[str, float]:
+        """Seconds of reference products around that time, as in Conditions; empty where these are unknown."""
+        return self.conditions.references_s if self.conditions else {}
+
+    @property
     def is_slow(self) -> bool:
         """Whether the time is that of slow cores."""
         return self.conditions is not None and self.conditions.slow_share == 1.0

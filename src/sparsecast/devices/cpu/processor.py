@@ -88,15 +88,15 @@ class Processor(Device):
         return core_speed(threads)
 
     def array_sizes(self, machine: Machine, threads: int) -> list[int]:
-        """Return half of each smaller cache of so many threads together, and twice the last one and halves.
+        """Return half of each cache of so many threads together, twice the last one, and halves of that.
 
         So they show how much of the last cache this machine gives. At most 512 MiB.
         """
         caches = [cache.bytes * -(-threads // cache.shared_by) for cache in machine.caches]
         beyond = min(2 * caches[-1] if caches else _BEYOND_MOST_CACHES_BYTES, _MOST_BEYOND_BYTES)
-        least = max(caches[:-1], default=beyond // 2)
-        halves = [beyond >> halving for halving in range(_HALVINGS) if beyond >> halving > least]
-        return sorted({*(size // 2 for size in caches[:-1]), *halves})
+        least = 2 * max(caches[:-1], default=0)
+        halves = {beyond >> halving for halving in range(_HALVINGS) if beyond >> halving > least and caches}
+        return sorted({beyond, *halves, *(min(size // 2, beyond) for size in caches)})
 
     def bandwidth_calls(self, size_bytes: int, threads: int) -> dict[str, Call]:
         from sparsecast.measuring.memory_read import memory_read

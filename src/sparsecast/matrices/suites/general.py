@@ -153,9 +153,9 @@ LARGE_GALLERY = (
     "random?n=1000000&nnz_per_row=8",
 )
 
-#: Family, entries in each row, or row of blocks, the rest of its shape, and formats of matrices beyond the
-#: last cache of a processor, in CSR so many times as large: one for each kind of work. A calibration of a
-#: minute has the first ones.
+#: Family, entries in each row or row of blocks, what follows the rows in its parameters, and formats of
+#: matrices beyond the last cache of a processor, in CSR so many times as large: one for each kind of work. A
+#: calibration of a minute has the first ones.
 BEYOND = (
     ("varied", 12, (12, "fixed", 0.0), ("csr", "sell", "ell", "coo", "jad")),
     ("varied", 3, (3, "fixed", 1.0), ("csr", "coo", "sell", "hyb")),
@@ -170,7 +170,7 @@ BEYOND = (
 )
 _TIMES_BEYOND, _LEAST_BEYOND, _MOST_BEYOND = 2.5, 2_000_000, 8_000_000
 
-#: One of them follows so many other matrices: they take a fifth of the time.
+#: One of them follows so many other matrices.
 _OTHERS_BETWEEN = 4
 
 #: About the non-zeros of each of them.
@@ -199,9 +199,9 @@ class General(Suite):
             symmetric_blocks = with_narrow_storage(
                 suite_matrix("symmetric blocks", *shape) for shape in BLOCKS
             )
-            required = [_spread(beyond_benchmarks(machine, threads), in_turn([*required, symmetric_blocks]))]
+            first = _spread(beyond_benchmarks(machine, threads), in_turn([*required, symmetric_blocks]))
             others = Part(OPTIONAL, in_turn([atlas_benchmarks(), transposed_benchmarks()]))
-            return [Part(1, required[0]), others, Part(OPTIONAL + 2, optional)]
+            return [Part(1, first), others, Part(OPTIONAL + 2, optional)]
         # A GPU is measured in every format that it has a kernel for.
         parts = [*required, optional, _large()]
         return [Part(2, [replace(matrix, kind=None) for matrix in part]) for part in parts]
@@ -209,14 +209,12 @@ class General(Suite):
 
 def beyond_benchmarks(machine: Machine, threads: int) -> list[SuiteMatrix]:
     """Return matrices beyond the last cache that so many threads have."""
-    cache_bytes = max((each or 0 for each in machine.shared_cache_bytes(threads)), default=0)
+    cache_bytes = max((size or 0 for size in machine.shared_cache_bytes(threads)), default=0)
     entries = int(np.clip(_TIMES_BEYOND * cache_bytes / 12, _LEAST_BEYOND, _MOST_BEYOND))
-    found = []
-    for family, row_length, rest, formats in BEYOND:
-        matrix = suite_matrix(family, entries // row_length, *rest, formats=formats)
-        matrix.problem.expected_nnz = entries
-        found.append(matrix)
-    return found
+    return [
+        suite_matrix(family, entries // row_length, *shape, formats=formats)
+        for family, row_length, shape, formats in BEYOND
+    ]
 
 
 def _spread(rare: Sequence[SuiteMatrix], usual: Sequence[SuiteMatrix]) -> list[SuiteMatrix]:

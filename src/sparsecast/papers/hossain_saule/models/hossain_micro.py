@@ -63,11 +63,7 @@ class HossainMicro(AsPrinted, Model):
             if bandwidth.kind == "read" and bandwidth.threads == threads
         ]
         self.bandwidths_ = sorted((bandwidth.bytes, bandwidth.bandwidth_bytes_per_s) for bandwidth in read)
-        seconds = [
-            record.conditions.references_s["L2"]
-            for record in training.records
-            if record.conditions and "L2" in record.conditions.references_s
-        ]
+        seconds = [record.references_s["L2"] for record in training.records if "L2" in record.references_s]
         self.fma_s_ = None
         if seconds and self.bandwidths_:
             self.fma_s_ = self._fma_s(float(np.median(seconds)), threads)
