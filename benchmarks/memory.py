@@ -90,7 +90,7 @@ def memory_references(matrices: Matrices = None, seconds: float = 0.5) -> Rows:
 @experiment(PANEL)
 def memory_changes(
     matrices: Matrices = None,
-    seconds: Annotated[float, typer.Option(help="For each number of threads.")] = 60.0,
+    seconds: Annotated[float, typer.Option(min=1.0, help="For each number of threads.")] = 60.0,
 ) -> Rows:
     """Time a read of memory and products by turns: how much each differs by itself, and what a read tells.
 
