@@ -173,7 +173,11 @@ def parts(profile: ProfileName = None, threads: Threads = 1) -> Rows:
         WithSlowRecords,
     )
     chosen = sc.profile(profile)
-    evaluation = replay(training_for(chosen, Target.on(chosen.machine, "float64", threads)), variants)
+    training = training_for(chosen, Target.on(chosen.machine, "float64", threads))
+    found = WorkCosts.counted(SparsecastModel.used(training))[0].product_caches[-1].bytes
+    printed = chosen.machine.product_caches[-1].bytes
+    yield f"The Records tell a last cache of {found >> 20} MiB; {printed >> 20} MiB are reported."
+    evaluation = replay(training, variants)
     for name, score in evaluation.models.items():
         yield {
             "model": name,

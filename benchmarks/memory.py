@@ -22,9 +22,10 @@ from sparsecast.records import MEMORY
 
 PANEL = "Machine"
 
-#: Products of 40 to 120 MB: a stencil, whose entries of x are near, and columns at random.
-PRODUCTS = ("gallery:poisson3d?n=80&points=27", "gallery:banded?n=500000&half_bandwidth=8")
-APART = ("gallery:poisson3d?n=80&points=27", "gallery:random?n=800000&nnz_per_row=10")
+#: Matrices of 100 to 170 MB in CSR: a stencil and a band, which stream, and columns at random, which gather.
+STENCIL = "gallery:poisson3d?n=80&points=27"
+BAND = "gallery:banded?n=500000&half_bandwidth=8"
+RANDOM = "gallery:random?n=800000&nnz_per_row=10"
 
 #: Other programs, by what they do: nothing, read and write memory, compute with what a core's cache holds.
 OTHERS: Mapping[str, str | None] = {
@@ -61,7 +62,7 @@ def memory_references(matrices: Matrices = None, seconds: float = 0.5) -> Rows:
 
     A column has how many times as long they take as alone; the references are named by their place.
     """
-    problems = list(named(matrices, PRODUCTS))
+    problems = list(named(matrices, (STENCIL, BAND)))
     for threads in dict.fromkeys((1, max(1, most_threads() - 1))):
         calls = {
             level: reference.call
@@ -97,7 +98,7 @@ def memory_changes(
     "spread" is the standard deviation of the logarithms of single times; "spread after a read" that of their
     ratios to a read so many seconds before. A read that tells of a product makes it less than the spread.
     """
-    problems = list(named(matrices, APART))
+    problems = list(named(matrices, (STENCIL, RANDOM)))
     for threads in dict.fromkeys((1, most_threads())):
         size = reference_bytes(*detect().shared_cache_bytes(threads))[MEMORY]
         calls: dict[str, Call] = {"read": memory_read(size, threads)}
@@ -105,8 +106,8 @@ def memory_changes(
         times, end = list[list[float]](), time.perf_counter() + seconds
         while time.perf_counter() < end:
             times.append([time.perf_counter(), *(_low_s(call, 0.0) for call in calls.values())])
-        at_s, *logs = np.array(times).T
-        logs = [np.log(each) for each in logs]
+        at_s, *times_s = np.array(times).T
+        logs = np.log(times_s)
         step_s = float(np.median(np.diff(at_s)))
         for name, log in zip(calls, logs, strict=True):
             after = {}

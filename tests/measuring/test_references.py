@@ -205,3 +205,14 @@ def test_a_reading_of_slow_cores_does_not_count(is_full):
     monitor = ReferenceMonitor({"L2": reference}, cores=Cores())
     monitor.time()
     assert set(monitor.pooled()) == ({"L2"} if is_full else set())
+
+
+@pytest.mark.parametrize("had_cores", [True, False])
+def test_a_reading_of_memory_counts_at_slow_cores_but_not_without_them(had_cores):
+    class Cores:
+        def watch(self, run):
+            return run(), had_cores
+
+    monitor = ReferenceMonitor({MEMORY: Reference(lambda: None, calls=1, warm=0)}, cores=Cores())
+    monitor.time()
+    assert set(monitor.pooled()) == set(monitor.newest_s) == ({MEMORY} if had_cores else set())

@@ -109,9 +109,7 @@ class Machine:
         return (Cache(2, self.gpu.l2_bytes, 1),) if self.gpu else self.caches
 
     def with_last_cache(self, size_bytes: int) -> Machine:
-        """Return this machine with so many bytes in the last one of `product_caches`, which has to exist."""
-        if self.gpu:
-            return dataclasses.replace(self, gpu=dataclasses.replace(self.gpu, l2_bytes=size_bytes))
+        """Return this machine with this size of the last one of its `caches`, which has to exist."""
         *others, last = self.caches
         return dataclasses.replace(self, caches=(*others, dataclasses.replace(last, bytes=size_bytes)))
 

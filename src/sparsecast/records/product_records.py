@@ -34,8 +34,8 @@ PUBLISHED_SUITE = "published"
 #: Suite of unmeasured Records: times of published results, scaled by data sheets.
 DATA_SHEET_SUITE = "data sheet"
 
-#: The reference in memory, which reads it in order. In profiles of before, one called "memory" gathered, and
-#: was blind to bandwidth (decision 68).
+#: The reference in memory, which reads it in order. Older profiles have one called "memory", which gathered
+#: and did not follow the bandwidth (decision 70).
 MEMORY = "memory read"
 
 #: Kinds of Bandwidth.

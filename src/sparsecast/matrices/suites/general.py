@@ -170,7 +170,7 @@ BEYOND = (
 )
 _TIMES_BEYOND, _LEAST_BEYOND, _MOST_BEYOND = 2.5, 2_000_000, 8_000_000
 
-#: One of them follows so many other matrices.
+#: Number of other matrices before each of them.
 _OTHERS_BETWEEN = 4
 
 #: About the non-zeros of each of them.
