@@ -127,6 +127,33 @@ def memory_changes(
             }
 
 
+#: A matrix of 30 to 50 MB, by format: beyond second caches, within a large last one.
+BLOCKS = "gallery:elasticity3d?n=23"
+
+#: Formats in turn, and passes that are shown.
+_FORMATS, _PASSES = ("csr", "coo", "ell", "hyb", "sell", "jad"), (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30)
+
+
+@experiment(PANEL)
+def passes_until_warm(matrices: Matrices = None, turns: int = 6) -> Rows:
+    """Do products in several formats in turn, 30 of each in a row: how many until the cache has the matrix.
+
+    A column has the time of a pass over the median of the last ten.
+    """
+    for problem in named(matrices, (BLOCKS,)):
+        for threads in dict.fromkeys((1, most_threads())):
+            calls = {name: checked_product(problem.matrix, name, threads=threads) for name in _FORMATS}
+            taken: dict[str, list[list[float]]] = {name: [] for name in calls}
+            for _ in range(turns):
+                for name, call in calls.items():
+                    taken[name].append([HostClock().seconds(call, 1) for _ in range(max(_PASSES))])
+            for name, of_turns in taken.items():
+                median_s = np.median(of_turns, axis=0)
+                warm_s = float(np.median(median_s[-10:]))
+                over = {f"pass {number}": float(median_s[number - 1]) / warm_s for number in _PASSES}
+                yield {"matrix": problem.name, "threads": threads, "format": name, "warm_s": warm_s, **over}
+
+
 @contextmanager
 def _beside(other: str) -> Iterator[None]:
     program = OTHERS[other]

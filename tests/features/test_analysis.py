@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.sparse import coo_array, csr_array, csr_matrix
+from scipy.sparse import coo_array, csr_array, csr_matrix, tril
 
 from sparsecast.errors import InputError
 from sparsecast.features import usual_groups
@@ -88,8 +88,17 @@ def symmetry_oracle(A: csr_array, entries: list[tuple[int, int]]) -> Symmetry:
     for kind, image in IMAGES.items():
         if all(values.get((j, i)) == image(each) for (i, j), each in values.items()):
             blocks = (len({i // b for i, j in entries if i // b == j // b}) for b in BLOCK_SIZES)
-            return Symmetry(sum(j <= i for i, j in entries), kind, tuple(blocks))
+            below = Counter(i for i, j in entries if j < i)
+            mispredicted = row_length_oracle([below[i] for i in range(A.shape[0])])["mispredicted"]
+            return Symmetry(sum(j <= i for i, j in entries), kind, tuple(blocks), mispredicted)
     return Symmetry(None)
+
+
+def test_mispredicted_rows_below_the_diagonal_of_many_rows_are_estimated():
+    A = gallery("circuit", n=100_000)
+    lengths = np.diff(tril(A, -1, format="csr").indptr).tolist()
+    expected = row_length_oracle(lengths)["mispredicted"]
+    assert structure(A).symmetry.mispredicted_below == pytest.approx(expected, rel=0.02)
 
 
 def narrow_storage_oracle(A: csr_array, columns: list[int]) -> NarrowStorage:

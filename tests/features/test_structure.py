@@ -121,6 +121,8 @@ CONTRADICTIONS = [
     ("symmetry", {"kind": "odd"}),
     ("symmetry", {"diagonal_blocks": (1,)}),
     ("symmetry", {"diagonal_blocks": (10**6,) * 5}),
+    ("symmetry", {"mispredicted_below": -1}),
+    ("symmetry", {"mispredicted_below": 10**6}),
 ]
 
 
@@ -133,6 +135,10 @@ def test_what_no_matrix_can_have_is_refused_in_one_line(group, features):
 
 def test_the_symmetry_of_older_profiles_is_still_read():
     stored = SYMMETRIC.to_dict()
+    del stored["symmetry"]["mispredicted_below"]
+    stored["symmetry"]["version"] = 2
+    second = Structure.from_dict(stored).checked().symmetry
+    assert second == dataclasses.replace(SYMMETRIC.symmetry, mispredicted_below=None)
     stored["symmetry"] = {"version": 1, "triangle_nnz": SYMMETRIC.symmetry.triangle_nnz}
     read = Structure.from_dict(stored).checked().symmetry
     assert (read.kind, read.triangle_nnz, read.diagonal_blocks) == (

@@ -14,6 +14,7 @@ from sparsecast.features import FEATURES
 from sparsecast.features.analysis import MatrixSource
 from sparsecast.features.blocks import BLOCK_SIZES
 from sparsecast.features.feature_group import FeatureGroup
+from sparsecast.features.row_lengths import find_mispredicted_rows
 from sparsecast.features.sweep import CHUNK, SPREAD, Indices, chunk_end, sampled_entries, spread
 from sparsecast.features.value_scan import words
 from sparsecast.system.integers import GOLDEN, unsigned
@@ -23,6 +24,9 @@ from sparsecast.system.parallel import balanced_parts, on_threads
 #: Rows from the beginning of each range of a sample on whose diagonal is looked at, and what blocks of all
 #: sizes divide.
 _DIAGONAL_ROWS, _SPAN = 504, math.lcm(*BLOCK_SIZES)
+
+#: Rows of a run, and most runs, whose entries below the diagonal are counted.
+_RUN_ROWS, _RUNS = 4096, 16
 
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
 # An odd multiplier, as GOLDEN: a bijection of 64 bits that carries low bits upwards.
@@ -45,7 +49,7 @@ class Symmetry(FeatureGroup):
     """
 
     name: ClassVar[str] = "symmetry"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
 
     triangle_nnz: int | None  # entries on and below the diagonal
     #: ``"symmetric"`` if the matrix equals its transpose, ``"hermitian"`` if its conjugate transpose,
@@ -54,6 +58,9 @@ class Symmetry(FeatureGroup):
     #: For each size b of BLOCK_SIZES, the aligned b x b blocks on the diagonal that hold entries; None as
     #: well where only the first version of this group was stored.
     diagonal_blocks: tuple[int, ...] | None = None
+    #: As `mispredicted` of RowLengths, of the rows below the diagonal; an estimate above 65,536 rows. None as
+    #: well where only the first two versions of this group were stored.
+    mispredicted_below: int | None = None
 
     @classmethod
     def compute(cls, source: MatrixSource) -> Self:
@@ -65,21 +72,23 @@ class Symmetry(FeatureGroup):
         kind, triangle_nnz = found
         rows = source.shape[0]
         if 2 * triangle_nnz - source.nnz == rows:  # all of the diagonal
-            return cls(triangle_nnz, kind, tuple(-(-rows // size) for size in BLOCK_SIZES))
-        return cls(triangle_nnz, kind, _diagonal_blocks(source, BLOCK_SIZES))
+            diagonal_blocks = tuple(-(-rows // size) for size in BLOCK_SIZES)
+        else:
+            diagonal_blocks = _diagonal_blocks(source, BLOCK_SIZES)
+        return cls(triangle_nnz, kind, diagonal_blocks, _mispredicted_below(source))
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Self | None:
         """Return the stored features; the first version knew matrices that equal their transpose only."""
-        if stored["version"] != 1:
-            return super(Symmetry, cls).from_dict(stored)
-        kind = None if stored["triangle_nnz"] is None else "symmetric"
-        return super(Symmetry, cls).from_dict({**stored, "version": cls.version, "kind": kind})
+        if stored["version"] == 1:
+            stored = {**stored, "kind": None if stored["triangle_nnz"] is None else "symmetric"}
+        known = {**stored, "version": cls.version} if cls.reads(stored) else stored
+        return super(Symmetry, cls).from_dict(known)
 
     @classmethod
     def reads(cls, stored: Mapping[str, Any]) -> bool:
-        """Tell whether they are of this version, or of the first."""
-        return stored["version"] in (1, cls.version)
+        """Tell whether they are of this version, or of one before."""
+        return stored["version"] in range(1, cls.version + 1)
 
     def contradiction(self, rows: int, cols: int, nnz: int) -> str | None:
         if self.kind not in (*KINDS, None) or (self.kind is None) != (self.triangle_nnz is None):
@@ -91,6 +100,8 @@ class Symmetry(FeatureGroup):
         most = min(nnz, (nnz + rows) // 2)
         if not -(-nnz // 2) <= self.triangle_nnz <= most:
             return f"one triangle has {self.triangle_nnz:,} of its entries"
+        if not 0 <= (self.mispredicted_below or 0) <= rows:
+            return f"{self.mispredicted_below} rows are mispredicted below its diagonal"
         if self.diagonal_blocks is None:
             return None
         limits = [-(-rows // size) for size in BLOCK_SIZES]
@@ -168,6 +179,18 @@ def _diagonal_blocks(source: MatrixSource, sizes: Sequence[int]) -> tuple[int, .
     return tuple(np.minimum(of_all.round().astype(np.int64), -(-rows // np.array(sizes))).tolist())
 
 
+def _mispredicted_below(source: MatrixSource) -> int:
+    """Return how many rows have an unexpected number of entries below the diagonal."""
+    rows = source.shape[0]
+    runs, of_run = (_RUNS, _RUN_ROWS) if rows > _RUNS * _RUN_ROWS else (1, rows)
+    lengths = np.zeros((runs, of_run), dtype=np.int64)
+    arrays = unsigned(source.indptr), unsigned(source.indices)
+    for first, counts in zip(np.linspace(0, rows - of_run, runs).astype(np.uint64), lengths, strict=True):
+        _count_below(*arrays, first, counts)
+    mispredicted = int(find_mispredicted_rows(lengths.ravel()).sum())
+    return round(mispredicted * rows / max(lengths.size, 1))
+
+
 @inner
 def first_from(indices, column, low, high):  # type: ignore[no-untyped-def]
     """Return the first entry from `low` on, before `high`, in a column of at least `column`."""
@@ -194,6 +217,15 @@ def _count_diagonal_blocks(indptr, indices, sizes, counts, first, last):  # type
                     counted[place] = block
                     counts[place] += 1
             k += _ONE
+
+
+@njit(nogil=True, cache=True)
+def _count_below(indptr, indices, first, counts):  # type: ignore[no-untyped-def]
+    """Count the entries below the diagonal of as many rows from `first` on as there are counts."""
+    for place in range(np.uint64(len(counts))):
+        row = first + place
+        start = np.uint64(indptr[row])
+        counts[place] = first_from(indices, row, start, np.uint64(indptr[row + _ONE])) - start
 
 
 @njit(nogil=True, cache=True)

@@ -78,8 +78,11 @@ class SymmetricCSR(MirroredFormat):
 
     @classmethod
     def row_end_work(cls, blocks: RowBlocks, **how: Any) -> dict[str, NDArray[Any]]:
-        """Return the mispredicted rows, which matter here only where they are forgotten."""
-        return {"forgotten": blocks.mispredicted_rows}
+        """Return the mispredicted rows below the diagonal: those are the rows of the loop."""
+        below = blocks.matrix.symmetry.mispredicted_below
+        return {
+            "mispredicted": blocks.mispredicted_rows if below is None else np.full(len(blocks.rows), below)
+        }
 
     @staticmethod
     def _below(blocks: RowBlocks) -> NDArray[np.int64]:

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 #: others.
 LOW_SHARE = 0.1
 
-#: Samples of one callable in a row, after an untimed call. More turns would follow a drift more closely, with
-#: fewer timed calls.
-SAMPLES_A_TURN = 4
+#: Samples of one callable in a row, after an untimed call. More turns would follow a drift more closely, but
+#: a large last cache keeps an array only after some passes over it (benchmarks/run.py passes-until-warm).
+SAMPLES_A_TURN = 8
 
 #: Least number of samples, however long they take.
 _LEAST_SAMPLES = 3

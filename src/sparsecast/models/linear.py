@@ -121,15 +121,26 @@ class WorkCosts:
     def _share_costs_beyond(self, counted: Sequence[CountedWork]) -> None:
         """Give fits whose Records never went beyond a cache the median cost of those that did.
 
-        A byte from memory takes as long in every format. Without this, a matrix larger than all that a format
-        was measured on would be forecast at the speed of the cache.
+        A byte from memory takes as long in every format, whatever part of that a byte beyond a smaller cache
+        takes already. Without this, a matrix larger than all that a format was measured on would be forecast
+        at the speed of the cache.
         """
         for kind in sorted({kind for work in counted for kind in work.kinds if " beyond " in kind}):
-            known = {work.label: work.knows(kind) for work in counted if kind in work.kinds}
-            costs = [self.costs[label][kind] for label, is_known in known.items() if is_known]
-            for label, is_known in known.items():
-                if costs and not is_known:
-                    self.costs[label][kind] = float(np.median(costs))
+            stem = kind.rpartition("L")[0]
+            nearer_s = {
+                work.label: sum(
+                    cost
+                    for name, cost in self.costs[work.label].items()
+                    if name.startswith(stem) and name < kind
+                )
+                for work in counted
+                if kind in work.kinds
+            }
+            known = [work.label for work in counted if work.label in nearer_s and work.knows(kind)]
+            if known:
+                far_s = float(np.median([nearer_s[label] + self.costs[label][kind] for label in known]))
+                for label in nearer_s.keys() - set(known):
+                    self.costs[label][kind] = max(0.0, far_s - nearer_s[label])
 
     def explained(self, work: CountedWork) -> Floats | None:
         """Return the seconds of each kind of counted work, shape (records, kinds); None if not served."""
@@ -154,10 +165,12 @@ class WorkCosts:
         costs = self.costs[self.label(candidate)]
         work = self.work(self.machine).of(candidate, blocks)
         terms = {name: unit_cost(costs, name) * count for name, count in work.items()}
+        time_s = np.sum(list(terms.values()), axis=0)
         # A fit may give a format no start of its own; then a matrix without entries would take no time.
         starts = [fitted["start"] for fitted in self.costs.values() if fitted["start"] > 0]
-        floor_s = np.maximum(min(starts, default=0.0) * work["start"], np.finfo(float).tiny)
-        return {**terms, "time_s": np.maximum(np.sum(list(terms.values()), axis=0), floor_s)}
+        least_s = np.maximum(min(starts, default=0.0) * work["start"], np.finfo(float).tiny)
+        start_s = terms["start"] + np.maximum(least_s - time_s, 0.0)
+        return {**terms, "start": start_s, "time_s": np.maximum(time_s, least_s)}
 
 
 def _found_bytes(last: int, least: float, most: float, error: Callable[[int], float]) -> int:
@@ -182,7 +195,7 @@ class LinearModel(Model):
     """One non-negative cost for each kind of work, fitted for each format, and on a GPU for each kernel."""
 
     name: ClassVar[str] = "linear"
-    version: ClassVar[int] = 13
+    version: ClassVar[int] = 14
     takes_several: ClassVar[bool] = True
     costs_: WorkCosts
 
