@@ -15,6 +15,7 @@ import typer
 
 from experiment import Matrices, Rows, checked_product, experiment, most_threads, named
 from sparsecast.machines.machine import detect
+from sparsecast.measuring.core_speed import reading
 from sparsecast.measuring.memory_read import memory_read
 from sparsecast.measuring.references import reference_bytes, references
 from sparsecast.measuring.timing import Call, HostClock
@@ -26,6 +27,7 @@ PANEL = "Machine"
 STENCIL = "gallery:poisson3d?n=80&points=27"
 BAND = "gallery:banded?n=500000&half_bandwidth=8"
 RANDOM = "gallery:random?n=800000&nnz_per_row=10"
+IN_CACHE = "gallery:banded?n=40000&half_bandwidth=12"
 
 #: Other programs, by what they do: nothing, read and write memory, compute with what a core's cache holds.
 OTHERS: Mapping[str, str | None] = {
@@ -152,6 +154,30 @@ def passes_until_warm(matrices: Matrices = None, turns: int = 6) -> Rows:
                 warm_s = float(np.median(median_s[-10:]))
                 over = {f"pass {number}": float(median_s[number - 1]) / warm_s for number in _PASSES}
                 yield {"matrix": problem.name, "threads": threads, "format": name, "warm_s": warm_s, **over}
+
+
+@experiment(PANEL)
+def clock_after_products(matrices: Matrices = None, products: int = 12) -> Rows:
+    """Read the speed of cores right after a product: how many times as long it takes as the fastest reading.
+
+    A core that waits for memory may lower its clock, and looks like one that another machine shares.
+    """
+    for threads in dict.fromkeys((1, most_threads())):
+        read_s = reading(threads)
+        fastest_s = min(read_s() for _ in range(400))
+        for problem in named(matrices, (IN_CACHE, STENCIL, RANDOM)):
+            call, after = checked_product(problem.matrix, "csr", threads=threads), list[list[float]]()
+            for _ in range(products):
+                product_s = HostClock().seconds(call, 1)
+                after.append([read_s() / fastest_s for _ in range(40)])
+            second, fortieth = np.median(np.array(after)[:, [1, 39]], axis=0).tolist()
+            yield {
+                "threads": threads,
+                "after": problem.name,
+                "product_s": product_s,
+                "second reading": second,
+                "fortieth": fortieth,
+            }
 
 
 @contextmanager

@@ -122,7 +122,7 @@ def threads_a_row(kernel):
 @every_kernel
 def test_equals_oracle_and_whole_numbers_are_exact(matrices, kernel):
     most_rows = 70 if SIMULATED else 100_000
-    fit = {what: A for what, A in matrices.items() if A.shape[0] <= most_rows}
+    fit = {what: A for what, A in matrices.items() if A.shape[0] <= most_rows and A.dtype.kind != "c"}
     assert len(fit) > 20 and max(A.shape[0] for A in fit.values()) > 64
     taken = sum(check(kernel, what, A) for what, A in fit.items())
     assert taken > len(fit) / 2

@@ -107,6 +107,14 @@ def test_an_index_that_is_not_there_is_refused_with_those_that_are(cuda, index):
         detect_gpu(index)
 
 
+def test_a_numpy_that_numba_cuda_cannot_compile_beside_is_refused(cuda, monkeypatch):
+    monkeypatch.setattr("numpy.__version__", "2.5.0")
+    with pytest.raises(DeviceError):
+        numba_cuda()
+    monkeypatch.setattr("numpy.__version__", "2.4.6")
+    assert numba_cuda() is cuda
+
+
 def test_a_device_that_is_too_old_is_named(cuda):
     cuda.gpus[0].compute_capability = (7, 0)
     with pytest.raises(DeviceError):

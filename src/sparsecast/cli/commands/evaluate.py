@@ -103,7 +103,7 @@ def evaluate(
     tell_taken_over(result.taken_over)
 
     def chart() -> Drawn | None:
-        title = f"Forecast against measurement: {result.profile}"
+        title = f"Forecast over measurement: {result.profile}"
         return (agreements(result), title) if result.rows else None
 
     shown: list[Any] = [result.table(), result.sizes(), result.choices()] if result.models else []

@@ -10,11 +10,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+
 from sparsecast.errors import DeviceError, InputError, MatrixSizeError
 from sparsecast.machines.gpu import GPU
 
 #: Least compute capability of CUDA 13, which the extra `gpu` installs.
 MIN_COMPUTE_CAPABILITY = (7, 5)
+
+#: The first NumPy beside which numba-cuda compiles nothing: it has no row_stack any more.
+FIRST_NUMPY_TOO_NEW = "2.5.0"
 
 _ELSE_CPU = "or name the device cpu"
 
@@ -75,6 +80,12 @@ def numba_cuda() -> Any:
         raise DeviceError(
             "device 'cuda' needs the Python package numba-cuda: expected it to be installed; "
             f"pip install 'sparsecast[gpu]', {_ELSE_CPU}"
+        )
+    is_simulated = importlib.import_module("numba").config.ENABLE_CUDASIM
+    if not is_simulated and np.lib.NumpyVersion(np.__version__) >= FIRST_NUMPY_TOO_NEW:
+        raise DeviceError(
+            f"device 'cuda' cannot compile beside NumPy {np.__version__}: expected one below "
+            f"{FIRST_NUMPY_TOO_NEW}, as numba-cuda needs it; pip install 'sparsecast[gpu]', {_ELSE_CPU}"
         )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # as in `launching`

@@ -34,6 +34,11 @@ if importlib.util.find_spec("numba_cuda"):
         warnings.simplefilter("ignore", DeprecationWarning)  # numba-cuda 0.30 with NumPy 2.5
         from numba import cuda
 
+if cuda and not SIMULATED:
+    # Small grids are meant: a product of few rows has no more work.
+    config: Any = importlib.import_module("numba.cuda.core.config")
+    config.CUDA_LOW_OCCUPANCY_WARNINGS = 0
+
 #: cuda.core launches in a third of Numba's time; only NVIDIA's toolkit has it.
 core: Any = None
 if cuda and not SIMULATED and importlib.util.find_spec("cuda") and importlib.util.find_spec("cuda.core"):

@@ -32,6 +32,9 @@ _SQUARE, _SMALL_SQUARE, _COLUMNS = 460, 280, 3
 #: Greatest number of points of a page; beyond it, every second, third... is drawn, in order of time.
 _MOST_POINTS = 2000
 
+#: An axis of ratios reaches at least so many times above and below 1.
+_LEAST_REACH = 2.0
+
 #: Least percentage of an error on a logarithmic axis.
 _LEAST_ERROR = 0.01
 
@@ -49,7 +52,7 @@ def noise_band(score: ModelScore) -> tuple[float | None, str]:
 
 
 def agreements(evaluation: Evaluation) -> Chart:
-    """Return a panel for each model, sorted by its error, in the unit of its forecasts."""
+    """Return a panel for each model, sorted by its error."""
     charts = []
     for name, score in evaluation.models.items():
         chart = agreement([row for row in evaluation.rows if row.model == name], score, _SMALL_SQUARE)
@@ -59,45 +62,55 @@ def agreements(evaluation: Evaluation) -> Chart:
         charts.append(replace(chart, caption=f"{name}: {errors}{band}"))
     if not charts:
         raise InputError("a figure would show nothing: expected a forecast; evaluate other matrices")
-    return panels("agreement", "Forecast against measurement", charts, _COLUMNS)
+    return panels("agreement", "Above 1 the product was faster than forecast", charts, _COLUMNS)
 
 
 def agreement(rows: Sequence[EvaluationRow], score: ModelScore, pixels: int = _SQUARE) -> Chart:
-    """Return forecast against measurement of at least one product, with the band of the noise."""
+    """Return forecast over measurement of at least one product, by bytes moved; a band has the noise."""
     step = -(-len(rows) // _MOST_POINTS)
     shown = sorted(rows, key=lambda row: row.measured)[::step]
+    unit = _UNITS[score.quantity]
     points: list[dict[str, Any]] = [
         {
             "matrix": row.matrix,
             "format": row.estimate.candidate.format.upper(),
+            "bytes": row.record.traffic_bytes,
+            "ratio": row.estimate.value / row.measured,
             "forecast": row.estimate.value,
             "measured": row.measured,
-            "error": f"{100 * row.error:+.1f} %",
         }
         for row in shown
     ]
-    values = [value for row in shown for value in (row.measured, row.estimate.value)]
-    ends = [min(values) / 1.5, max(values) * 1.5]
+    moved = [point["bytes"] for point in points]
+    farthest = max(_LEAST_REACH, *(max(point["ratio"], 1 / point["ratio"]) for point in points))
     noise, noise_name = noise_band(score)
     factor = 1 + (noise or 0)
-    line = [{"at": end, "low": end / factor, "high": end * factor} for end in ends]
-    unit = _UNITS[score.quantity]
-    x, y = axis("measured", "measured", ends, unit), axis("forecast", "forecast", ends, unit)
-    scale = {key: value for key, value in x["scale"].items() if key != "zero"}  # a logarithm has none
-    x["scale"] = y["scale"] = {**scale, "domain": ends, "clamp": False}
+    ends = [min(moved) / 1.5, max(moved) * 1.5]
+    line = [{"at": end, "right": 1, "low": 1 / factor, "high": factor} for end in ends]
+    x = axis("bytes", "bytes that a product moves", ends, "B", is_log=True)
+    y = axis("ratio", "forecast over measurement", [1 / farthest, farthest], is_log=True)
+    for each, domain in ((x, ends), (y, [1 / farthest, farthest])):
+        each["scale"] = {**each["scale"], "domain": domain, "clamp": False}
     at = {**x, "field": "at"}
     band = {"x": at, "y": {**y, "field": "low"}, "y2": {"field": "high"}}
-    texts = {"matrix": "matrix", "format": "format", "error": "error"}
-    shown_of_point = tooltip(texts, forecast=f"forecast, {unit}", measured=f"measured, {unit}")
+    texts = {"matrix": "matrix", "format": "format"}
+    numbers = {
+        "forecast": f"forecast, {unit}",
+        "measured": f"measured, {unit}",
+        "ratio": "forecast over measured",
+    }
     looks = format_look(point["format"] for point in points)
-    of_points = {"x": x, "y": y, **looks, "tooltip": shown_of_point}
+    of_points = {"x": x, "y": y, **looks, "tooltip": tooltip(texts, **numbers, bytes="bytes")}
     layers = [
         layer({"type": "area", "color": GREY, "opacity": 0.35, "clip": True}, band, line),
-        layer({"type": "line", "color": GREY, "strokeWidth": 1}, {"x": at, "y": {**y, "field": "at"}}, line),
+        layer(
+            {"type": "line", "color": GREY, "strokeWidth": 1}, {"x": at, "y": {**y, "field": "right"}}, line
+        ),
         {**layer({**dot(45), "opacity": 0.8}, of_points, points), "params": zoom()},
     ]
     caption = (
-        "Each point is a format of a matrix that the model had not seen. On the line, the forecast is right."
+        "Each point is a format of a matrix that the model had not seen: on the line the forecast is right, "
+        "above it the product was faster."
     )
     if noise is not None:
         caption += (
