@@ -168,6 +168,12 @@ BEYOND = (
     ("symmetric blocks", 81, (9, 3, 0.01), ("bcsr", "symmetric_bcsr")),
     ("varied", 10, (10, "power", 1.0), ("csr", "coo", "hyb", "jad")),
     ("diagonals", 5, (5, 0.02), ("csr", "dia", "ell", "coo")),
+    ("symmetric", 8, (8, "fixed", 0.001), ("symmetric_csr",)),
+    ("diagonals", 13, (13, 0.0), ("dia",)),
+    ("symmetric blocks", 40, (10, 2, 0.001), ("symmetric_bcsr",)),
+    ("symmetric", 50, (50, "mixed", 0.02), ("symmetric_csr",)),
+    ("blocks", 288, (8, 6, 0.02), ("bcsr",)),
+    ("symmetric blocks", 288, (8, 6, 0.02), ("symmetric_bcsr",)),
 )
 _TIMES_BEYOND, _LEAST_BEYOND, _MOST_BEYOND = 2.5, 2_000_000, 8_000_000
 
