@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -194,3 +196,11 @@ def test_what_is_not_finite_reaches_the_rows_that_read_it_and_those_without_a_di
     out = np.empty(3)
     KERNELS_OF_FORMAT.bind(SymmetricCSR.from_csr(A), "single", 1)(np.array([np.inf, 1.0, 2.0]), out)
     assert np.isnan(out[0]) and np.isinf(out[1]) and out[2] == 6.0
+
+
+def test_the_mispredicted_rows_are_those_below_the_diagonal_where_these_are_known():
+    found = structure(gallery("circuit", n=2000), threads=1)
+    older = found.having(dataclasses.replace(found.symmetry, mispredicted_below=None))
+    below, whole = (SymmetricCSR.row_end_work(RowBlocks.of(each))["mispredicted"] for each in (found, older))
+    assert below.tolist() == [found.symmetry.mispredicted_below]
+    assert whole.tolist() == [found.row_lengths.mispredicted] and below < whole

@@ -35,7 +35,7 @@ def test_a_slow_phase_is_told_from_full_speed():
     assert cores.is_full()
     machine.slowness = lambda now: 1.5
     assert not cores.is_full()
-    machine.slowness = lambda now: 1.05
+    machine.slowness = lambda now: 1.2  # as after a product that waited for memory
     assert cores.is_full()
 
 

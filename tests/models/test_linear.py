@@ -322,6 +322,22 @@ def test_bytes_beyond_a_cache_cost_a_format_that_was_never_measured_there_what_t
     assert others and costs["csr"][kind] == pytest.approx(np.median(others))
 
 
+def test_a_byte_from_memory_costs_a_format_that_was_never_measured_there_as_much_in_total():
+    kinds = ("start", "bytes beyond L2", "bytes beyond L3")
+    rng = np.random.default_rng(0)
+
+    def work(name, costs, far_bytes):
+        near = rng.uniform(1e6, 1e7, 3 * LEAST_RECORDS)
+        counts = np.column_stack([np.ones_like(near), near, far_bytes * rng.uniform(0, 1, near.size) * near])
+        return CountedWork(name, "", np.arange(near.size), kinds, counts, counts @ np.array(costs))
+
+    known, unknown = work("csr", (1e-6, 1e-11, 8e-11), 1.0), work("dia", (1e-6, 3e-11, 0.0), 0.0)
+    costs = WorkCosts.fitted(MACHINE, [known, unknown]).costs
+    assert costs["csr"]["bytes beyond L3"] == pytest.approx(8e-11, rel=1e-3)
+    assert costs["dia"]["bytes beyond L2"] == pytest.approx(3e-11, rel=1e-3)
+    assert costs["dia"]["bytes beyond L3"] == pytest.approx(6e-11, rel=1e-2)
+
+
 def test_a_format_measured_on_large_matrices_alone_starts_as_fast_as_any():
     def work(name, rows, time_s):
         counts = np.column_stack([np.ones(len(rows)), rows]).astype(float)

@@ -172,11 +172,11 @@ def _variance(side: _Side, deviation: float) -> float:
 def _deviation_of_samples(record: Record) -> float:
     """Return the standard deviation of the low quantile of samples, over the time (Woodruff 1952).
 
-    The samples of a turn count as one.
+    The samples of a turn count as one; a long product has less than a turn.
     """
-    turns = len(record.samples_s) / SAMPLES_A_TURN
-    if turns < 1:
+    if len(record.samples_s) < 2:
         return 0.0
+    turns = max(len(record.samples_s) / SAMPLES_A_TURN, 1.0)
     reach = np.sqrt(LOW_SHARE * (1 - LOW_SHARE) / turns)
     low, high = np.quantile(record.samples_s, np.clip([LOW_SHARE - reach, LOW_SHARE + reach], 0, 1))
     return float(high - low) / 2 / record.time_s

@@ -1,9 +1,10 @@
 """Computes the Structure of a matrix, in parallel passes over its arrays.
 
-The result depends neither on the number of threads nor on the machine. For large matrices, the fill of blocks
-and the histogram of reuse are estimated, on parts that depend on position alone. Everything else is exact,
-symmetry up to a chance of 2**-64. From a sample, locality, bands and stored zeros are estimated. What it
-shows of symmetry, of the needs of narrow storage, and of few diagonals is believed, and named as unproven.
+The result depends neither on the number of threads nor on the machine. For large matrices, the fill of
+blocks, the histogram of reuse and the mispredicted rows below the diagonal are estimated, on parts that
+depend on position alone. Everything else is exact, symmetry up to a chance of 2**-64. From a sample,
+locality, bands and stored zeros are estimated. What it shows of symmetry, of the needs of narrow storage, and
+of few diagonals is believed, and named as unproven.
 """
 
 from __future__ import annotations

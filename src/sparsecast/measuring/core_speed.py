@@ -25,7 +25,7 @@ from sparsecast.system.numba_pool import each_part, share
 from sparsecast.system.thread_pool import thread_pool
 
 #: Factor of the fastest reading up to which a reading is at full speed. Slow ones take 1.5 times as long; one
-#: after milliseconds of waiting for memory takes up to 1.17 times as long, as its clock is lower.
+#: after milliseconds of waiting for memory takes up to 1.14 times as long, as its clock is lower.
 _TOLERANCE = 1.25
 
 #: Share of a run that each of its threads may wait for a core: what it takes to wake a thread is less.

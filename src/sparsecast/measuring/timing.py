@@ -190,10 +190,10 @@ def measure(
             linger_s = series_of_call.take(wanted, linger_s)
             for _ in range(wanted):
                 on_sample()
-    for _ in range(0, effort.samples, SAMPLES_A_TURN):
+    for first in range(0, effort.samples, SAMPLES_A_TURN):
         for series_of_call in series.values():
             if series_of_call.is_slow:
-                linger_s = series_of_call.take(SAMPLES_A_TURN, linger_s)
+                linger_s = series_of_call.take(min(SAMPLES_A_TURN, effort.samples - first), linger_s)
     return {name: series_of_call.timing() for name, series_of_call in series.items()}
 
 

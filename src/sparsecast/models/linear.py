@@ -9,6 +9,7 @@ costs: each was measured on every matrix.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import inf, sqrt
@@ -38,6 +39,9 @@ LEAST_RECORDS = 12
 #: A format whose shortest product takes so many times the shortest of all was measured on large matrices.
 _LARGE = 10
 
+
+#: Work beyond a cache: what it is, the level, and how it is done, where that has a cost of its own.
+_BEYOND = re.compile(r"(?P<what>.*) beyond L(?P<level>\d+)(?P<how>.*)")
 
 #: A smaller cache is not looked for where the error has risen to so many times the least one.
 _RISEN = 1.1
@@ -125,14 +129,18 @@ class WorkCosts:
         takes already. Without this, a matrix larger than all that a format was measured on would be forecast
         at the speed of the cache.
         """
-        for kind in sorted({kind for work in counted for kind in work.kinds if " beyond " in kind}):
-            stem = kind.rpartition("L")[0]
+        beyond = {
+            kind: found for work in counted for kind in work.kinds if (found := _BEYOND.fullmatch(kind))
+        }
+        for kind, found in sorted(beyond.items(), key=lambda item: int(item[1]["level"])):
+            nearer = [
+                other
+                for other, its in beyond.items()
+                if its.group("what", "how") == found.group("what", "how")
+                and int(its["level"]) < int(found["level"])
+            ]
             nearer_s = {
-                work.label: sum(
-                    cost
-                    for name, cost in self.costs[work.label].items()
-                    if name.startswith(stem) and name < kind
-                )
+                work.label: sum(self.costs[work.label].get(other, 0.0) for other in nearer)
                 for work in counted
                 if kind in work.kinds
             }

@@ -51,7 +51,7 @@ class PowerModel(Model):
 
     name: ClassVar[str] = "power"
     quantity: ClassVar[str] = "energy"
-    version: ClassVar[int] = 4
+    version: ClassVar[int] = 5
     optional_groups: ClassVar[tuple[str, ...]] = SparsecastModel.optional_groups
     time_: SparsecastModel  # the model of time
     joules_: dict[str, float]  # for a second, called IDLE, and for a unit of each kind of work

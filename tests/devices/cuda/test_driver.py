@@ -42,6 +42,7 @@ def cuda(monkeypatch):
     monkeypatch.setitem(sys.modules, "numba_cuda", package)
     monkeypatch.setitem(sys.modules, "numba.cuda", fake)
     monkeypatch.setattr("numba.config.ENABLE_CUDASIM", 0)
+    monkeypatch.setattr("numpy.__version__", "2.4.6")
     return fake
 
 
@@ -107,12 +108,12 @@ def test_an_index_that_is_not_there_is_refused_with_those_that_are(cuda, index):
         detect_gpu(index)
 
 
-def test_a_numpy_that_numba_cuda_cannot_compile_beside_is_refused(cuda, monkeypatch):
-    monkeypatch.setattr("numpy.__version__", "2.5.0")
+@pytest.mark.parametrize("version", ["2.5.0", "2.5.0rc1", "3.0.0"])
+def test_a_numpy_that_numba_cuda_cannot_compile_beside_is_refused(cuda, monkeypatch, version):
+    assert numba_cuda() is cuda
+    monkeypatch.setattr("numpy.__version__", version)
     with pytest.raises(DeviceError):
         numba_cuda()
-    monkeypatch.setattr("numpy.__version__", "2.4.6")
-    assert numba_cuda() is cuda
 
 
 def test_a_device_that_is_too_old_is_named(cuda):

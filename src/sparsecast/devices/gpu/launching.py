@@ -13,6 +13,7 @@ from __future__ import annotations
 import functools
 import importlib
 import importlib.util
+import os
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
@@ -34,10 +35,10 @@ if importlib.util.find_spec("numba_cuda"):
         warnings.simplefilter("ignore", DeprecationWarning)  # numba-cuda 0.30 with NumPy 2.5
         from numba import cuda
 
-if cuda and not SIMULATED:
+if cuda and not SIMULATED and "NUMBA_CUDA_LOW_OCCUPANCY_WARNINGS" not in os.environ:
     # Small grids are meant: a product of few rows has no more work.
-    config: Any = importlib.import_module("numba.cuda.core.config")
-    config.CUDA_LOW_OCCUPANCY_WARNINGS = 0
+    _config: Any = importlib.import_module("numba.cuda.core.config")
+    _config.CUDA_LOW_OCCUPANCY_WARNINGS = 0
 
 #: cuda.core launches in a third of Numba's time; only NVIDIA's toolkit has it.
 core: Any = None

@@ -155,8 +155,8 @@ LARGE_GALLERY = (
 )
 
 #: Family, entries in each row or row of blocks, what follows the rows in its parameters, and formats of
-#: matrices beyond the last cache of a processor, in CSR so many times as large: one for each kind of work. A
-#: calibration of a minute has the first ones.
+#: matrices beyond the last cache of a processor, in CSR so many times as large: one for each kind of work,
+#: and three for formats of few kinds. A calibration of a minute has the first ones.
 BEYOND = (
     ("varied", 12, (12, "fixed", 0.0), ("csr", "sell", "ell", "coo", "jad")),
     ("varied", 3, (3, "fixed", 1.0), ("csr", "coo", "sell", "hyb")),
