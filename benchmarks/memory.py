@@ -8,10 +8,12 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
+from pyarrow.parquet import read_table
 
 from experiment import Matrices, Rows, checked_product, experiment, most_threads, named
 from sparsecast.machines.machine import detect
@@ -178,6 +180,29 @@ def clock_after_products(matrices: Matrices = None, products: int = 12) -> Rows:
                 "second reading": second,
                 "fortieth": fortieth,
             }
+
+
+@experiment(PANEL)
+def hours_apart(
+    first: Annotated[Path, typer.Argument(metavar="FIRST.parquet", exists=True, dir_okay=False)],
+    second: Annotated[Path, typer.Argument(metavar="SECOND.parquet", exists=True, dir_okay=False)],
+) -> Rows:
+    """Compare what two evaluations measured of the same products, from the rows of `evaluate --rows`."""
+    measured: list[dict[tuple[str, ...], float]] = []
+    for path in (first, second):
+        rows = read_table(
+            path, columns=["matrix", "format", "threads", "parameters", "measured_s"]
+        ).to_pylist()
+        measured.append({tuple(map(str, list(row.values())[:-1])): row["measured_s"] for row in rows})
+    ratios = [measured[1][key] / time_s for key, time_s in measured[0].items() if key in measured[1]]
+    differences = np.exp(np.abs(np.log(ratios))) - 1
+    yield {
+        "products": len(ratios),
+        "second over first": float(np.median(ratios)),
+        "its 90th percentile": float(np.quantile(ratios, 0.9)),
+        "median difference": float(np.median(differences)),
+        "90th percentile difference": float(np.quantile(differences, 0.9)),
+    }
 
 
 @contextmanager

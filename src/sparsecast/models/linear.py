@@ -129,26 +129,21 @@ class WorkCosts:
         takes already. Without this, a matrix larger than all that a format was measured on would be forecast
         at the speed of the cache.
         """
-        beyond = {
-            kind: found for work in counted for kind in work.kinds if (found := _BEYOND.fullmatch(kind))
-        }
-        for kind, found in sorted(beyond.items(), key=lambda item: int(item[1]["level"])):
-            nearer = [
-                other
-                for other, its in beyond.items()
-                if its.group("what", "how") == found.group("what", "how")
-                and int(its["level"]) < int(found["level"])
-            ]
-            nearer_s = {
-                work.label: sum(self.costs[work.label].get(other, 0.0) for other in nearer)
-                for work in counted
-                if kind in work.kinds
-            }
-            known = [work.label for work in counted if work.label in nearer_s and work.knows(kind)]
-            if known:
-                far_s = float(np.median([nearer_s[label] + self.costs[label][kind] for label in known]))
-                for label in nearer_s.keys() - set(known):
-                    self.costs[label][kind] = max(0.0, far_s - nearer_s[label])
+        kinds_of: dict[tuple[str, ...], dict[int, str]] = {}
+        for kind in {kind for work in counted for kind in work.kinds}:
+            if beyond := _BEYOND.fullmatch(kind):
+                kinds_of.setdefault((beyond["what"], beyond["how"]), {})[int(beyond["level"])] = kind
+        for kinds in kinds_of.values():
+            nearer_s = dict.fromkeys(self.costs, 0.0)
+            for _, kind in sorted(kinds.items()):
+                own = {work.label: work.knows(kind) for work in counted if kind in work.kinds}
+                known_s = [
+                    nearer_s[name] + self.costs[name][kind] for name, is_known in own.items() if is_known
+                ]
+                for label, is_known in own.items():
+                    if known_s and not is_known:
+                        self.costs[label][kind] = max(0.0, float(np.median(known_s)) - nearer_s[label])
+                    nearer_s[label] += self.costs[label][kind]
 
     def explained(self, work: CountedWork) -> Floats | None:
         """Return the seconds of each kind of counted work, shape (records, kinds); None if not served."""

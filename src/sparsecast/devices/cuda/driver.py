@@ -19,7 +19,7 @@ from sparsecast.machines.gpu import GPU
 MIN_COMPUTE_CAPABILITY = (7, 5)
 
 #: The first NumPy beside which numba-cuda compiles nothing: it has no row_stack any more.
-FIRST_NUMPY_TOO_NEW = "2.5.0.dev0"
+_FIRST_NUMPY_TOO_NEW = "2.5.0.dev0"
 
 _ELSE_CPU = "or name the device cpu"
 
@@ -82,7 +82,7 @@ def numba_cuda() -> Any:
             f"pip install 'sparsecast[gpu]', {_ELSE_CPU}"
         )
     is_simulated = importlib.import_module("numba").config.ENABLE_CUDASIM
-    if not is_simulated and np.lib.NumpyVersion(np.__version__) >= FIRST_NUMPY_TOO_NEW:
+    if not is_simulated and np.lib.NumpyVersion(np.__version__) >= _FIRST_NUMPY_TOO_NEW:
         raise DeviceError(
             f"device 'cuda' cannot compile beside NumPy {np.__version__}: expected one below 2.5, "
             f"as numba-cuda needs it; pip install 'sparsecast[gpu]', {_ELSE_CPU}"
