@@ -127,17 +127,19 @@ def break_even(forecasts: Iterable[Forecast]) -> Chart:
         {
             "format": forecast.candidate.format.upper(),
             "products": n,
-            "ratio": _total_s(forecast, n) / _total_s(csr, n),
+            "ratio": ratio,
+            "of CSR": f"{ratio:.3g}",
         }
         for forecast in convertible
         for n in products
         if csr is not None
+        for ratio in [_total_s(forecast, n) / _total_s(csr, n)]
     ]
     encoding = {
         "x": axis("products", "products", products),
         "y": axis("ratio", "time over CSR's", [row["ratio"] for row in rows]),
         "color": format_look(row["format"] for row in rows)["color"],
-        "tooltip": tooltip({"format": "format", "products": "products"}, ratio="time over CSR's"),
+        "tooltip": tooltip({"format": "format", "products": "products", "of CSR": "time over CSR's"}),
     }
     caption = "Conversion and products together, over CSR alone: below 1 the conversion has paid off."
     spec = {"data": {"values": rows}, "mark": "line", "encoding": encoding, "params": zoom()}

@@ -78,6 +78,7 @@ def agreement(rows: Sequence[EvaluationRow], score: ModelScore, pixels: int = _S
             "ratio": row.estimate.value / row.measured,
             "forecast": row.estimate.value,
             "measured": row.measured,
+            "error": f"{100 * row.error:+.1f} %",
         }
         for row in shown
     ]
@@ -93,14 +94,10 @@ def agreement(rows: Sequence[EvaluationRow], score: ModelScore, pixels: int = _S
         each["scale"] = {**each["scale"], "domain": domain, "clamp": False}
     at = {**x, "field": "at"}
     band = {"x": at, "y": {**y, "field": "low"}, "y2": {"field": "high"}}
-    texts = {"matrix": "matrix", "format": "format"}
-    numbers = {
-        "forecast": f"forecast, {unit}",
-        "measured": f"measured, {unit}",
-        "ratio": "forecast over measured",
-    }
+    texts = {"matrix": "matrix", "format": "format", "error": "error"}
+    numbers = {"forecast": f"forecast, {unit}", "measured": f"measured, {unit}", "bytes": "bytes"}
     looks = format_look(point["format"] for point in points)
-    of_points = {"x": x, "y": y, **looks, "tooltip": tooltip(texts, **numbers, bytes="bytes")}
+    of_points = {"x": x, "y": y, **looks, "tooltip": tooltip(texts, **numbers)}
     layers = [
         layer({"type": "area", "color": GREY, "opacity": 0.35, "clip": True}, band, line),
         layer(
