@@ -158,13 +158,13 @@ LARGE_GALLERY = (
 #: matrices beyond the last cache of a processor, in CSR so many times as large: one for each kind of work,
 #: and three for formats of few kinds. A calibration of a minute has the first ones.
 BEYOND = (
-    ("varied", 12, (12, "fixed", 0.0), ("csr", "sell", "ell", "coo", "jad")),
+    ("varied", 12, (12, "fixed", 0.0), ("csr", "sell", "ell", "hyb", "coo", "jad")),
     ("varied", 3, (3, "fixed", 1.0), ("csr", "coo", "sell", "hyb")),
     ("diagonals", 27, (27, 0.005), ("csr", "dia", "sell", "jad")),
     ("symmetric", 20, (20, "fixed", 0.01), ("csr", "symmetric_csr")),
     ("varied", 5, (5, "mixed", 0.001), ("csr", "hyb", "jad", "sell")),
     ("blocks", 81, (9, 3, 0.01), ("csr", "bcsr")),
-    ("varied", 60, (60, "uniform", 0.01), ("csr", "sell", "coo", "ell")),
+    ("varied", 60, (60, "uniform", 0.01), ("csr", "sell", "coo", "ell", "hyb")),
     ("symmetric blocks", 81, (9, 3, 0.01), ("bcsr", "symmetric_bcsr")),
     ("varied", 10, (10, "power", 1.0), ("csr", "coo", "hyb", "jad")),
     ("diagonals", 5, (5, 0.02), ("csr", "dia", "ell", "coo")),
