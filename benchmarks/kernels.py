@@ -231,10 +231,10 @@ def dia_chunks(matrices: Matrices = None, dtype: Dtype = "float64", threads: Thr
 
 
 @experiment(PANEL)
-def sell_windows(mean: int = 8, dtype: Dtype = "float64", rows: int = 60_000) -> Rows:
-    """Time SELL with sorting windows of every width: what WINDOWS and PADDING_ABOVE_LEAST rest on.
+def sell_windows(mean: int = 8, dtype: Dtype = "float64", rows: int = 60_000, threads: int = 1) -> Rows:
+    """Time SELL with sorting windows of every width: what WINDOWS and PADDING_OF_WINDOWS rest on.
 
-    One thread. A ratio is the time of CSR over that of SELL with this window, and in parentheses the entries
+    A ratio is the time of CSR over that of SELL with this window, and in parentheses the entries
     stored for each non-zero. "reach" is the share of the columns around the diagonal that a row draws from. A
     star stands where another window was faster by more than the noise and a tenth.
     """
@@ -244,8 +244,8 @@ def sell_windows(mean: int = 8, dtype: Dtype = "float64", rows: int = 60_000) ->
         for reach in (0.0, 0.02, 1.0):
             A = varied_matrix(rows, mean, kind, reach, seed=1).astype(dtype)
             built = {str(window): SELL.from_csr(A, sigma=window) for window in windows}
-            calls = {name: checked_call(A, matrix) for name, matrix in built.items()}
-            beside = {name: checked_product(A, name) for name in ("csr", "jad")}
+            calls = {name: checked_call(A, matrix, threads=threads) for name, matrix in built.items()}
+            beside = {name: checked_product(A, name, threads=threads) for name in ("csr", "jad")}
             timings = measure({**beside, **calls}, EFFORT)
             # Noise is one-sided: a low quantile of alternated samples is steadier than their median.
             seconds = {name: float(np.quantile(timing.samples_s, 0.2)) for name, timing in timings.items()}

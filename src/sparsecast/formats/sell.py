@@ -27,13 +27,13 @@ from sparsecast.system.parallel import balanced_parts, in_parts
 CHUNK_ROWS = 8
 
 #: Sorting windows to try before all rows are sorted. A small window keeps neighbours together, so that x and
-#: y stay in the nearest cache: on a narrow band a window of 256 is faster than sorting all (benchmarks/run.py
-#: sell-windows).
-WINDOWS = (1, 256, 1024)
+#: y stay in the nearest cache: on a narrow band a window of 256 is faster than sorting all. Where all rows are
+#: sorted, threads write to the same lines of y (benchmarks/run.py sell-windows).
+WINDOWS = (1, 256, 1024, 4096)
 
-#: Greatest padding of a window over that of a sort of all rows: power-law rows with far columns are slower in
-#: windows of 256 than all sorted (benchmarks/run.py sell-windows).
-PADDING_ABOVE_LEAST = 0.05
+#: Greatest padding over that of a sort of all rows, in order and in windows: power-law rows with far columns
+#: are slower in windows of 256 than in wider ones (benchmarks/run.py sell-windows).
+PADDING_ABOVE_LEAST, PADDING_OF_WINDOWS = 0.05, 0.15
 
 #: Greatest share of mispredicted rows for which the rows are expected to stay in order. Only forecasts of the
 #: size use it; `from_csr` counts the padding.
@@ -130,9 +130,10 @@ class SELL(StorageFormat):
     def stored_entries(cls, blocks: RowBlocks, **how: Any) -> Integers:
         """Estimate the entries stored for each block, with padding.
 
-        The window stores at most PADDING_ABOVE_LEAST more than a sort of all rows. The exact number depends
-        on the order of the rows, which RowBlocks do not have: half of that is added, or less if hardly any
-        row is mispredicted. Exact if all rows have one length of at most 64.
+        Windows store at most PADDING_OF_WINDOWS more than a sort of all rows, and mostly less than half of it.
+        The exact number depends on the order of the rows, which RowBlocks do not have: half of
+        PADDING_ABOVE_LEAST is added, or less if hardly any row is mispredicted. Exact if all rows have one
+        length of at most 64.
         """
         share = blocks.mispredicted_rows / np.maximum(blocks.rows, 1)
         stored = _least_entries(blocks) * (1.0 + np.minimum(share, PADDING_ABOVE_LEAST / 2))
@@ -206,13 +207,14 @@ def _weights(levels: int) -> NDArray[np.float64]:
 def best_window(row_lengths: NDArray[Any], most_rows: int | None = None) -> int:
     """Return the rows of a sorting window for rows of these lengths.
 
-    The least of WINDOWS that stores at most PADDING_ABOVE_LEAST more than a sort of all rows, or all rows; of
-    no more than `most_rows` where that is given, whatever it stores.
+    The least of WINDOWS that stores at most PADDING_OF_WINDOWS more than a sort of all rows, in order
+    PADDING_ABOVE_LEAST, or all rows; of no more than `most_rows` where that is given, whatever it stores.
     """
     everything = max(-(-len(row_lengths) // CHUNK_ROWS) * CHUNK_ROWS, 1)
-    most = (1.0 + PADDING_ABOVE_LEAST) * _windowed_entries(row_lengths, everything)
+    least = _windowed_entries(row_lengths, everything)
     for window in WINDOWS:
         is_last = window == most_rows
+        most = (1.0 + (PADDING_ABOVE_LEAST if window == 1 else PADDING_OF_WINDOWS)) * least
         if window < everything and (is_last or _windowed_entries(row_lengths, window) <= most):
             return window
     # One chunk is the same in any order.
