@@ -27,7 +27,7 @@ from sparsecast.system.parallel import balanced_parts, in_parts
 CHUNK_ROWS = 8
 
 #: Sorting windows to try before all rows are sorted. A small window keeps neighbours together, so that x and
-#: y stay in the nearest cache: on a narrow band a window of 256 is faster than sorting all. Where all rows are
+#: y stay in the nearest cache: on a narrow band a window of 256 is faster than sorting all. Where all are
 #: sorted, threads write to the same lines of y (benchmarks/run.py sell-windows).
 WINDOWS = (1, 256, 1024, 4096)
 
@@ -130,7 +130,7 @@ class SELL(StorageFormat):
     def stored_entries(cls, blocks: RowBlocks, **how: Any) -> Integers:
         """Estimate the entries stored for each block, with padding.
 
-        Windows store at most PADDING_OF_WINDOWS more than a sort of all rows, and mostly less than half of it.
+        Windows store at most PADDING_OF_WINDOWS more than a sort of all rows, mostly less than half of it.
         The exact number depends on the order of the rows, which RowBlocks do not have: half of
         PADDING_ABOVE_LEAST is added, or less if hardly any row is mispredicted. Exact if all rows have one
         length of at most 64.
