@@ -107,18 +107,27 @@ def test_so_do_the_machine_the_bandwidths_and_the_structures(recorded):
     assert len(prints | {training.fingerprint}) == 5
 
 
-def test_records_of_slow_cores_count_beyond_the_last_cache_alone_unless_they_are_the_most(recorded):
-    last = recorded.machine.product_caches[-1].bytes
-    slow, fast = (Conditions(0.0, 0.0, 0.0, {}, slow_share=share) for share in (1.0, 0.0))
+@pytest.mark.parametrize(("fast", "counted"), [(50, 50), (47, 57)])
+def test_records_of_slow_cores_count_at_full_speed_where_a_format_has_few_others(recorded, fast, counted):
+    slow, full = (Conditions(0.0, 0.0, 0.0, {}, slow_share=share) for share in (1.0, 0.0))
 
-    def record(is_slow, times):
-        conditions = slow if is_slow else fast
+    def record(conditions, time_s):
         return dataclasses.replace(
-            recorded.records[0], conditions=conditions, traffic_bytes=int(times * last), time_s=times
+            recorded.records[0], conditions=conditions, traffic_bytes=1000, time_s=time_s
         )
 
-    records = [record(True, 0.5), record(True, 4.0), record(False, 0.5), record(False, 4.0)]
-    few = TrainingSet.of(recorded, records).at_full_speed()
-    assert few.records == tuple(records[1:])
-    most = TrainingSet.of(recorded, [*records[:3], record(True, 0.6), record(True, 0.7)]).at_full_speed()
-    assert len(most.records) == 5
+    records = [record(full, 2.0)] * fast + [record(slow, 3.0)] * 10
+    used = TrainingSet.of(recorded, records).at_full_speed().records
+    assert len(used) == counted
+    assert {each.time_s for each in used} == {2.0}
+    mostly_slow = [record(full, 2.0)] * 3 + [record(slow, 3.0)] * 4
+    assert TrainingSet.of(recorded, mostly_slow).at_full_speed().records == tuple(mostly_slow)
+
+
+def test_without_alike_ones_at_full_speed_slow_records_count_as_they_are(recorded):
+    first = recorded.records[0]
+    full = dataclasses.replace(first, conditions=Conditions(0.0, 0.0, 0.0, {}, slow_share=0.0))
+    slow = dataclasses.replace(
+        first, conditions=Conditions(0.0, 0.0, 0.0, {}, slow_share=1.0), traffic_bytes=1 << 40
+    )
+    assert TrainingSet.of(recorded, [full, full, slow]).at_full_speed().records == (full, full, slow)

@@ -263,6 +263,7 @@ class _Ways:
         checked = checked.ravel() if vectors == 1 else checked
         positive = csr_array((np.abs(csr.data), csr.indices, csr.indptr), shape=csr.shape)
         y, magnitude = plain(matrix, x).ravel(), (positive @ np.abs(checked)).ravel()
+        magnitude = np.where(np.isfinite(magnitude), magnitude, np.nan)  # as ReferenceProduct has it
         reference = ReferenceProduct(y, magnitude, np.repeat(np.diff(csr.indptr), vectors))
 
         def check(bound: Bound, name: str) -> None:

@@ -56,8 +56,8 @@ _SEVERAL_SHARE = 0.1
 MEMORY_SHARE = 0.25
 
 #: Values, and further bytes, that one entry takes while it is measured: the CSR arrays, the largest other
-#: format, and the oracle's terms in extended precision.
-_VALUES_AN_ENTRY, _MORE_BYTES = 3, 36
+#: format, and the values of the reference product in double precision.
+_VALUES_AN_ENTRY, _MORE_BYTES = 3, 20
 
 QUICK_EFFORT = Effort(samples=24, sample_s=0.0005, most_s=0.1, wait_s=0.05)
 FULL_EFFORT = Effort(samples=40, sample_s=0.0005, most_s=0.2, wait_s=0.2)

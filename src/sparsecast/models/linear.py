@@ -198,7 +198,7 @@ class LinearModel(Model):
     """One non-negative cost for each kind of work, fitted for each format, and on a GPU for each kernel."""
 
     name: ClassVar[str] = "linear"
-    version: ClassVar[int] = 14
+    version: ClassVar[int] = 15
     takes_several: ClassVar[bool] = True
     costs_: WorkCosts
 

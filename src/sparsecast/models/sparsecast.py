@@ -216,7 +216,7 @@ class SparsecastModel(Model):
     name: ClassVar[str] = "sparsecast"
     optional_groups: ClassVar[tuple[str, ...]] = ("locality", "bands", "blocks")
     takes_several: ClassVar[bool] = True
-    version: ClassVar[int] = 18
+    version: ClassVar[int] = 19
     #: What the trees correct: another class in experiments on the parts of the model.
     physics_class: ClassVar[type[WorkCosts]] = WorkCosts
     learned_: _Learned | None

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import inf
 
 import numpy as np
 
@@ -22,8 +21,8 @@ from sparsecast.matrices.problem import Problem, group_of
 from sparsecast.measuring.references import reference_bytes
 from sparsecast.records import MEMORY, Bandwidth, Record
 
-#: Products that move so many times the bytes of the last cache wait for memory, not for cores.
-_BEYOND = 1.5
+#: Records of a format below which those of slow cores count, too: four times as many as a fit of costs needs.
+_LEAST_OF_FORMAT = 48
 
 
 @dataclass(frozen=True)
@@ -66,20 +65,26 @@ class TrainingSet:
             yield self.of_groups(set(groups) - left_out), self.of_groups(left_out)
 
     def where(self, chosen: Callable[[Record], bool]) -> TrainingSet:
-        return dataclasses.replace(self, records=tuple(record for record in self.records if chosen(record)))
+        return replace(self, records=tuple(record for record in self.records if chosen(record)))
 
     def at_full_speed(self) -> TrainingSet:
         """Return the Records without those of slow cores, unless these are the most.
 
-        Slow cores wait for memory as long as others: products beyond the last cache count.
+        Where too few of a format would be left, its slow ones count, with the time at full speed: it is as
+        many times shorter as products that move about as much took longer in the median.
         """
-
-        def is_slowed(record: Record) -> bool:
-            known = [size for size in self.machine.shared_cache_bytes(record.candidate.threads) if size]
-            return record.is_slow and record.traffic_bytes <= _BEYOND * max(known, default=inf)
-
-        slow = sum(map(is_slowed, self.records))
-        return self if 2 * slow > len(self.records) else self.where(lambda record: not is_slowed(record))
+        slow = [record for record in self.records if record.is_slow]
+        if not slow or 2 * len(slow) > len(self.records):
+            return self
+        fast = [record for record in self.records if not record.is_slow]
+        left = Counter(record.candidate.format for record in fast)
+        slower = _times_slower(slow, fast)
+        records = (
+            replace(record, time_s=record.time_s / slower) if record.is_slow else record
+            for record in self.records
+            if not record.is_slow or left[record.candidate.format] < _LEAST_OF_FORMAT
+        )
+        return replace(self, records=tuple(records))
 
     @property
     def memory_read_s(self) -> float:
@@ -110,7 +115,7 @@ class TrainingSet:
                     found = structure_of(problem.matrix, groups=missing)
                     known = entry.structure.having(*found.groups.values())
                     matrices[specification] = MatrixEntry(specification, entry.name, known)
-        return dataclasses.replace(self, matrices=matrices)
+        return replace(self, matrices=matrices)
 
     def having(self, groups: Sequence[str]) -> TrainingSet:
         """Return the Records of matrices whose feature groups of these names are known or can be had."""
@@ -128,3 +133,17 @@ class TrainingSet:
         for name in sorted({record.matrix for record in self.records}):
             digest.update(json.dumps(self.matrices[name].to_dict(), sort_keys=True).encode())
         return digest.hexdigest()[:32]
+
+
+def _times_slower(slow: Sequence[Record], fast: Sequence[Record]) -> float:
+    """Return how many times longer products of some Records take than those of others that move as much."""
+
+    def kind(record: Record) -> tuple[str, int, int]:
+        return record.candidate.format, record.candidate.vectors, record.traffic_bytes.bit_length()
+
+    per_byte_s = defaultdict(list)
+    for record in fast:
+        per_byte_s[kind(record)].append(record.time_s / record.traffic_bytes)
+    usual_s = {key: float(np.median(seconds)) for key, seconds in per_byte_s.items()}
+    times = [r.time_s / r.traffic_bytes / usual_s[kind(r)] for r in slow if kind(r) in usual_s]
+    return max(1.0, float(np.median(times))) if times else 1.0
