@@ -21,8 +21,9 @@ from sparsecast.matrices.problem import Problem, group_of
 from sparsecast.measuring.references import reference_bytes
 from sparsecast.records import MEMORY, Bandwidth, Record
 
-#: Records of a format below which those of slow cores count, too: four times as many as a fit of costs needs.
-_LEAST_OF_FORMAT = 48
+#: Records of a format at full speed, and as many of them for each of slow cores, with which the slow ones do
+#: not count: as many as a fit of costs needs, and three of five.
+_LEAST_LEFT, _LEFT_FOR_EACH_LOST = 12, 1.5
 
 
 @dataclass(frozen=True)
@@ -70,19 +71,26 @@ class TrainingSet:
     def at_full_speed(self) -> TrainingSet:
         """Return the Records without those of slow cores, unless these are the most.
 
-        Where too few of a format would be left, its slow ones count, with the time at full speed: it is as
+        A format that would lose a good part of its Records keeps them, with the time at full speed: it is as
         many times shorter as products that move about as much took longer in the median.
         """
         slow = [record for record in self.records if record.is_slow]
         if not slow or 2 * len(slow) > len(self.records):
             return self
         fast = [record for record in self.records if not record.is_slow]
-        left = Counter(record.candidate.format for record in fast)
+        lost, left = (Counter(record.candidate.format for record in part) for part in (slow, fast))
+        kept = {name for name in lost if left[name] < max(_LEAST_LEFT, _LEFT_FOR_EACH_LOST * lost[name])}
         slower = _times_slower(slow, fast)
+
+        def corrected(record: Record) -> Record:
+            assert record.conditions is not None
+            conditions = replace(record.conditions, slow_share=None)
+            return replace(record, time_s=record.time_s / slower, conditions=conditions)
+
         records = (
-            replace(record, time_s=record.time_s / slower) if record.is_slow else record
+            corrected(record) if record.is_slow else record
             for record in self.records
-            if not record.is_slow or left[record.candidate.format] < _LEAST_OF_FORMAT
+            if not record.is_slow or record.candidate.format in kept
         )
         return replace(self, records=tuple(records))
 
