@@ -1,13 +1,14 @@
-"""Everything that needs a GPU, in less than ten minutes: is it right, how fast is it, what does it use.
+"""Everything that needs a GPU, in nine minutes: is it right, how fast is it, what does it use.
 
     make gpu-campaign OUT=FOLDER [MATRICES='FILE...']
 
 It needs no network and no installed Sparsecast; it needs numba-cuda, SciPy, pyarrow, psutil and what the
-command line takes. Peers and NVML are used where they are. Each phase writes its results into the folder as
-soon as they exist. Calibrations keep a journal and add to the profile of the device, also to that of an
-earlier run on the same folder. What fails leaves its traceback in errors.txt, and the next matrix or phase
-goes on; the exit status is then 1, unless it was a peer that failed. A kernel whose result is wrong is not
-measured.
+command line takes. Peers and NVML are used where they are. The processor beside the GPU is measured, too,
+with all its cores, and on ranks where mpi4py is. Each phase writes its results into the folder as soon as
+they exist, and the last one joins their tables in results.md. Calibrations keep a journal and add to the
+profile of the device, also to that of an earlier run on the same folder. What fails leaves its traceback in
+errors.txt, and the next matrix or phase goes on; the exit status is then 1, unless it was a peer that failed.
+A kernel whose result is wrong is not measured.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from scipy.sparse import csr_array
 from gpu_graphs import beside_graph
 from gpu_peers import beside_peers, mean_ratio
 from gpu_scope import SIMULATOR, SMALL, TINY, Scope
+from ranks import MPIRUN, SPARSECAST, environment
 from sparsecast.benchmark.experiments import EXPERIMENTS, Setting
 from sparsecast.benchmark.journal import Measurements
 from sparsecast.benchmark.measurement import Instruments, measure_candidates
@@ -47,6 +49,7 @@ from sparsecast.devices.binding import prepared
 from sparsecast.devices.cuda.driver import detect_gpu
 from sparsecast.devices.cuda.meter import NvmlMeter
 from sparsecast.devices.cuda.nvidia import NvidiaGPU
+from sparsecast.devices.gpu import launching
 from sparsecast.devices.gpu.clock import EventClock
 from sparsecast.devices.gpu.launching import SIMULATED
 from sparsecast.devices.product_timer import right_hand_side
@@ -54,6 +57,7 @@ from sparsecast.devices.reference import ReferenceProduct
 from sparsecast.devices.target import Target, whole_matrix
 from sparsecast.errors import DeviceError, InputError, ProfileError
 from sparsecast.machines import storage
+from sparsecast.machines.gpu import GPU
 from sparsecast.machines.machine import Machine, detect
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.problem import Problem
@@ -82,7 +86,7 @@ PACKAGES = (
 THRIFTIEST = 2
 
 #: Of the time of a paper, what its benchmark matrices take; named matrices and plans take the rest.
-PAPER_SHARE = 0.8
+PAPER_SHARE = 0.6
 
 #: So many failures are noted before a phase is given up: a lost device fails at everything.
 MOST_FAILURES = 20
@@ -197,11 +201,13 @@ class Campaign:
         return self.device.calibrated(whole_matrix(problem.structure, target, self.machine).candidates)
 
     def calibrate(self, device: CampaignGPU, dtype: str, budget_s: float) -> None:
-        """Add the matrices of a device to the profile, as far as the time lasts."""
+        """Add the matrices of a device to the profile, as far as the time lasts; none in too little."""
+        if budget_s < LEAST_BUDGET_S:
+            return
         run = Calibration(
             self.machine,
             [Target("cuda", dtype, 32, 1)],
-            max(budget_s, LEAST_BUDGET_S),
+            budget_s,
             device=device,
             path=self.path,
             effort=self.scope.effort,
@@ -238,8 +244,12 @@ def correctness(campaign: Campaign, end_s: float) -> None:
             for line in _against_oracle(campaign, dtype):
                 stream.write(line + "\n")
                 stream.flush()
-    if not SIMULATED and all(map(importlib.util.find_spec, ("pytest", "hypothesis"))):
-        _run_tests(path, end_s)
+
+
+def device_tests(campaign: Campaign, end_s: float) -> None:
+    """Run the tests of the kernels, where pytest is."""
+    if campaign.scope.is_device and all(map(importlib.util.find_spec, ("pytest", "hypothesis"))):
+        _run_tests(campaign.out / "correctness.txt", end_s)
 
 
 def _against_oracle(campaign: Campaign, dtype: str) -> Iterator[str]:
@@ -319,23 +329,24 @@ def calibration(campaign: Campaign, end_s: float) -> None:
 def papers(campaign: Campaign, end_s: float) -> None:
     """Repeat the experiments of papers, in single precision first as they did: tables, models and plans.
 
-    In the simulator, which is no device of the machine, no plan is built.
+    Plans are built for the matrices that are given, and on a device alone.
     """
     turns = list(product(("float32", "float64"), campaign.scope.papers))
     for number, (dtype, name) in enumerate(turns):
-        share_s = (end_s - perf_counter()) / (len(turns) - number)
+        start_s = perf_counter()
+        share_s = (end_s - start_s) / (len(turns) - number)
         with campaign.kept_going(f"{name} in {dtype}"):
             suite = SUITES.get(name.partition("-")[0])().whole(campaign.machine, 1)
             kept = [matrix for matrix in suite if campaign.scope.has_time_for(matrix)]
             kept += [gallery_benchmark(each) for each in campaign.scope.energy]  # what models are tried on
             device = replace(campaign.device, matrices=tuple(kept), variants=campaign.scope.paper_variants)
             campaign.calibrate(device, dtype, PAPER_SHARE * share_s)
-            setting = Setting("cuda", dtype, campaign.profile, (1 - PAPER_SHARE) * share_s)
+            left_s = share_s - (perf_counter() - start_s)
             experiment = EXPERIMENTS.get(name)()
-            if SIMULATED:
-                report = experiment.from_records(campaign.profile, setting)
+            if campaign.scope.is_device:
+                report = experiment.run(Setting("cuda", dtype, campaign.profile, left_s, campaign.given))
             else:
-                report = experiment.run(setting)
+                report = experiment.from_records(campaign.profile, Setting("cuda", dtype))
             campaign.write(f"{name}-{dtype}.json", document(DOCUMENTS["paper NAME"], report))
             page = replace(report, charts={}).to_markdown("make gpu-campaign")
             (campaign.out / f"{name}-{dtype}.md").write_text(page, encoding="utf-8")
@@ -382,10 +393,10 @@ def peers(campaign: Campaign, end_s: float) -> None:
 def graphs(campaign: Campaign, end_s: float) -> None:
     """Measure products of small matrices launched one by one, beside a graph of as many launched at once."""
     found: list[dict[str, Any]] = []
-    if SIMULATED:
-        found.append({"left_out": "the simulator of numba-cuda has no graphs"})
+    core = launching.core
+    if core is None:
+        found.append({"left_out": "graphs are made by cuda.core on a device"})
     else:
-        core = importlib.import_module("cuda.core")
         for specification in _while_time(SMALL, end_s):
             with campaign.kept_going(f"a graph of {specification}"):
                 found.append(beside_graph(campaign, specification, core))
@@ -450,26 +461,96 @@ def scores(training: TrainingSet) -> dict[str, dict[str, Any]]:
     return {**{name: asdict(score) for name, score in found.models.items()}, **refused}
 
 
+def processor(campaign: Campaign, end_s: float) -> None:
+    """Calibrate the processor with all cores and with one, and measure it beside its peers and on ranks."""
+    if not campaign.scope.processor_matrices:
+        return
+    runner = [sys.executable, str(Path(__file__).with_name("run.py"))]
+    matrices = [*campaign.given, *(f"gallery:{each}" for each in campaign.scope.peers)]
+    cores, share_s = campaign.machine.cores, end_s - perf_counter()
+    for threads in dict.fromkeys((cores, 1)):
+        budget = max(LEAST_BUDGET_S, 0.15 * share_s)
+        calibrate = [*SPARSECAST, "calibrate", "--budget", f"{budget:g}", "--dtype", "float64"]
+        _command(campaign, f"processor-{threads}", [*calibrate, "--threads", str(threads)], end_s)
+    beside = [*runner, "peers", "--threads", str(cores), *matrices[: campaign.scope.processor_matrices]]
+    _command(campaign, "processor-peers", beside, perf_counter() + 0.6 * (end_s - perf_counter()))
+    if importlib.util.find_spec("mpi4py"):
+        ranks = [MPIRUN, "-n", str(cores), *SPARSECAST, "measure", matrices[0], "--format", "csr"]
+        _command(campaign, "processor-ranks", ranks, end_s)
+
+
+def _command(campaign: Campaign, name: str, command: Sequence[str], end_s: float) -> None:
+    """Run a command until then, and keep what it prints; what fails or takes longer is noted there."""
+    with (campaign.out / f"{name}.txt").open("w", encoding="utf-8") as stream:
+        try:
+            status = subprocess.run(
+                command,
+                env=environment(),
+                stdout=stream,
+                stderr=subprocess.STDOUT,
+                timeout=max(1.0, end_s - perf_counter()),
+            ).returncode
+        except subprocess.TimeoutExpired:
+            stream.write("\nNOT FINISHED: its time was over\n")
+            return
+        stream.write(f"\nstatus {status}\n" if status else "")
+
+
+def page(campaign: Campaign, end_s: float) -> None:
+    """Join all that was found in one page of Markdown."""
+    sections = [f"# {campaign.machine.gpu.name if campaign.machine.gpu else 'No GPU'}", "make gpu-campaign"]
+    for path in sorted(campaign.out.glob("*.json")):
+        found = json.loads(path.read_text(encoding="utf-8"))
+        rows = found if isinstance(found, list) else found.get("matrices") or found.get("candidates") or []
+        if tables := _markdown(rows):
+            sections += [f"## {path.stem}", tables]
+    for path in sorted(campaign.out.glob("*-float*.md")):
+        sections.append(path.read_text(encoding="utf-8"))
+    for path in sorted(campaign.out.glob("processor-*.txt")):
+        sections += [f"## {path.stem}", f"```\n{path.read_text(encoding='utf-8').strip()}\n```"]
+    (campaign.out / "results.md").write_text("\n\n".join(sections) + "\n", encoding="utf-8")
+
+
+def _markdown(rows: Sequence[dict[str, Any]]) -> str:
+    """Return rows as a table of their plain values; times by name become columns of their own."""
+    flat = []
+    for row in rows:
+        times = row.get("times_s") or {}
+        plain = {key: value for key, value in row.items() if not isinstance(value, dict | list)}
+        flat.append(plain | {name: f"{1e6 * seconds:.1f} us" for name, seconds in times.items()})
+    headings = list(dict.fromkeys(chain.from_iterable(flat)))
+    lines = [headings, ["---"] * len(headings)]
+    lines += [[_cell(row.get(heading)) for heading in headings] for row in flat]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines) if headings else ""
+
+
+def _cell(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else "" if value is None else str(value)
+
+
 #: The phases and the seconds of each; what one leaves goes to the next.
 PHASES = (
     (describe, 5),
-    (correctness, 100),
-    (bandwidth, 20),
-    (papers, 220),
-    (calibration, 90),
-    (cold, 30),
-    (peers, 60),
+    (correctness, 20),
+    (bandwidth, 15),
+    (calibration, 120),
+    (peers, 90),
+    (energy, 25),
+    (cold, 15),
     (graphs, 5),
-    (energy, 30),
-    (evaluation, 15),
+    (papers, 90),
+    (evaluation, 10),
+    (processor, 90),
+    (device_tests, 45),
+    (page, 5),
 )
 
 
-def run(campaign: Campaign) -> None:
-    """Run every phase and say what became of it."""
+def run(campaign: Campaign, share: float = 1.0) -> None:
+    """Run every phase, for a share of its seconds, and say what became of it."""
     end_s = perf_counter()
     for phase, seconds in PHASES:
-        end_s += seconds
+        end_s += share * seconds
         start, failures = perf_counter(), campaign.failures
         try:
             with campaign.kept_going(phase.__name__):
@@ -478,7 +559,8 @@ def run(campaign: Campaign) -> None:
             print(f"given up: {type(error).__name__}: {error}", flush=True)
         failed = campaign.failures - failures
         outcome = f"{failed} FAILED, see errors.txt" if failed else "done"
-        print(f"{phase.__name__:12} {perf_counter() - start:6.1f} s  {outcome}", flush=True)
+        taken = f"{perf_counter() - start:6.1f} s of {share * seconds:5.1f}"
+        print(f"{phase.__name__:12} {taken}  {outcome}", flush=True)
 
 
 def quicken_simulator() -> None:
@@ -488,22 +570,24 @@ def quicken_simulator() -> None:
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
 
 
-def main() -> int:
-    """Run the campaign and return the exit status."""
+def main(gpu: GPU | None = None, scope: Scope | None = None) -> int:
+    """Run the campaign and return the exit status; by default on the GPU at hand, and all of it."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("out", type=Path, metavar="FOLDER")
     parser.add_argument("matrices", nargs="*", metavar="FILE", help="for the peers")
     parser.add_argument("--tiny", action="store_true", help="for the tests: matrices for the simulator")
+    parser.add_argument("--share", type=float, default=1.0, help="of the seconds of each phase")
     arguments = parser.parse_args()
     try:
         if arguments.tiny and SIMULATED:
             quicken_simulator()
-        gpu = SIMULATOR if arguments.tiny and SIMULATED else detect_gpu()
+            gpu = SIMULATOR
+        gpu = gpu or detect_gpu()
         storage.ensure_writable(arguments.out)
         machine = replace(detect(), device=NvidiaGPU.name, gpu=gpu)
-        scope = TINY if arguments.tiny else Scope()
+        scope = scope or (TINY if arguments.tiny else Scope())
         campaign = Campaign(arguments.out, machine, arguments.matrices, scope)
-        run(campaign)
+        run(campaign, arguments.share)
         return 1 if campaign.failures else 0
     except InputError as error:
         print(error, file=sys.stderr)

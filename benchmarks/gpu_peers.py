@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +22,21 @@ from sparsecast.measuring.timing import Call, measure
 
 if TYPE_CHECKING:
     from gpu_campaign import Campaign
+
+
+@dataclass
+class Guarded:
+    """The call of a peer. One that fails is not called again, and the others go on."""
+
+    call: Call
+    error: Exception | None = None
+
+    def __call__(self) -> None:
+        if self.error is None:
+            try:
+                self.call()
+            except Exception as error:  # a library of others
+                self.error = error
 
 
 def cusparse_call(A: csr_array, x: np.ndarray, algorithm: int) -> tuple[Call, Call]:
@@ -109,6 +125,10 @@ def beside_peers(campaign: Campaign, specification: str) -> dict[str, Any]:
     ours, traffic = _our_calls(campaign, problem, x, reference)
     theirs, missing = _peer_calls(campaign, problem, x, reference)
     timings = measure({**ours, **theirs}, campaign.scope.effort, clock=campaign.clock)
+    for name, peer in list(theirs.items()):
+        if peer.error is not None:
+            missing[name] = f"failed when it was repeated: {type(peer.error).__name__}: {peer.error}"
+            del theirs[name], timings[name]
     best_ours, best_peer = (
         min(calls, key=lambda name: timings[name].time_s, default=None) for calls in (ours, theirs)
     )
@@ -150,9 +170,9 @@ def _our_calls(
 
 def _peer_calls(
     campaign: Campaign, problem: Problem, x: np.ndarray, reference: ReferenceProduct
-) -> tuple[dict[str, Call], dict[str, str]]:
+) -> tuple[dict[str, Guarded], dict[str, str]]:
     """Return the checked products of the peers, and why others are missing."""
-    calls, missing = {}, {}
+    calls, missing = dict[str, Guarded](), dict[str, str]()
     for name, make in PEERS.items():
         try:
             call, result = make(problem.matrix, x)
@@ -163,7 +183,7 @@ def _peer_calls(
             missing[name] = f"failed: {type(error).__name__}: {error}"
             campaign.note(f"peer {name} on {problem.name}")
         else:
-            calls[name] = call
+            calls[name] = Guarded(call)
     return calls, missing
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import chain
 
 from sparsecast.devices import DEVICES
 from sparsecast.devices.target import Target
@@ -42,7 +43,7 @@ LEAST_PEER_ENTRIES = 1_000_000
 
 def gpu_matrices(machine: Machine) -> list[SuiteMatrix]:
     """Return the benchmark matrices of a usual calibration of a GPU."""
-    return DEVICES.get("cuda").suites(Target("cuda", "float64", 32, 1), machine)[1]
+    return list(chain(*DEVICES.get("cuda").suites(Target("cuda", "float64", 32, 1), machine)))
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,10 @@ class Scope:
         Kernels that are measured for them; empty for all.
     has_time_for : callable
         Whether one of their benchmark matrices is measured.
+    processor_matrices : int
+        Matrices on which the processor is measured beside its peers.
+    is_device : bool
+        Whether kernels run on a device of this machine, where plans and tests run, too.
     """
 
     effort: Effort = EFFORT
@@ -82,6 +87,8 @@ class Scope:
     papers: tuple[str, ...] = ("guo-2014", "wang-2017")
     paper_variants: tuple[str, ...] = ()
     has_time_for: Callable[[SuiteMatrix], bool] = lambda matrix: True
+    processor_matrices: int = 10
+    is_device: bool = True
 
 
 def is_tiny(matrix: SuiteMatrix) -> bool:
@@ -107,8 +114,16 @@ TINY = Scope(
     papers=("guo-2014",),
     paper_variants=("vector32",),
     has_time_for=is_tiny,
+    processor_matrices=0,
+    is_device=False,
 )
 
 #: What the simulator of numba-cuda is described as, for the tests of this file: so small that copies exceed
 #: its L2 soon.
 SIMULATOR = GPU("numba-cuda simulator", 1, 4, 32, 128, 1 << 30, 1 << 12, 1, 1)
+
+#: What the idle device is described as.
+H100 = GPU(
+    *("NVIDIA H100 80GB HBM3", 132, 64, 32, 1024, 85_017_493_504, 52_428_800, 1_980_000_000, 2_619_000_000),
+    compute_capability=(9, 0),
+)

@@ -123,6 +123,8 @@ def test_what_is_not_there_is_missing_not_measured_or_refused(folder):
     assert len(left_out) == 2 and "real values" in left_out[0] and "absent.mtx" in left_out[1]
     assert found(folder, "energy.json")["idle_w"] == "not measured"
     assert [set(row) for row in found(folder, "graphs.json")] == [{"left_out"}]
+    page = (folder / "results.md").read_text(encoding="utf-8")
+    assert "## peers" in page and "## bandwidth" in page and "Mean errors" in page
     assert all("refused" in score for score in found(folder, "evaluation.json")["float64"].values())
 
 
@@ -139,6 +141,45 @@ def test_a_phase_that_fails_is_noted_and_the_next_goes_on(tmp_path):
     assert "ValueError: broken on purpose" in (tmp_path / "errors.txt").read_text(encoding="utf-8")
     assert (tmp_path / "device.json").exists()
     assert "1 FAILED" in done.stdout and "describe" in done.stdout
+
+
+FAILING_PEER = """
+import gpu_peers
+def failing(A, x):
+    calls = []
+    def product():
+        calls.append(1)
+        if len(calls) > 2:
+            raise RuntimeError("broken when repeated")
+    return product, lambda: (product(), A @ x)[1]
+gpu_peers.PEERS = {"good": lambda A, x: (lambda: A @ x, lambda: A @ x), "failing": failing}
+gpu_campaign.PHASES = ((gpu_campaign.peers, 60),)
+"""
+
+
+def test_a_peer_that_fails_when_it_is_repeated_leaves_the_others(tmp_path):
+    done = campaign(tmp_path, first=FAILING_PEER)
+    assert done.returncode == 0, done.stderr
+    [row] = found(tmp_path, "peers.json")["matrices"]
+    assert row["best_peer"] == "good" and "failing" not in row["times_s"]
+    assert "RuntimeError" in row["missing"]["failing"]
+
+
+IDLE = """
+import sys
+sys.path.insert(0, "benchmarks")
+import gpu_idle
+with gpu_idle.idle_device():
+    gpu_idle.calibrated(10.0)
+"""
+
+
+def test_a_budget_holds_on_a_device_that_computes_nothing():
+    done = run([sys.executable, "-c", IDLE], "0")
+    assert done.returncode == 0, done.stderr
+    took_s, budget_s = (float(done.stdout.split()[place].strip(":")) for place in (0, 3))
+    assert budget_s == 10 and took_s <= 1.5 * budget_s
+    assert " records of " in done.stdout
 
 
 def test_without_a_device_one_line_says_so(tmp_path):

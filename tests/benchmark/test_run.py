@@ -165,7 +165,7 @@ def test_a_spent_budget_stops_the_measuring(run, measured, monkeypatch, clock):
 
 
 def test_matrices_beyond_their_share_of_memory_are_left_out(run, measured, monkeypatch):
-    monkeypatch.setattr("psutil.virtual_memory", lambda: type("Memory", (), {"available": 4 * 60 * 3999}))
+    monkeypatch.setattr("psutil.virtual_memory", lambda: type("Memory", (), {"available": 4 * 44 * 3999}))
     with pytest.raises(InputError):
         run().run()
     assert measured == []

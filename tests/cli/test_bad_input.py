@@ -88,6 +88,8 @@ OPTIONS = [
     (("evaluate", "--replay", "--ranks", "--threads", "2"), "--threads 2 with ranks: expected none"),
     (("predict", SMALL, "--threads", "0"), "threads 0: expected 1 to"),
     (("predict", SMALL, "--dtype", "int8"), "'int8' on cpu: expected one of float64, float32"),
+    (("cost", "cg", SMALL, "--device", "cdua"), "expected cpu, .*; did you mean 'cuda'"),
+    (("report", SMALL, "--device", "cdua"), "expected cpu, .*; did you mean 'cuda'"),
     (("predict", SMALL, "--device", ""), "device '': expected cpu, cuda, or cuda:N"),
     (("plan", SMALL, "--device", "cpu,cuda"), "'cpu,cuda': expected cpu, cuda, or cuda:N.*--where"),
     (("predict", SMALL, "--profile", "nope"), "'nope' is unknown: known are amd-mi100"),

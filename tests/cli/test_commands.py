@@ -477,3 +477,14 @@ def test_the_processor_and_a_gpu_are_compared(run, exact, calibrated, gpu_path, 
     shown = run(*asked)
     assert (shown.status, shown.err) == (0, "")
     assert "(here)" in shown.out and gpu_profile.name in shown.out
+    added = document_of(
+        run("plan", SMALL, "--where", "cpu", "--profile", gpu_path, "--threads", "1", "--json")
+    )
+    assert [item["machine"] for item in added["placements"]] == [calibrated.name, gpu_profile.name]
+
+
+def test_a_profile_is_one_more_place_beside_all(run, calibrated, gpu_path, gpu_profile):
+    asked = ("plan", SMALL, "--where", "all", "--profile", gpu_path, "--threads", "1", "--json")
+    machines = [item["machine"] for item in document_of(run(*asked))["placements"]]
+    assert {calibrated.name, gpu_profile.name, "nvidia-v100"} <= set(machines)
+    assert len(machines) == len(set(machines))

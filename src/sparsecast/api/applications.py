@@ -228,6 +228,7 @@ def application_cost(
     *,
     iterations: int | None = None,
     threads: int | None = None,
+    device: str | None = None,
     model: str | None = None,
     networks: Sequence[Path] = (),
     measure: bool = True,
@@ -235,8 +236,8 @@ def application_cost(
 ) -> ApplicationCost:
     """Forecast a whole run of an application, with the best format for so many products.
 
-    `profile`, `threads`, `model` and `anyway` are as in `predict`, `measure` as in `plan`. Without `measure`
-    nothing is timed, and no iterations are done.
+    `profile`, `threads`, `device`, `model` and `anyway` are as in `predict`, `measure` as in `plan`. Without
+    `measure` nothing is timed, and no iterations are done.
 
     `iterations` says how many there will be, where that is known; else some are done here to tell, also for
     another machine, as their number does not depend on it. With this machine's profile and several threads
@@ -250,8 +251,8 @@ def application_cost(
     """
     threads = threads_of_networks(networks, threads)
     application, problem = question.application, question.problem
-    options: dict[str, Any] = {"threads": threads, "model": model, "anyway": anyway}
-    profile = profile or own_profile(problem, threads=threads)
+    options: dict[str, Any] = {"threads": threads, "device": device, "model": model, "anyway": anyway}
+    profile = profile or own_profile(problem, threads=threads, device=device or PROCESSOR)
     if measure and profile.name == machine_of(PROCESSOR).name and not profile.bandwidths:
         profile = profile.with_bandwidths(DEVICES.get(PROCESSOR).measure_bandwidths(profile.machine, 1))
     measures, loops_s = measure and not networks, dict[str, float]()

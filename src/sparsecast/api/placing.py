@@ -58,8 +58,8 @@ def where(
     A : sparse matrix or Structure
     places : str or sequence of str and Profile
         Devices of this machine, such as ``"cuda"``, and names or paths of profiles, also with commas between;
-        by default ``"all"``: the processor, which is calibrated first where it must be, GPUs and every
-        profile at hand.
+        by default ``"all"``, which may stand among others: the processor, which is calibrated first where
+        it must be, GPUs and every profile at hand.
     iterations : int
         Products that will be done, at least 1.
     threads, dtype, library, model, anyway
@@ -229,16 +229,17 @@ def _places(
         return _Place(find_profile(place) if isinstance(place, str) else place)
 
     damaged: dict[str, InputError] = {}
-    if places == ALL:
-        listed = [named(PROCESSOR)]
+    given = named_places(places)
+    others = [place for place in given if place != ALL]
+    listed = list(map(named, others))
+    _by_name((getattr(place, "name", str(place)) for place in others), (it.profile for it in listed))
+    if len(others) < len(given):
+        listed.append(named(PROCESSOR))
         for device in DEVICES.names():
             with suppress(DeviceError):
                 listed.append(_Place(calibrated_profile(machine_of(device)), device))
         at_hand, damaged = _at_hand()
         listed += map(_Place, at_hand.values())
-    else:
-        listed = list(map(named, given := named_places(places)))
-        _by_name((getattr(place, "name", str(place)) for place in given), (it.profile for it in listed))
     found: dict[str, _Place] = {}
     for place in listed:
         found.setdefault(place.profile.name, place)

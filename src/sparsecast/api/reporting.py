@@ -40,6 +40,7 @@ def matrix_report(
     iterations: int = 1000,
     threads: int | None = None,
     dtype: str | None = None,
+    device: str | None = None,
     library: str | None = None,
     model: str | None = None,
 ) -> MatrixReport:
@@ -48,13 +49,14 @@ def matrix_report(
     The plan is for `iterations` products; the rest is as in `predict`, also what is raised.
     """
     with one_reading():
-        asked: dict[str, Any] = {"threads": threads, "dtype": dtype, "library": library, "model": model}
-        return _report(problem, profile, iterations, asked | {"anyway": True})
+        asked: dict[str, Any] = {"threads": threads, "dtype": dtype, "device": device, "library": library}
+        return _report(problem, profile, iterations, asked | {"model": model, "anyway": True})
 
 
 def _report(problem: Problem, profile: Profile, iterations: int, asked: dict[str, Any]) -> MatrixReport:
     prediction = predict(problem, profile, **asked)
-    _, target = question(problem, profile, Asked(asked["threads"], asked["dtype"], library=asked["library"]))
+    setting = {name: asked[name] for name in ("threads", "dtype", "device", "library")}
+    _, target = question(problem, profile, Asked(**setting))
     made, unplanned = None, ""
     try:
         made = plan_of(problem, profile, iterations=iterations, measure=False, **asked)

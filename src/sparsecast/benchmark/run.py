@@ -18,6 +18,7 @@ from time import perf_counter
 from typing import Any, ClassVar
 
 from sparsecast.benchmark.journal import Measurements, journal, read_journal
+from sparsecast.benchmark.made_ahead import MadeAhead
 from sparsecast.benchmark.measurement import Instruments, measure_candidates
 from sparsecast.devices import DEVICES
 from sparsecast.devices.compiling import compiled_in_turn
@@ -413,7 +414,8 @@ class Calibration:
             rounds = [(target, replace(matrix, in_narrow_storage=False)) for target, matrix in rounds]
         expected = self.used_s + sum(self._budget.estimate_s(matrix, target) for target, matrix in rounds)
         problem: Problem | None = None
-        for target, matrix in rounds:
+        ahead = MadeAhead(self._device.most_entries(self.machine), self.machine.threads)
+        for place, (target, matrix) in enumerate(rounds):
             if self.used_s > end_s:
                 return
             total = min(self.budget_s, max(self.used_s, expected))
@@ -430,12 +432,23 @@ class Calibration:
             with self._phase("the models' matrices"), suppress(OutOfTime):
                 if problem is None or is_new:  # made here, and gone when it was measured for all in turn
                     problem = matrix.problem.released()
+                    if not self._device.shares_host:
+                        problem = ahead.take(matrix, self._upcoming(rounds[place + 1 :]))
                 yield problem, self._measure(target, problem, matrix)
                 self._done.add(self._key(target, matrix))
             took = self.used_s - begin - (self.phases["compiling"] - compiling_s)
             expected += took - estimate
             if is_new:
                 self._budget.learn(estimate, took)
+
+    def _upcoming(self, rounds: Sequence[tuple[Target, SuiteMatrix]]) -> Iterator[SuiteMatrix]:
+        """Yield the matrices that will be measured next, as far as the budget tells now."""
+        expected_s = 0.0
+        for target, matrix in rounds:
+            estimate = self._budget.estimate_s(matrix, target)
+            if self._is_due(target, matrix, expected_s + estimate):
+                expected_s += estimate
+                yield matrix
 
     def _is_due(self, target: Target, matrix: SuiteMatrix, estimate_s: float) -> bool:
         fits = self._budget.suffices(estimate_s) and matrix.entries <= most_entries_here(target)

@@ -12,6 +12,7 @@ from sparsecast.features.analysis import structure
 from sparsecast.machines.gpu import GPU
 from sparsecast.machines.machine import detect
 from sparsecast.matrices.gallery import gallery
+from sparsecast.models.linear import LEAST_RECORDS
 
 DEVICE = GPU("a device", 100, 64, 32, 1024, 1 << 36, 50 << 20, 1_500_000_000, 2_000_000_000, (9, 0))
 MACHINE = dataclasses.replace(detect(), device="cuda", gpu=DEVICE, memory_bytes=1 << 38)
@@ -20,7 +21,7 @@ CUDA = DEVICES.get("cuda")
 
 def test_matrices_are_distinct_of_every_suite_and_none_too_large():
     required, optional = CUDA.suites(Target("cuda", "float64", 32, 1), MACHINE)
-    assert required == []
+    assert max(matrix.entries for matrix in required) <= 10_000_000
     suites = {
         "strips",
         "entry strips",
@@ -31,12 +32,25 @@ def test_matrices_are_distinct_of_every_suite_and_none_too_large():
         "diagonals",
         "gallery",
     }
-    assert {matrix.suite for matrix in optional} == suites
-    assert suites - {"symmetric"} <= {matrix.suite for matrix in optional[:120]}
+    assert {matrix.suite for matrix in (*required, *optional)} == suites
+    assert suites == {matrix.suite for matrix in optional[:120]}
     assert max(matrix.entries for matrix in optional) <= (1 << 36) // 96
     assert sum(matrix.entries > 5_000_000 for matrix in optional) > 20
-    keys = [(matrix.name, matrix.suite) for matrix in optional]
+    keys = [(matrix.name, matrix.suite) for matrix in (*required, *optional)]
     assert len(set(keys)) == len(keys)
+
+
+def test_every_format_is_required_of_more_matrices_than_a_fit_of_costs_needs():
+    required, _ = CUDA.suites(Target("cuda", "float64", 32, 1), MACHINE)
+    candidates = [
+        candidate.format
+        for matrix in required
+        for candidate in whole_matrix(
+            matrix.problem.structure, Target("cuda", "float64", 32, 1), MACHINE
+        ).candidates
+    ]
+    counts = {name: candidates.count(name) for name in CUDA.kernels.names()}
+    assert min(counts.values()) >= LEAST_RECORDS + 2, counts
 
 
 def matrices(machine):

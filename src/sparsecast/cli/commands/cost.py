@@ -38,6 +38,7 @@ def cost(
     ] = None,
     profile: options.ProfileOption = None,
     threads: options.ThreadsOption = None,
+    device: options.ForecastDeviceOption = None,
     model: options.ModelOption = None,
     forecast_only: options.ForecastOnlyOption = False,
     anyway: options.AnywayOption = False,
@@ -65,13 +66,14 @@ def cost(
     question = api.application_question(application, problem, **settings)
     networks = [Path(file) for file in network or ()]
     threads = api.threads_of_networks(networks, threads)
-    chosen = profile_for(question.problem, profile, threads, None, None)
+    chosen = profile_for(question.problem, profile, threads, None, device)
     with shown_parts():
         cost = api.application_cost(
             question,
             chosen,
             iterations=iterations,
             threads=threads,
+            device=device,
             model=model,
             networks=networks,
             measure=not forecast_only,

@@ -112,12 +112,13 @@ def _placed(
     from sparsecast import api
     from sparsecast.results.placement import PlanAnswer
 
-    of_one |= {"--profile": question.profile, "--device": question.device, "--values": question.values}
+    of_one |= {"--device": question.device, "--values": question.values}
     of_one |= {"--vectors": question.vectors if question.vectors > 1 else None}
     of_one |= {"--power-model": question.power_model, "--energy-model": question.energy_model}
     options.refuse_given(of_one, f"with --where {where}: expected one of both; leave one out")
-    names = [api.PROCESSOR] if where == api.ALL else api.named_places(where)
-    for device in filter(api.is_device, names):
+    where = where if question.profile is None else f"{where},{question.profile}"
+    names = api.named_places(where)
+    for device in filter(api.is_device, [api.PROCESSOR, *names] if api.ALL in names else names):
         profile_for(problem, None, api.threads_of(device, question.threads), question.dtype, device)
     asked, shared = question.asked, ("threads", "dtype", "library", "model", "drift_correction", "anyway")
     how = {name: asked[name] for name in shared}

@@ -41,6 +41,7 @@ def report(
     profile: options.ProfileOption = None,
     threads: options.ThreadsOption = None,
     dtype: options.DtypeOption = None,
+    device: options.ForecastDeviceOption = None,
     library: options.LibraryOption = None,
     model: options.ModelOption = None,
 ) -> Output:
@@ -49,7 +50,7 @@ def report(
 
     rendering.refuse_undrawable()
     question: dict[str, Any] = {"iterations": iterations, "threads": threads, "dtype": dtype, "model": model}
-    question |= {"library": library}
+    question |= {"device": device, "library": library}
     is_collection = len(matrices) > 1 or Path(matrices[0]).is_dir()
     if models is not None and not is_collection:
         raise InputError(f"--models {models} for one matrix: expected a collection; name its --model")
@@ -76,7 +77,8 @@ class _Request:
 
     def profile_of(self, matrix: Problem) -> Profile:
         """Return the profile that forecasts, calibrated first if need be."""
-        return profile_for(matrix, self.profile, self.question["threads"], self.question["dtype"], None)
+        setting = (self.question[name] for name in ("threads", "dtype", "device"))
+        return profile_for(matrix, self.profile, *setting)
 
 
 def _of_matrix(matrix: str, request: _Request) -> Output:

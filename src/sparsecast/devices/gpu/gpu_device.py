@@ -101,16 +101,23 @@ class GPUDevice(Device):
         return calls
 
     def suites(self, target: Target, machine: Machine) -> tuple[list[SuiteMatrix], list[SuiteMatrix]]:
-        """Return no required and all optional matrices, of all suites in turn.
+        """Return the required matrices, and the optional ones of all suites in turn.
 
         So the first ones make a coarse profile. Matrices beyond SOON_ENTRIES come last, in ascending order.
         """
-        from sparsecast.matrices.suites import in_turn, usual_parts
+        from sparsecast.matrices.suites import OPTIONAL, in_turn, usual_parts
 
         parts = usual_parts(machine, target.threads)
         most = self.most_entries(machine)
-        matrices = [matrix for matrix in in_turn(part.matrices for part in parts) if matrix.entries <= most]
-        return [], sorted(matrices, key=lambda matrix: max(matrix.entries, SOON_ENTRIES))
+        required, optional = (
+            [
+                matrix
+                for matrix in in_turn(part.matrices for part in parts if (part.order < OPTIONAL) == is_first)
+                if matrix.entries <= most
+            ]
+            for is_first in (True, False)
+        )
+        return required, sorted(optional, key=lambda matrix: max(matrix.entries, SOON_ENTRIES))
 
     def most_entries(self, machine: Machine) -> float:
         """Return the non-zeros of the largest benchmark matrix: Guo's bound is the memory of the GPU (3.2.1).

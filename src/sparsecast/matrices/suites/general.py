@@ -135,6 +135,10 @@ TRANSPOSED = ((250_000, 20, "power", 0.05), (400_000, 8, "mixed", 0.3), (5_000, 
 #: How many of them are required: at least two for each format, or its forecasts have no interval.
 _REQUIRED_GALLERY = 5
 
+#: How many varied matrices, and those of blocks, symmetric ones, of diagonals and of the gallery, a GPU is
+#: measured on first: every kernel is on some more than a fit of its costs needs.
+_FIRST_OF_GPU = (6, 14, 4, 4, 5)
+
 #: As VARIED, BLOCKS and DIAGONALS of a processor's calibration, and gallery matrices held out of the fit,
 #: larger than the caches of a device.
 LARGE_VARIED = (
@@ -209,9 +213,12 @@ class General(Suite):
             first = _spread(beyond_benchmarks(machine, threads), in_turn([*required, symmetric_blocks]))
             others = Part(OPTIONAL, in_turn([atlas_benchmarks(), transposed_benchmarks()]))
             return [Part(1, first), others, Part(OPTIONAL + 2, optional)]
-        # A GPU is measured in every format that it has a kernel for.
-        parts = [*required, optional, _large()]
-        return [Part(2, [replace(matrix, kind=None) for matrix in part]) for part in parts]
+        # A GPU is measured in every format that it has a kernel for: of blocks, BCSR alone needs all.
+        parts = [[replace(matrix, kind=None) for matrix in part] for part in (*required, optional, _large())]
+        numbers = (*_FIRST_OF_GPU, 0, 0)
+        first = in_turn(part[:number] for part, number in zip(parts, numbers, strict=True))
+        rest = [part[number:] for part, number in zip(parts, numbers, strict=True)]
+        return [Part(1, first), *(Part(OPTIONAL, part) for part in rest)]
 
 
 def beyond_benchmarks(machine: Machine, threads: int) -> list[SuiteMatrix]:

@@ -38,9 +38,12 @@ class Guo(Suite):
     name = "guo"
 
     def usual(self, machine: Machine, threads: int) -> list[Part]:
-        """Return a coarse grid as required, then what makes it fine; for a GPU, a part for each format."""
+        """Return a coarse grid as required, then what makes it fine; for a GPU, a part for each format.
+
+        Our own model learns of a GPU's kernels from matrices of many kinds: none of these is required there.
+        """
         if machine.gpu is not None:
-            return [Part(0, matrices) for matrices in _of_gpu(machine.gpu)]
+            return [Part(OPTIONAL, matrices) for matrices in _of_gpu(machine.gpu)]
         rows = strip_rows(None, threads)
         grid = [(strips, length) for length in NNZ_PER_ROW for strips in STRIPS if length < strips * rows]
 

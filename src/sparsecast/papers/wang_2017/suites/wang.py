@@ -7,7 +7,7 @@ from itertools import product
 from sparsecast.machines.gpu import GPU
 from sparsecast.machines.machine import Machine
 from sparsecast.machines.strips import strip_rows, wang_strip
-from sparsecast.matrices.suites import SUITES, Part, Suite, SuiteMatrix, ends_first, suite_matrix
+from sparsecast.matrices.suites import OPTIONAL, SUITES, Part, Suite, SuiteMatrix, ends_first, suite_matrix
 from sparsecast.papers.wang_2017.grids import LENGTHS, THREAD_GRID, VECTOR_GRID
 
 _Grid = tuple[tuple[int, ...], tuple[int, ...]]
@@ -30,7 +30,7 @@ class Wang(Suite):
 
     def usual(self, machine: Machine, threads: int) -> list[Part]:
         """Return some of the matrices for a GPU; a processor's are measured on request."""
-        return [] if machine.gpu is None else [Part(1, matrices) for matrices in _of_gpu(machine.gpu)]
+        return [] if machine.gpu is None else [Part(OPTIONAL, matrices) for matrices in _of_gpu(machine.gpu)]
 
     def whole(self, machine: Machine, threads: int) -> list[SuiteMatrix]:
         """Return the matrices of the paper's grids; on a processor, those of kernels with a thread a row."""

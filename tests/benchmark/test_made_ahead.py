@@ -1,0 +1,50 @@
+"""Matrices that are made several at once."""
+
+from __future__ import annotations
+
+import pytest
+
+from sparsecast.benchmark.made_ahead import MadeAhead
+from sparsecast.errors import InputError
+from sparsecast.matrices.problem import Problem
+from sparsecast.matrices.suites import SuiteMatrix
+
+
+def suite_matrices(made, entries=10):
+    def matrix(number):
+        problem = Problem.named(f"varied?rows={100 + number}&mean_length=3&lengths=fixed&reach=1")
+        make = problem._make
+
+        def counted():
+            made.append(number)
+            return make()
+
+        problem._make, problem.expected_nnz = counted, entries
+        return SuiteMatrix(problem, "varied")
+
+    return [matrix(number) for number in range(5)]
+
+
+@pytest.mark.parametrize(("cores", "most", "at_once"), [(1, 1000, 1), (3, 1000, 3), (8, 1000, 5), (8, 25, 2)])
+def test_as_many_are_made_as_there_are_cores_and_room_for(cores, most, at_once):
+    made = []
+    matrices = suite_matrices(made)
+    ahead = MadeAhead(most, cores)
+    first = ahead.take(matrices[0], [*matrices[:1], *matrices[1:]])
+    assert first.matrix.shape[0] == 100 and sorted(made) == list(range(at_once))
+    for number, matrix in enumerate(matrices[1:], 1):
+        assert ahead.take(matrix, matrices[number + 1 :]).structure.rows == 100 + number
+    assert sorted(made) == list(range(5)), "each is made once"
+
+
+def test_one_that_cannot_be_made_says_so_where_it_is_used():
+    good, bad = suite_matrices([])[:2]
+
+    def refuse():
+        raise InputError("no")
+
+    bad.problem._make = refuse
+    ahead = MadeAhead(1000, 2)
+    assert ahead.take(good, [bad]).matrix.shape[0] == 100
+    with pytest.raises(InputError):
+        ahead.take(bad, []).matrix  # noqa: B018
