@@ -30,7 +30,7 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import chain, product, zip_longest
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -82,11 +82,16 @@ PACKAGES = (
     "nvmath-python",
 )
 
-#: Candidates of each matrix whose energy is read.
-THRIFTIEST = 2
+Item = TypeVar("Item")
+
+#: Candidates of each matrix whose energy is read: of four matrices, as many as a model of power needs.
+THRIFTIEST = 3
 
 #: Of the time of a paper, what its benchmark matrices take; named matrices and plans take the rest.
 PAPER_SHARE = 0.6
+
+#: Matrices of a paper beyond so many non-zeros come last, the largest at the end.
+PAPER_ENTRIES = 5_000_000
 
 #: So many failures are noted before a phase is given up: a lost device fails at everything.
 MOST_FAILURES = 20
@@ -301,7 +306,7 @@ def _run_tests(path: Path, end_s: float) -> None:
 def bandwidth(campaign: Campaign, end_s: float) -> None:
     """Measure stream reads and copies, whose bytes count twice, and transfers, at several sizes."""
     effort = campaign.scope.effort
-    for size in campaign.scope.stream_bytes:
+    for size in _while_time(campaign.scope.stream_bytes, end_s):
         found = measure_bandwidths(campaign.device, [size], 1, effort, campaign.clock)
         known = (*campaign.device.bandwidths, *found)
         campaign.device = replace(campaign.device, bandwidths=known)
@@ -339,6 +344,7 @@ def papers(campaign: Campaign, end_s: float) -> None:
             suite = SUITES.get(name.partition("-")[0])().whole(campaign.machine, 1)
             kept = [matrix for matrix in suite if campaign.scope.has_time_for(matrix)]
             kept += [gallery_benchmark(each) for each in campaign.scope.energy]  # what models are tried on
+            kept.sort(key=lambda matrix: max(matrix.entries, PAPER_ENTRIES))
             device = replace(campaign.device, matrices=tuple(kept), variants=campaign.scope.paper_variants)
             campaign.calibrate(device, dtype, PAPER_SHARE * share_s)
             left_s = share_s - (perf_counter() - start_s)
@@ -367,7 +373,7 @@ def cold(campaign: Campaign, end_s: float) -> None:
     campaign.calibrate(device, campaign.scope.dtypes[0], end_s - perf_counter())
 
 
-def _while_time(items: Sequence[str], end_s: float) -> Iterator[str]:
+def _while_time(items: Sequence[Item], end_s: float) -> Iterator[Item]:
     """Give items until the time is over."""
     for item in items:
         if perf_counter() < end_s:
@@ -428,18 +434,16 @@ def energy(campaign: Campaign, end_s: float) -> None:
 
 
 def _energy_records(campaign: Campaign, problem: Problem, meter: NvmlMeter) -> list[Record]:
-    """Return the Records, with energy, of a matrix' fastest candidates; they go to the profile too."""
-    dtype, effort = campaign.scope.dtypes[0], campaign.scope.effort
-    known = {
-        record.candidate: record.time_s
-        for record in campaign.profile.select(suite="gallery", dtype=dtype)
-        if record.matrix == problem.specification and record.regime == "warm"
-    }
-    chosen = sorted(campaign.candidates(problem, dtype), key=lambda each: known.get(each, np.inf))
-    measured, instruments = Measurements(), Instruments(campaign.device, meter)
-    measured.add(problem, measure_candidates(problem, "gallery", chosen[:THRIFTIEST], effort, instruments))
+    """Return the Records, with energy, of a matrix' fastest candidates; all go to the profile too."""
+    candidates, effort = campaign.candidates(problem, campaign.scope.dtypes[0]), campaign.scope.effort
+    timed = measure_candidates(problem, "gallery", candidates, effort, Instruments(campaign.device))
+    fastest = sorted(timed, key=lambda record: record.time_s)[:THRIFTIEST]
+    chosen, instruments = [record.candidate for record in fastest], Instruments(campaign.device, meter)
+    metered = measure_candidates(problem, "gallery", chosen, effort, instruments)
+    measured = Measurements()
+    measured.add(problem, [*(record for record in timed if record not in fastest), *metered])
     measured.into(campaign.profile).save(campaign.path)
-    return measured.records
+    return metered
 
 
 def evaluation(campaign: Campaign, end_s: float) -> None:
@@ -472,7 +476,9 @@ def processor(campaign: Campaign, end_s: float) -> None:
         budget = max(LEAST_BUDGET_S, 0.15 * share_s)
         calibrate = [*SPARSECAST, "calibrate", "--budget", f"{budget:g}", "--dtype", "float64"]
         _command(campaign, f"processor-{threads}", [*calibrate, "--threads", str(threads)], end_s)
-    beside = [*runner, "peers", "--threads", str(cores), *matrices[: campaign.scope.processor_matrices]]
+    lines = str(campaign.out / "processor-peers.jsonl")
+    chosen = matrices[: campaign.scope.processor_matrices]
+    beside = [*runner, "peers", "--threads", str(cores), "--lines", lines, *chosen]
     _command(campaign, "processor-peers", beside, perf_counter() + 0.6 * (end_s - perf_counter()))
     if importlib.util.find_spec("mpi4py"):
         ranks = [MPIRUN, "-n", str(cores), *SPARSECAST, "measure", matrices[0], "--format", "csr"]
@@ -499,8 +505,10 @@ def _command(campaign: Campaign, name: str, command: Sequence[str], end_s: float
 def page(campaign: Campaign, end_s: float) -> None:
     """Join all that was found in one page of Markdown."""
     sections = [f"# {campaign.machine.gpu.name if campaign.machine.gpu else 'No GPU'}", "make gpu-campaign"]
-    for path in sorted(campaign.out.glob("*.json")):
-        found = json.loads(path.read_text(encoding="utf-8"))
+    for path in sorted([*campaign.out.glob("*.json"), *campaign.out.glob("*.jsonl")]):
+        text = path.read_text(encoding="utf-8")
+        is_lines = path.suffix == ".jsonl"
+        found = list(map(json.loads, text.splitlines())) if is_lines else json.loads(text)
         rows = found if isinstance(found, list) else found.get("matrices") or found.get("candidates") or []
         if tables := _markdown(rows):
             sections += [f"## {path.stem}", tables]
@@ -535,10 +543,10 @@ PHASES = (
     (bandwidth, 15),
     (calibration, 120),
     (peers, 90),
-    (energy, 25),
+    (energy, 35),
     (cold, 15),
     (graphs, 5),
-    (papers, 90),
+    (papers, 80),
     (evaluation, 10),
     (processor, 90),
     (device_tests, 45),

@@ -81,7 +81,7 @@ class Scope:
     dtypes: tuple[str, ...] = ("float64", "float32")
     matrices: Callable[[Machine], list[SuiteMatrix]] = gpu_matrices
     peers: tuple[str, ...] = GENERATED
-    energy: tuple[str, ...] = LARGE_GALLERY[:3]
+    energy: tuple[str, ...] = LARGE_GALLERY
     least_peer_entries: int = LEAST_PEER_ENTRIES
     variants: tuple[str, ...] = ()
     papers: tuple[str, ...] = ("guo-2014", "wang-2017")

@@ -218,7 +218,7 @@ def test_rounded_values_are_named_as_lossy_with_their_errors(run, exact, calibra
     scipy.io.mmwrite(path, gallery("poisson2d", n=30).astype(float) * 0.1)
     measured = exact(run("measure", path, *asked, "--no-keep"), "measure")
     rounding = measured["rounding"]
-    assert 1e-9 < rounding["y_error"] <= rounding["value_error"] <= 2.0**-24
+    assert 1e-9 < rounding["y_error"] <= (1 + 1e-15) * rounding["value_error"] <= 2.0**-24
     errors = {_way(each): each["error"] for each in measured["measurements"]}
     lossy = {way: error for way, error in errors.items() if "lossy float32" in dict(way[1]).values()}
     assert {"csr", "sell", "symmetric_csr"} <= {name for name, _ in lossy}
@@ -307,7 +307,7 @@ def test_machines(run, calibrated, foreign):
     }
     for name in missing_profiles():
         assert "missing, not shipped yet" in document["profiles"][name]
-    assert document["bandwidths"] == {}
+    assert set(document["bandwidths"]) == {"nvidia-h100"}, "the only one with bandwidths"
 
 
 def test_machines_gives_the_bandwidths_that_a_profile_has(run, calibrated):

@@ -11,12 +11,14 @@ import pytest
 import sparsecast as sc
 from sparsecast.errors import ProfileError
 from sparsecast.features.row_lengths import RowLengths
-from sparsecast.machines.profile import _SHIPPED, MatrixEntry, Profile
+from sparsecast.machines.profile import _SHIPPED, MatrixEntry, Profile, find_profile
 from sparsecast.models import published_trees, store
 from sparsecast.models.sparsecast import SparsecastModel
 from sparsecast.models.training import TrainingSet
 
-PUBLISHED = sorted(path for path in _SHIPPED.glob("*.parquet") if path.stem != "xeon-gold-6154-edr")
+#: Of this project, by a campaign on a GPU.
+OWN = _SHIPPED / "nvidia-h100.parquet"
+PUBLISHED = sorted(set(_SHIPPED.glob("*.parquet")) - {_SHIPPED / "xeon-gold-6154-edr.parquet", OWN})
 STALE = "the shipped fit is of another model: run python benchmarks/run.py shipped-fits"
 
 
@@ -70,7 +72,7 @@ def store_alone(store_of_every_test, monkeypatch):
     monkeypatch.setattr(store, "_read", store_of_every_test)
 
 
-@pytest.mark.parametrize("path", PUBLISHED, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [*PUBLISHED, OWN], ids=lambda path: path.stem)
 def test_each_is_forecast_without_a_fit(path, store_alone, monkeypatch):
     monkeypatch.setattr(SparsecastModel, "fit", lambda model, training: pytest.fail(STALE))
     assert len(sc.predict(sc.gallery("poisson2d", n=9), Profile.load(path))) >= 3
@@ -78,7 +80,22 @@ def test_each_is_forecast_without_a_fit(path, store_alone, monkeypatch):
 
 def test_the_fits_are_small():
     sizes = [path.stat().st_size for path in store.SHIPPED.rglob("*.xz")]
-    assert len(sizes) == len(PUBLISHED) and sum(sizes) < 3_200_000
+    assert len(sizes) == len(PUBLISHED) + 2 and sum(sizes) < 3_700_000
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_the_gpu_of_our_own_measurements_answers_by_its_short_name(dtype, store_alone, monkeypatch):
+    monkeypatch.setattr(SparsecastModel, "fit", lambda model, training: pytest.fail(STALE))
+    profile = find_profile("nvidia-h100")
+    assert profile.machine.published_as is None and profile.machine.gpu.name == "NVIDIA H100 80GB HBM3"
+    assert not any(record.impossible for record in profile.records)
+    assert {record.suite for record in profile.records}.isdisjoint({"user", "again", "tried"})
+    A = sc.gallery("poisson2d", n=300)
+    prediction = sc.predict(A, profile, dtype=dtype)
+    assert {forecast.candidate.device for forecast in prediction} == {"cuda"}
+    assert {"csr", "ell", "coo"} <= {forecast.candidate.format for forecast in prediction}
+    assert {"sell", "hyb"} <= set(prediction.refused)
+    assert sc.where(A, ["nvidia-h100"], dtype=dtype).best.total_s > 0
 
 
 def test_a_shipped_fit_is_what_is_learned_today(few_trees, store_alone, monkeypatch):

@@ -49,6 +49,7 @@ from sparsecast.models.withheld import Withheld, unusual_groups
 from sparsecast.planning.drift import NO_DRIFT, Drift, drift_since
 from sparsecast.records import Candidate, Estimate, Forecast
 from sparsecast.results.prediction import Dense, Prediction
+from sparsecast.system.texts import counted
 
 
 @dataclass(frozen=True)
@@ -182,7 +183,8 @@ class Session:
             return f"it takes {candidate.vectors} products of one vector; ask for one"
         if candidate.format in self.target.libraries:
             return f"{self.profile.name} has too few records of it; sparsecast calibrate --libraries"
-        return self.model.lacking(candidate.format)
+        known = sum(record.candidate.format == candidate.format for record in self.training.records)
+        return f"of {counted(known, 'record')} of it, {self.model.lacking(candidate.format)}"
 
     def prediction(
         self,
