@@ -36,6 +36,15 @@ def test_the_list_has_our_last_result_of_each_machine(run, exact, data_folder, s
     assert (outcome.status, outcome.err.count("\n")) == (2, 1) and "guo-2014.json" in outcome.err
 
 
+@pytest.mark.parametrize("name", ["guo-2014", "wang-2017"])
+def test_the_shipped_gpu_has_errors_on_what_the_fits_have_not_seen(run, exact, data_folder, name):
+    report = exact(run("paper", name, "--from", "nvidia-h100", "--json"), "paper NAME")
+    [left_out] = [table["rows"] for table in report["tables"] if "left out" in table["title"]]
+    assert {row["kernel"].partition(" ")[0] for row in left_out} >= {"CSR"}
+    assert all(row["records"] >= row["groups"] > 0 and row["ours"] > 0 for row in left_out)
+    assert "median errors" in report["ours"]
+
+
 @pytest.mark.parametrize(
     ("line", "value"),
     [
@@ -82,7 +91,9 @@ def test_ranks_start_no_ranks(run, data_folder, monkeypatch):
 def test_guo_on_records_is_the_errors_of_its_own_times(run, exact, data_folder, stored):
     outcome = run("paper", "guo-2014", "--from", stored, "--dtype", "float64", "--json")
     report = exact(outcome, "paper NAME")
-    means, small, solutions, optima, split, times = (table["rows"] for table in report["tables"])
+    means, left_out, small, solutions, optima, split, times = (table["rows"] for table in report["tables"])
+    assert {row["what"] for row in left_out} == {"row lengths", "rows"}
+    assert all(row["groups"] > 1 and 0 < row["median"] < 1 for row in left_out if row["what"] == "rows")
     assert [row["paper"] for row in means] == [0.063, 0.044, 0.022, 0.047]
     for row in means:
         errors = [

@@ -5,12 +5,14 @@ from __future__ import annotations
 import dataclasses
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any, ClassVar
+
+import numpy as np
 
 from sparsecast.api.calibrating import calibration, profile
 from sparsecast.api.executing import measure
@@ -33,7 +35,8 @@ from sparsecast.models.model import SCORED_SUITES, Model
 from sparsecast.models.training import TrainingSet
 from sparsecast.records import Record
 from sparsecast.results.paper import PaperReport, known_mean
-from sparsecast.system.tabular import Column, Columns
+from sparsecast.system.grouping import grouped
+from sparsecast.system.tabular import Column, Columns, Table
 from sparsecast.system.texts import percent
 
 #: Deviation of the row lengths of a matrix, over their mean, up to which they count as nearly constant.
@@ -96,6 +99,18 @@ MEAN_ERRORS: Columns = (
 )
 
 
+#: Columns of errors on what a fit has not seen.
+LEFT_OUT: Columns = (
+    Column("kernel", "kernel"),
+    Column("model", "model"),
+    Column("what", "left out"),
+    Column("groups", "in turn"),
+    Column("records", "measurements"),
+    *ERRORS,
+    Column("median", "our fits, median", text=percent),
+)
+
+
 def trial_columns(*kinds: Column, heading: str = "") -> Columns:
     """Return the columns of trials: `kinds` after the matrix, and a heading before each error."""
     errors = (
@@ -122,6 +137,32 @@ class Trials:
     fitted: tuple[tuple[Model, Model], ...]  # with our fits, and as printed
     rows: tuple[Trial, ...]  # the shortest time first
     notes: tuple[str, ...]  # which models could not be fitted, and why; what there was no time for
+
+    def left_out(self) -> Table:
+        """Return the errors of each kernel on benchmark matrices that the fit has not seen.
+
+        Those of one row length after the other are left out, then those of one number of rows. One without
+        which a model cannot be fitted, because its paper fixes it, is not left out. Results of others are on
+        no grid, and have no row.
+        """
+        known = [] if self.target.is_published else model_records(self.profile, self.target)
+        records = [record for record in known if record.regime == "warm"]
+        rows = [
+            row
+            for ours, _ in self.fitted
+            for what in ("row lengths", "rows")
+            for row in _left_out(self.profile, ours, records, what)
+        ]
+        return Table(
+            "Mean errors on row lengths, and on numbers of rows, left out of the fit", LEFT_OUT, rows
+        )
+
+
+def left_out_in_words(table: Table) -> str:
+    """Return what a table of what was left out says of numbers of rows; empty where it says nothing."""
+    rows = [row for row in table.rows if row["what"] == "rows" and row["median"] is not None]
+    found = (f"{row['median']:.1%} ({row['kernel']}, {row['model']})" for row in rows)
+    return f"median errors of {', '.join(found)} on numbers of rows left out of the fit" if rows else ""
 
 
 class StripExperiment(Experiment):
@@ -238,6 +279,37 @@ def _fitted(
     if not fitted:
         raise refused[0]
     return tuple(fitted), [f"Left out: {error}" for error in refused]
+
+
+def _left_out(
+    profile: Profile, fitted: Model, records: Sequence[Record], what: str
+) -> Iterator[dict[str, Any]]:
+    own = [record for record in records if fitted.learns_from(record.suite) and fitted.is_on_grid(record)]
+    errors: dict[str, dict[str, list[float]]] = {}
+    groups: dict[str, set[int]] = {}
+    for group, of_group in grouped(own, lambda record: _size(profile.structure(record), what)).items():
+        rest = TrainingSet.of(profile, [record for record in own if record not in of_group])
+        for way, settings in zip(WAYS, fitted.compared, strict=True):
+            try:
+                model = type(fitted)(**settings).fit(rest)
+            except ProfileError:  # a length or a size that its paper fixes
+                continue
+            for record in filter(lambda record: model.serves(record.candidate), of_group):
+                time_s = float(model.values(record.candidate, RowBlocks.of(profile.structure(record)))[0])
+                kernel = f"{record.candidate.format.upper()} {record.candidate.kernel}"
+                of_kernel = errors.setdefault(kernel, {way: [] for way in WAYS})
+                of_kernel[way].append(abs(time_s - record.time_s) / record.time_s)
+                groups.setdefault(kernel, set()).add(group)
+    for kernel, by_way in sorted(errors.items()):
+        means = {way: known_mean(found) for way, found in by_way.items()}
+        counts = {"groups": len(groups[kernel]), "records": len(by_way["ours"])}
+        median = float(np.median(by_way["ours"])) if by_way["ours"] else None
+        row = {"kernel": kernel, "model": fitted.name, "what": what}
+        yield {**row, **counts, **means, "median": median}
+
+
+def _size(structure: Structure, what: str) -> int:
+    return round(structure.row_lengths.mean) if what == "row lengths" else structure.rows
 
 
 def _tried(

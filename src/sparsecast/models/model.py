@@ -143,6 +143,10 @@ class Model(Forecaster):
         """Tell whether it is fitted to the Records of a suite."""
         return suite != HELD_OUT_SUITE
 
+    def is_on_grid(self, record: Record) -> bool:
+        """Tell whether a Record that it learns from is of the matrices that its fit is for: all are."""
+        return True
+
     def needed(self) -> str:
         """Return in words what the Records lack, and after a semicolon the remedy: of a fit that failed."""
         return "a calibration that ran to its end; calibrate with a larger budget"

@@ -68,6 +68,9 @@ class WangModel(AsPrinted, Model):
     def learns_from(cls, suite: str) -> bool:
         return suite == "row lengths"
 
+    def is_on_grid(self, record: Record) -> bool:
+        return parse_specification(record.matrix)[1].get("lengths") == self.lengths
+
     def _fit(self, training: TrainingSet) -> None:
         threads = training.records[0].candidate.threads if training.records else 1
         gpu = self.machine_.gpu
@@ -78,9 +81,7 @@ class WangModel(AsPrinted, Model):
             thread = strip_rows(self.machine_, threads)
             self.strips_ = {"csr": thread}
         self.strips_ |= {"ell": thread, "jad": thread}
-        of_lengths = training.where(
-            lambda record: parse_specification(record.matrix)[1].get("lengths") == self.lengths
-        )
+        of_lengths = training.where(self.is_on_grid)
         self.measured_ = len({record.matrix for record in of_lengths.records})
         self.grids_ = {label: self._grid(of_lengths, label) for label in self.strips_}
 

@@ -16,6 +16,7 @@ from sparsecast.api.trials import (
     StripExperiment,
     Trial,
     Trials,
+    left_out_in_words,
     mean_errors,
     records_of,
     trial_columns,
@@ -60,6 +61,7 @@ SKEW = (
     Column("skewed_error", "error", text=percent),
     Column("skewed_at_mean", "error, P the mean", text=percent),
 )
+OVER_FIXED_TITLE = "Time over that of rows of one length, median of the grid"
 OVER_FIXED = (
     KERNEL,
     Column("points", "sizes"),
@@ -107,18 +109,18 @@ class Wang2017(StripExperiment):
         columns = trial_columns(
             Column("kernel", "kernel", lambda trial: KERNELS[_kernel(trial.record)]), MODEL, heading="error, "
         )
+        left_out = trials.left_out()
         tables = [
             Table("Mean errors (section 4, figures 7 to 10)", (KERNEL, MODEL, *MEAN_ERRORS), means),
+            *((left_out,) if left_out.rows else ()),
             Table("Error of wang-fixed over that of the model (section 4)", FACTORS, list(_factors(means))),
             Table("Matrices with the smaller error (section 4)", WINS, list(_wins(tried))),
             Table("Mean errors by the longest row over the mean one", SKEW, list(_by_skew(tried, models))),
-            Table(
-                "Time over that of rows of one length, median of the grid",
-                OVER_FIXED,
-                list(_over_fixed(models)),
-            ),
+            Table(OVER_FIXED_TITLE, OVER_FIXED, list(_over_fixed(models))),
             Table("Times and errors by matrix (figures 7 to 14)", columns, trials.rows, most=40),
         ]
+        if not trials.rows:
+            tables = [table for table in tables if table.title in (left_out.title, OVER_FIXED_TITLE)]
         if start_s is not None:
             spreads = list(_spreads(setting, trials))
             tables.append(Table("Time of a product by the spread of its row lengths", SPREADS, spreads))
@@ -142,7 +144,9 @@ class Wang2017(StripExperiment):
             tuple(tables),
             charts,
             (*self.paper.notes, *trials.notes, *lacking),
-            f"mean errors of {', '.join(normal)}, normal row lengths" if normal else "",
+            f"mean errors of {', '.join(normal)}, normal row lengths"
+            if normal
+            else left_out_in_words(left_out),
         )
 
 
