@@ -91,7 +91,7 @@ def test_ranks_start_no_ranks(run, data_folder, monkeypatch):
 def test_guo_on_records_is_the_errors_of_its_own_times(run, exact, data_folder, stored):
     outcome = run("paper", "guo-2014", "--from", stored, "--dtype", "float64", "--json")
     report = exact(outcome, "paper NAME")
-    means, left_out, small, solutions, optima, split, times = (table["rows"] for table in report["tables"])
+    means, small, solutions, optima, split, times, left_out = (table["rows"] for table in report["tables"])
     assert {row["what"] for row in left_out} == {"row lengths", "rows"}
     assert all(row["groups"] > 1 and 0 < row["median"] < 1 for row in left_out if row["what"] == "rows")
     assert [row["paper"] for row in means] == [0.063, 0.044, 0.022, 0.047]

@@ -99,12 +99,12 @@ class Guo2014(StripExperiment):
         left_out = trials.left_out()
         tables: tuple[Table, ...] = (
             Table("Mean errors (section 5.1, Fig. 17)", (FORMAT, *MEAN_ERRORS), means),
-            *((left_out,) if left_out.rows else ()),
             Table("Errors below 9 % (section 5.1)", SMALL, list(_small(trials.rows, solved))),
             Table("Optimal solutions (Table 3)", SOLUTIONS, list(_solutions(trials.rows, solved)), most=30),
             Table("Optimal solutions, measured (Figs 18 and 19)", OPTIMA, solved, most=60),
             Table("Means of split solutions (Figs 18 and 19)", MEAN_OPTIMA, list(_mean_optima(solved))),
             Table("Times by matrix (Figs 13 to 16)", columns, trials.rows, most=40),
+            *((left_out,) if left_out.rows else ()),
         )
         tables = tables if trials.rows else (left_out,)
         refused = sorted({shown_name(o.matrix) for o in solved if o.is_ell_refused})

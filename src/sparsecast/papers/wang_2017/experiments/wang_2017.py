@@ -112,12 +112,12 @@ class Wang2017(StripExperiment):
         left_out = trials.left_out()
         tables = [
             Table("Mean errors (section 4, figures 7 to 10)", (KERNEL, MODEL, *MEAN_ERRORS), means),
-            *((left_out,) if left_out.rows else ()),
             Table("Error of wang-fixed over that of the model (section 4)", FACTORS, list(_factors(means))),
             Table("Matrices with the smaller error (section 4)", WINS, list(_wins(tried))),
             Table("Mean errors by the longest row over the mean one", SKEW, list(_by_skew(tried, models))),
             Table(OVER_FIXED_TITLE, OVER_FIXED, list(_over_fixed(models))),
             Table("Times and errors by matrix (figures 7 to 14)", columns, trials.rows, most=40),
+            *((left_out,) if left_out.rows else ()),
         ]
         if not trials.rows:
             tables = [table for table in tables if table.title in (left_out.title, OVER_FIXED_TITLE)]
