@@ -20,6 +20,8 @@ import importlib.util
 import json
 import os
 import platform
+import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -151,6 +153,8 @@ class Campaign:
         What is measured; phases replace it by one that knows more.
     failures : int
         So far.
+    usable : list of str
+        Of the given matrices, those that products of real values were measured of.
     """
 
     out: Path
@@ -159,6 +163,7 @@ class Campaign:
     scope: Scope
     device: CampaignGPU = field(default_factory=CampaignGPU)
     failures: int = 0
+    usable: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.clock = EventClock()
@@ -208,6 +213,9 @@ class Campaign:
     def calibrate(self, device: CampaignGPU, dtype: str, budget_s: float) -> None:
         """Add the matrices of a device to the profile, as far as the time lasts; none in too little."""
         if budget_s < LEAST_BUDGET_S:
+            print(
+                f"not calibrated in {dtype}: {budget_s:.1f} s left, expected {LEAST_BUDGET_S:g}", flush=True
+            )
             return
         run = Calibration(
             self.machine,
@@ -350,7 +358,7 @@ def papers(campaign: Campaign, end_s: float) -> None:
             left_s = share_s - (perf_counter() - start_s)
             experiment = EXPERIMENTS.get(name)()
             if campaign.scope.is_device:
-                report = experiment.run(Setting("cuda", dtype, campaign.profile, left_s, campaign.given))
+                report = experiment.run(Setting("cuda", dtype, campaign.profile, left_s, campaign.usable))
             else:
                 report = experiment.from_records(campaign.profile, Setting("cuda", dtype))
             campaign.write(f"{name}-{dtype}.json", document(DOCUMENTS["paper NAME"], report))
@@ -389,6 +397,7 @@ def peers(campaign: Campaign, end_s: float) -> None:
         with campaign.kept_going(f"peers on {specification}"):
             try:
                 found.append(beside_peers(campaign, specification))
+                campaign.usable += [specification] if specification in campaign.given else []
             except DeviceError:  # it is lost
                 raise
             except InputError as error:
@@ -470,36 +479,42 @@ def processor(campaign: Campaign, end_s: float) -> None:
     if not campaign.scope.processor_matrices:
         return
     runner = [sys.executable, str(Path(__file__).with_name("run.py"))]
-    matrices = [*campaign.given, *(f"gallery:{each}" for each in campaign.scope.peers)]
+    matrices = [*campaign.usable, *(f"gallery:{each}" for each in campaign.scope.peers)]
     cores, share_s = campaign.machine.cores, end_s - perf_counter()
+    calibrate = [*SPARSECAST, "calibrate", "--dtype", "float64", "--budget"]
+    calibrate.append(f"{max(LEAST_BUDGET_S, 0.15 * share_s):g}")
     for threads in dict.fromkeys((cores, 1)):
-        budget = max(LEAST_BUDGET_S, 0.15 * share_s)
-        calibrate = [*SPARSECAST, "calibrate", "--budget", f"{budget:g}", "--dtype", "float64"]
-        _command(campaign, f"processor-{threads}", [*calibrate, "--threads", str(threads)], end_s)
+        command = [*calibrate, "--threads", str(threads)]
+        with campaign.kept_going(f"processor, {threads} threads"):
+            _command(campaign, f"processor-{threads}", command, end_s)
     lines = str(campaign.out / "processor-peers.jsonl")
     chosen = matrices[: campaign.scope.processor_matrices]
-    beside = [*runner, "peers", "--threads", str(cores), "--lines", lines, *chosen]
-    _command(campaign, "processor-peers", beside, perf_counter() + 0.6 * (end_s - perf_counter()))
-    if importlib.util.find_spec("mpi4py"):
-        ranks = [MPIRUN, "-n", str(cores), *SPARSECAST, "measure", matrices[0], "--format", "csr"]
-        _command(campaign, "processor-ranks", ranks, end_s)
+    command = [*runner, "peers", "--threads", str(cores), "--lines", lines, *chosen]
+    with campaign.kept_going("processor beside its peers"):
+        peers_end_s = perf_counter() + 0.6 * (end_s - perf_counter())
+        _command(campaign, "processor-peers", command, peers_end_s)
+    if importlib.util.find_spec("mpi4py") and shutil.which(MPIRUN):
+        command = [MPIRUN, "-n", str(cores), *SPARSECAST, "measure", matrices[0], "--format", "csr"]
+        with campaign.kept_going("processor, ranks"):
+            _command(campaign, "processor-ranks", command, end_s)
 
 
 def _command(campaign: Campaign, name: str, command: Sequence[str], end_s: float) -> None:
-    """Run a command until then, and keep what it prints; what fails or takes longer is noted there."""
-    with (campaign.out / f"{name}.txt").open("w", encoding="utf-8") as stream:
+    """Run a command until then, with all that it starts, and keep what it prints; raise where it fails."""
+    path = campaign.out / f"{name}.txt"
+    with path.open("w", encoding="utf-8") as stream:
+        process = subprocess.Popen(
+            command, env=environment(), stdout=stream, stderr=subprocess.STDOUT, start_new_session=True
+        )
         try:
-            status = subprocess.run(
-                command,
-                env=environment(),
-                stdout=stream,
-                stderr=subprocess.STDOUT,
-                timeout=max(1.0, end_s - perf_counter()),
-            ).returncode
+            status = process.wait(timeout=max(1.0, end_s - perf_counter()))
         except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
             stream.write("\nNOT FINISHED: its time was over\n")
             return
-        stream.write(f"\nstatus {status}\n" if status else "")
+    if status:
+        raise RuntimeError(f"{name} ended with status {status}: see {path}")
 
 
 def page(campaign: Campaign, end_s: float) -> None:
@@ -509,9 +524,10 @@ def page(campaign: Campaign, end_s: float) -> None:
         text = path.read_text(encoding="utf-8")
         is_lines = path.suffix == ".jsonl"
         found = list(map(json.loads, text.splitlines())) if is_lines else json.loads(text)
-        rows = found if isinstance(found, list) else found.get("matrices") or found.get("candidates") or []
-        if tables := _markdown(rows):
-            sections += [f"## {path.stem}", tables]
+        if isinstance(found, dict):
+            found = found.get("matrices") or found.get("candidates") or _scores(found)
+        if table := _markdown(found):
+            sections += [f"## {path.stem}", table]
     for path in sorted(campaign.out.glob("*-float*.md")):
         sections.append(path.read_text(encoding="utf-8"))
     for path in sorted(campaign.out.glob("processor-*.txt")):
@@ -519,12 +535,26 @@ def page(campaign: Campaign, end_s: float) -> None:
     (campaign.out / "results.md").write_text("\n\n".join(sections) + "\n", encoding="utf-8")
 
 
+def _scores(found: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the scores of models by type as rows, of other documents none."""
+    models = [
+        {"type": dtype, "model": name, **score}
+        for dtype, of_type in found.items()
+        if isinstance(of_type, dict)
+        for name, score in of_type.items()
+        if isinstance(score, dict)
+    ]
+    return [row for row in models if {"median_error", "refused"} & row.keys()]
+
+
 def _markdown(rows: Sequence[dict[str, Any]]) -> str:
     """Return rows as a table of their plain values; times by name become columns of their own."""
     flat = []
     for row in rows:
         times = row.get("times_s") or {}
-        plain = {key: value for key, value in row.items() if not isinstance(value, dict | list)}
+        candidate = row.get("candidate")
+        named = {"candidate": f"{candidate['format']} {candidate['kernel']}"} if candidate else {}
+        plain = {key: value for key, value in row.items() if not isinstance(value, dict | list)} | named
         flat.append(plain | {name: f"{1e6 * seconds:.1f} us" for name, seconds in times.items()})
     headings = list(dict.fromkeys(chain.from_iterable(flat)))
     lines = [headings, ["---"] * len(headings)]

@@ -95,15 +95,20 @@ def compare(matrices: Mapping[str, Problem | Structure], machines: str = ALL, **
     """
     if machines == ALL:
         at_hand, damaged = _at_hand()
-        profiles = {name: profile for name, profile in at_hand.items() if profile.records}
+        profiles, asked = {name: profile for name, profile in at_hand.items() if profile.records}, {}
     else:
-        names, damaged = named_places(machines), {}
-        profiles = _by_name(map(str, names), map(find_profile, map(str, names)))
+        names, damaged = list(map(str, named_places(machines))), {}
+        found = list(map(find_profile, names))
+        profiles = _by_name(names, found)
+        asked = {profile.name: name for profile, name in zip(found, names, strict=True)}
     if not profiles:
         raise InputError(
             "no machine to compare: expected profiles; calibrate this one, or import published results"
         )
-    question, places = _Question(**how, drift_correction=False), list(map(_Place, profiles.values()))
+    question, places = (
+        _Question(**how, drift_correction=False),
+        [_Place(profile, asked=asked.get(name, "")) for name, profile in profiles.items()],
+    )
     answers = {}
     for name, A in matrices.items():
         placements, refused = _answer(A, places, damaged, question)
@@ -148,6 +153,7 @@ class _Place:
     profile: Profile
     device: str | None = None
     has_ranks: bool = False
+    asked: str = ""  # its name in the question, if it had one: that of a shipped profile may be shorter
 
     @property
     def name(self) -> str:
@@ -157,7 +163,8 @@ class _Place:
         placed = (self._on_ranks if self.has_ranks else self._alone)(A, question)
         is_own = self.profile.machine.published_as is None
         is_here = is_own and placed.machine == named_here(placed.device)
-        price = question.prices.get(self.name, question.prices.get(placed.machine))
+        named = (self.name, placed.machine, self.asked)
+        price = next((question.prices[name] for name in named if name in question.prices), None)
         return replace(placed, price_per_hour=price, is_here=is_here)
 
     def _alone(self, A: Problem | Structure, question: _Question) -> Placement:
@@ -200,7 +207,8 @@ def _answer(
     A: Problem | Structure, places: Sequence[_Place], damaged: Mapping[str, InputError], question: _Question
 ) -> tuple[list[Placement], dict[str, InputError]]:
     """Return the placements of a matrix, and why other places have none, or cannot be used."""
-    names = dict.fromkeys(name for place in places for name in (place.name, place.profile.name))
+    named = (name for place in places for name in (place.name, place.profile.name, place.asked))
+    names = dict.fromkeys(filter(None, named))
     for name in question.prices.keys() - names.keys():
         remedy = remedy_for(name, names, "name one of them")
         raise InputError(f"price of '{name}': expected one of the places, {', '.join(names)}; {remedy}")
@@ -226,15 +234,18 @@ def _places(
         if is_device(place):
             threads = threads_of(place, question.threads)
             return _Place(own_profile(A, threads=threads, dtype=question.dtype, device=place), place)
-        return _Place(find_profile(place) if isinstance(place, str) else place)
+        if isinstance(place, str):
+            return _Place(find_profile(place), asked=place)
+        return _Place(place)
 
     damaged: dict[str, InputError] = {}
     given = named_places(places)
     others = [place for place in given if place != ALL]
+    is_all = len(others) < len(given)
+    others = [PROCESSOR, *others] if is_all else others
     listed = list(map(named, others))
     _by_name((getattr(place, "name", str(place)) for place in others), (it.profile for it in listed))
-    if len(others) < len(given):
-        listed.append(named(PROCESSOR))
+    if is_all:
         for device in DEVICES.names():
             with suppress(DeviceError):
                 listed.append(_Place(calibrated_profile(machine_of(device)), device))

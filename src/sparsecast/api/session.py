@@ -184,7 +184,8 @@ class Session:
         if candidate.format in self.target.libraries:
             return f"{self.profile.name} has too few records of it; sparsecast calibrate --libraries"
         known = sum(record.candidate.format == candidate.format for record in self.training.records)
-        return f"of {counted(known, 'record')} of it, {self.model.lacking(candidate.format)}"
+        has = f"the profile has {counted(known, 'record')} of it"
+        return f"{has}; {self.model.lacking(candidate.format)}"
 
     def prediction(
         self,

@@ -433,19 +433,23 @@ class Calibration:
                 if problem is None or is_new:  # made here, and gone when it was measured for all in turn
                     problem = matrix.problem.released()
                     if not self._device.shares_host:
-                        problem = ahead.take(matrix, self._upcoming(rounds[place + 1 :]))
+                        problem = ahead.take(matrix, self._upcoming(rounds[place + 1 :], end_s))
                 yield problem, self._measure(target, problem, matrix)
                 self._done.add(self._key(target, matrix))
             took = self.used_s - begin - (self.phases["compiling"] - compiling_s)
             expected += took - estimate
+            if is_new and not self._device.shares_host:  # the matrices of a batch share its time
+                took += ahead.share_s - ahead.batch_s
             if is_new:
                 self._budget.learn(estimate, took)
 
-    def _upcoming(self, rounds: Sequence[tuple[Target, SuiteMatrix]]) -> Iterator[SuiteMatrix]:
+    def _upcoming(self, rounds: Sequence[tuple[Target, SuiteMatrix]], end_s: float) -> Iterator[SuiteMatrix]:
         """Yield the matrices that will be measured next, as far as the budget tells now."""
         expected_s = 0.0
         for target, matrix in rounds:
             estimate = self._budget.estimate_s(matrix, target)
+            if self.used_s + expected_s > end_s:
+                return
             if self._is_due(target, matrix, expected_s + estimate):
                 expected_s += estimate
                 yield matrix
@@ -508,21 +512,10 @@ class Calibration:
                 return  # nothing will be measured with it
 
     def _measure(self, target: Target, problem: Problem, matrix: SuiteMatrix) -> list[Record]:
-        chosen = whole_matrix(problem.structure, target, self.machine).candidates
-        formats = measured_formats(matrix, target)
-        wanted = [
-            each
-            for each in self._device.calibrated(chosen)
-            if each.format in formats
-            and (
-                matrix.in_narrow_storage
-                or each.format in target.libraries
-                or NARROW_PARAMETERS.isdisjoint(each.parameters)
-            )
-        ]
-        with self._phase("compiling"):
-            self._compile_in_turn(wanted)
         try:
+            wanted = self._wanted(target, problem, matrix)
+            with self._phase("compiling"):
+                self._compile_in_turn(wanted)
             # Energy takes longer than time: of matrices as users have them alone, in what was asked for.
             is_metered = matrix.suite == HELD_OUT_SUITE and target in self.targets
             meter, idle_w = self._metered if is_metered else (None, None)
@@ -539,6 +532,21 @@ class Calibration:
                 raise
             self.on_failure(matrix.name, error)
         return []
+
+    def _wanted(self, target: Target, problem: Problem, matrix: SuiteMatrix) -> list[Candidate]:
+        """Return what is measured on a matrix, which is made for it."""
+        chosen = whole_matrix(problem.structure, target, self.machine).candidates
+        formats = measured_formats(matrix, target)
+        return [
+            each
+            for each in self._device.calibrated(chosen)
+            if each.format in formats
+            and (
+                matrix.in_narrow_storage
+                or each.format in target.libraries
+                or NARROW_PARAMETERS.isdisjoint(each.parameters)
+            )
+        ]
 
     @cached_property
     def _metered(self) -> tuple[Meter | None, float | None]:

@@ -109,7 +109,8 @@ def _multiply(indptr, indices, data, x, y, low, magnitude, first, last):  # type
                 y_im, low_im = _added(y_im, low_im, a_re, x_im)
                 y_im, low_im = _added(y_im, low_im, a_im, x_re)
                 not_finite += (a_im - a_im) + (x_im - x_im)
-                size += np.hypot(a_re, a_im) * np.hypot(x_re, x_im)
+                if (a_re != 0.0 or a_im != 0.0) and (x_re != 0.0 or x_im != 0.0):  # no infinity times 0
+                    size += np.hypot(a_re, a_im) * np.hypot(x_re, x_im)
             else:
                 size += abs(a_re * x_re)
         y[row, 0] = y_re + low_re

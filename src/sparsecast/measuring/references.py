@@ -147,7 +147,7 @@ class ReferenceMonitor:
 
     `clock` times them, by default the host's. `clock_s` returns the seconds since some moment. A reading
     waits a moment for full speed of `cores`; readings at slow cores are left out, since samples wait for full
-    speed too; but slow cores wait for memory as long as others, if they are there. `readings_s` holds the
+    speed too; those of memory count at slow cores as well, if they are there. `readings_s` holds the
     seconds of all readings, by level, and `newest_s` those of the last time.
     """
 

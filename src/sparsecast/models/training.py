@@ -84,8 +84,9 @@ class TrainingSet:
 
         def corrected(record: Record) -> Record:
             assert record.conditions is not None
-            conditions = replace(record.conditions, slow_share=None)
-            return replace(record, time_s=record.time_s / slower, conditions=conditions)
+            conditions, time_s = replace(record.conditions, slow_share=None), record.time_s / slower
+            # Its joules are those of the longer time.
+            return replace(record, time_s=time_s, conditions=conditions, energy_j=None, energy_source=None)
 
         records = (
             corrected(record) if record.is_slow else record

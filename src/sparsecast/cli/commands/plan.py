@@ -116,13 +116,13 @@ def _placed(
     of_one |= {"--vectors": question.vectors if question.vectors > 1 else None}
     of_one |= {"--power-model": question.power_model, "--energy-model": question.energy_model}
     options.refuse_given(of_one, f"with --where {where}: expected one of both; leave one out")
-    where = where if question.profile is None else f"{where},{question.profile}"
     names = api.named_places(where)
+    names += [] if question.profile is None else [question.profile]
     for device in filter(api.is_device, [api.PROCESSOR, *names] if api.ALL in names else names):
         profile_for(problem, None, api.threads_of(device, question.threads), question.dtype, device)
     asked, shared = question.asked, ("threads", "dtype", "library", "model", "drift_correction", "anyway")
     how = {name: asked[name] for name in shared}
     with shown_parts():
-        placements = api.where(problem, where, iterations=iterations, prices=prices, **how)
+        placements = api.where(problem, names, iterations=iterations, prices=prices, **how)
     plan, machine = (it.plan, it.machine) if (it := placements.planned) else (None, "")
     return PlanAnswer(problem, iterations, plan, machine, placements)
