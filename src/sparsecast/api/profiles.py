@@ -97,6 +97,8 @@ def training_for(profile: Profile, target: Target) -> TrainingSet:
 
 def energy_model(training: TrainingSet, name: str | None = None) -> Model | None:
     """Return a fitted model of energy; None where none is named, and too few Records have joules for it."""
+    if name is None and all(record.energy_j is None for record in training.records):
+        return None  # without a look at what was fitted before, which takes as long as a forecast
     model = MODELS.get(model_for("energy", name))()
     try:
         return fitted(model, training)

@@ -43,17 +43,18 @@ class EventClock:
 
 def device_copy(size_bytes: int) -> Call:
     """Return a callable that queues a copy of `size_bytes`, which are read and written."""
-    ones = _ones(size_bytes)
-    source, target = cuda.to_device(ones), cuda.device_array(ones.size, np.float64)
+    source, target = (cuda.device_array(_words(size_bytes), np.float64) for _ in range(2))
     return lambda: target.copy_to_device(source)
 
 
 def device_read(size_bytes: int) -> Call:
     """Return a callable that queues a read of an array, and returns partial sums on the device."""
-    ones = _ones(size_bytes)
-    blocks = max(1, min(_BLOCKS, ones.size // _THREADS))
+    words = _words(size_bytes)
+    blocks = max(1, min(_BLOCKS, words // _THREADS))
     kernel = cuda.jit(_sum_strided)[blocks, _THREADS]
-    source, sums = cuda.to_device(ones), cuda.device_array(blocks * _THREADS, np.float64)
+    source, sums = cuda.device_array(words, np.float64), cuda.device_array(blocks * _THREADS, np.float64)
+    # There: to make gigabytes on the host and to copy them takes seconds.
+    cuda.jit(_fill_with_ones)[blocks, _THREADS](source)
 
     def read() -> Any:
         kernel(source, sums)
@@ -81,9 +82,18 @@ def device_download(size_bytes: int) -> Call:
     return lambda: source.copy_to_host(target)
 
 
+def _words(size_bytes: int) -> int:
+    """Return the words of 8 bytes of at least `size_bytes` bytes."""
+    return max(1, -(-size_bytes // 8))
+
+
 def _ones(size_bytes: int) -> NDArray[np.float64]:
-    """Return an array of at least `size_bytes` bytes, in words of 8."""
-    return np.ones(max(1, -(-size_bytes // 8)))
+    return np.ones(_words(size_bytes))
+
+
+def _fill_with_ones(target):  # type: ignore[no-untyped-def]
+    for i in range(cuda.grid(1), target.size, cuda.gridsize(1)):
+        target[i] = 1.0
 
 
 def _sum_strided(source, sums):  # type: ignore[no-untyped-def]
