@@ -30,6 +30,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from itertools import chain, product, zip_longest
+from operator import methodcaller
 from pathlib import Path
 from time import perf_counter
 from typing import Any, TypeVar
@@ -69,7 +70,7 @@ from sparsecast.models import MODELS
 from sparsecast.models.training import TrainingSet
 from sparsecast.records import Bandwidth, Candidate, Record
 from sparsecast.results.paper import DOCUMENTS
-from sparsecast.system.tabular import document
+from sparsecast.system.tabular import Column, Table, document
 
 PACKAGES = (
     "numpy",
@@ -551,19 +552,12 @@ def _markdown(rows: Sequence[dict[str, Any]]) -> str:
     """Return rows as a table of their plain values; times by name become columns of their own."""
     flat = []
     for row in rows:
-        times = row.get("times_s") or {}
-        candidate = row.get("candidate")
-        named = {"candidate": f"{candidate['format']} {candidate['kernel']}"} if candidate else {}
-        plain = {key: value for key, value in row.items() if not isinstance(value, dict | list)} | named
-        flat.append(plain | {name: f"{1e6 * seconds:.1f} us" for name, seconds in times.items()})
-    headings = list(dict.fromkeys(chain.from_iterable(flat)))
-    lines = [headings, ["---"] * len(headings)]
-    lines += [[_cell(row.get(heading)) for heading in headings] for row in flat]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines) if headings else ""
-
-
-def _cell(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else "" if value is None else str(value)
+        plain = {key: value for key, value in row.items() if not isinstance(value, dict | list)}
+        if candidate := row.get("candidate"):
+            plain["candidate"] = f"{candidate['format']} {candidate['kernel']}"
+        flat.append(plain | {f"{name}_s": seconds for name, seconds in (row.get("times_s") or {}).items()})
+    columns = [Column(key, key, methodcaller("get", key)) for key in dict.fromkeys(chain.from_iterable(flat))]
+    return Table("", tuple(columns), flat).to_markdown() if flat else ""
 
 
 #: The phases and the seconds of each; what one leaves goes to the next.
@@ -584,11 +578,11 @@ PHASES = (
 )
 
 
-def run(campaign: Campaign, share: float = 1.0) -> None:
-    """Run every phase, for a share of its seconds, and say what became of it."""
+def run(campaign: Campaign) -> None:
+    """Run every phase and say what became of it."""
     end_s = perf_counter()
     for phase, seconds in PHASES:
-        end_s += share * seconds
+        end_s += seconds
         start, failures = perf_counter(), campaign.failures
         try:
             with campaign.kept_going(phase.__name__):
@@ -597,7 +591,7 @@ def run(campaign: Campaign, share: float = 1.0) -> None:
             print(f"given up: {type(error).__name__}: {error}", flush=True)
         failed = campaign.failures - failures
         outcome = f"{failed} FAILED, see errors.txt" if failed else "done"
-        taken = f"{perf_counter() - start:6.1f} s of {share * seconds:5.1f}"
+        taken = f"{perf_counter() - start:6.1f} s of {seconds:3}"
         print(f"{phase.__name__:12} {taken}  {outcome}", flush=True)
 
 
@@ -614,7 +608,6 @@ def main(gpu: GPU | None = None, scope: Scope | None = None) -> int:
     parser.add_argument("out", type=Path, metavar="FOLDER")
     parser.add_argument("matrices", nargs="*", metavar="FILE", help="for the peers")
     parser.add_argument("--tiny", action="store_true", help="for the tests: matrices for the simulator")
-    parser.add_argument("--share", type=float, default=1.0, help="of the seconds of each phase")
     arguments = parser.parse_args()
     try:
         if arguments.tiny and SIMULATED:
@@ -625,7 +618,7 @@ def main(gpu: GPU | None = None, scope: Scope | None = None) -> int:
         machine = replace(detect(), device=NvidiaGPU.name, gpu=gpu)
         scope = scope or (TINY if arguments.tiny else Scope())
         campaign = Campaign(arguments.out, machine, arguments.matrices, scope)
-        run(campaign, arguments.share)
+        run(campaign)
         return 1 if campaign.failures else 0
     except InputError as error:
         print(error, file=sys.stderr)

@@ -95,7 +95,8 @@ def test_the_gpu_of_our_own_measurements_answers_by_its_short_name(dtype, store_
     assert {forecast.candidate.device for forecast in prediction} == {"cuda"}
     assert {"csr", "ell", "coo"} <= {forecast.candidate.format for forecast in prediction}
     assert {"sell", "hyb"} <= set(prediction.refused)
-    assert sc.where(A, ["nvidia-h100"], dtype=dtype).best.total_s > 0
+    best = sc.where(A, ["nvidia-h100"], dtype=dtype, prices={"nvidia-h100": 3.6}).best
+    assert best.total_s > 0 and best.price_per_hour == 3.6
 
 
 def test_a_shipped_fit_is_what_is_learned_today(few_trees, store_alone, monkeypatch):

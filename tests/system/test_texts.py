@@ -52,3 +52,11 @@ def test_what_is_unknown_is_no_number():
     assert texts.interval(1.0, None) == "unknown"
     assert texts.percent(None) == texts.signed_percent(None) == texts.percent_number(None) == "-"
     assert texts.energy_interval(1.0, None, None) == "1 J"
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "text"),
+    [("bytes_per_s", 3.05e12, "3,050 GB/s"), ("stored_bytes", 4096, "4.1 kB"), ("time_s", 2e-6, "2 us")],
+)
+def test_a_value_has_the_unit_at_the_end_of_its_key(key, value, text):
+    assert texts.shown(key, value) == text

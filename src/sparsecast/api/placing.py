@@ -105,10 +105,8 @@ def compare(matrices: Mapping[str, Problem | Structure], machines: str = ALL, **
         raise InputError(
             "no machine to compare: expected profiles; calibrate this one, or import published results"
         )
-    question, places = (
-        _Question(**how, drift_correction=False),
-        [_Place(profile, asked=asked.get(name, "")) for name, profile in profiles.items()],
-    )
+    question = _Question(**how, drift_correction=False)
+    places = [_Place(profile, asked=asked.get(name, "")) for name, profile in profiles.items()]
     answers = {}
     for name, A in matrices.items():
         placements, refused = _answer(A, places, damaged, question)

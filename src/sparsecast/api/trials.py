@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from time import perf_counter
 from typing import Any, ClassVar
@@ -284,11 +285,13 @@ def _fitted(
 def _left_out(
     profile: Profile, fitted: Model, records: Sequence[Record], what: str
 ) -> Iterator[dict[str, Any]]:
-    own = [record for record in records if fitted.learns_from(record.suite) and fitted.is_on_grid(record)]
+    own = [record for record in records if fitted.learns_from(record.suite) and fitted.learns_of(record)]
     errors: dict[str, dict[str, list[float]]] = {}
     groups: dict[str, set[int]] = {}
-    for group, of_group in grouped(own, lambda record: _size(profile.structure(record), what)).items():
-        rest = TrainingSet.of(profile, [record for record in own if record not in of_group])
+    sizes = grouped(own, lambda record: _size(profile.structure(record), what))
+    for group, of_group in sizes.items():
+        others = chain.from_iterable(records for size, records in sizes.items() if size != group)
+        rest = TrainingSet.of(profile, others)
         for way, settings in zip(WAYS, fitted.compared, strict=True):
             try:
                 model = type(fitted)(**settings).fit(rest)

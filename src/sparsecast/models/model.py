@@ -143,8 +143,8 @@ class Model(Forecaster):
         """Tell whether it is fitted to the Records of a suite."""
         return suite != HELD_OUT_SUITE
 
-    def is_on_grid(self, record: Record) -> bool:
-        """Tell whether a Record that it learns from is of the matrices that its fit is for: all are."""
+    def learns_of(self, record: Record) -> bool:
+        """Tell whether it is fitted to a Record of a suite that it learns from: to all."""
         return True
 
     def needed(self) -> str:

@@ -21,8 +21,8 @@ from sparsecast.matrices.problem import Problem, group_of
 from sparsecast.measuring.references import reference_bytes
 from sparsecast.records import MEMORY, Bandwidth, Record
 
-#: Records of a format at full speed, and as many of them for each of slow cores, with which the slow ones do
-#: not count: as many as a fit of costs needs, and three of five.
+#: Slow Records of a format are left out if at least so many others are left, as a fit of costs needs, and so
+#: many for each slow one: three of five.
 _LEAST_LEFT, _LEFT_FOR_EACH_LOST = 12, 1.5
 
 

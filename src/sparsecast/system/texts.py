@@ -80,8 +80,10 @@ def shown(key: str, value: Any) -> str:
         return " ".join(f"{name}={item}" for name, item in value.items())
     if not isinstance(value, int | float):
         return str(value)
-    if key.endswith(("_bytes", "bytes")):
+    if key.endswith("bytes"):
         return size(value)
+    if key.endswith("bytes_per_s"):
+        return f"{size(value)}/s"
     if key.endswith("_j"):
         return energy(value)
     if isinstance(value, int):

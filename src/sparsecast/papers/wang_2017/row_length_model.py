@@ -68,7 +68,8 @@ class WangModel(AsPrinted, Model):
     def learns_from(cls, suite: str) -> bool:
         return suite == "row lengths"
 
-    def is_on_grid(self, record: Record) -> bool:
+    def learns_of(self, record: Record) -> bool:
+        """Tell whether the row lengths of a matrix have its distribution."""
         return parse_specification(record.matrix)[1].get("lengths") == self.lengths
 
     def _fit(self, training: TrainingSet) -> None:
@@ -81,7 +82,7 @@ class WangModel(AsPrinted, Model):
             thread = strip_rows(self.machine_, threads)
             self.strips_ = {"csr": thread}
         self.strips_ |= {"ell": thread, "jad": thread}
-        of_lengths = training.where(self.is_on_grid)
+        of_lengths = training.where(self.learns_of)
         self.measured_ = len({record.matrix for record in of_lengths.records})
         self.grids_ = {label: self._grid(of_lengths, label) for label in self.strips_}
 
