@@ -409,13 +409,12 @@ def peers(campaign: Campaign, end_s: float) -> None:
 def graphs(campaign: Campaign, end_s: float) -> None:
     """Measure products of small matrices launched one by one, beside a graph of as many launched at once."""
     found: list[dict[str, Any]] = []
-    core = launching.core
-    if core is None:
+    if launching.core is None:
         found.append({"left_out": "graphs are made by cuda.core on a device"})
     else:
         for specification in _while_time(SMALL, end_s):
             with campaign.kept_going(f"a graph of {specification}"):
-                found.append(beside_graph(campaign, specification, core))
+                found.append(beside_graph(campaign, specification))
     campaign.write("graphs.json", found)
 
 

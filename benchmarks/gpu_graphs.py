@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sparsecast.devices.binding import prepared
+from sparsecast.devices.gpu.launching import as_graph
 from sparsecast.devices.product_timer import right_hand_side
 from sparsecast.devices.reference import ReferenceProduct
 from sparsecast.matrices.problem import Problem
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 GRAPHED = 32
 
 
-def beside_graph(campaign: Campaign, specification: str, core: Any) -> dict[str, Any]:
+def beside_graph(campaign: Campaign, specification: str) -> dict[str, Any]:
     """Return the seconds of a product in a row of GRAPHED, launched each and as a graph, checked.
 
     Parameters
@@ -27,8 +28,6 @@ def beside_graph(campaign: Campaign, specification: str, core: Any) -> dict[str,
     campaign : Campaign
     specification : str
         Of the gallery.
-    core : module
-        cuda.core.
     """
     gpu = campaign.device
     A = prepared(Problem.named(f"gallery:{specification}").matrix, campaign.scope.dtypes[0], 32)
@@ -37,16 +36,11 @@ def beside_graph(campaign: Campaign, specification: str, core: Any) -> dict[str,
     x = right_hand_side(A.shape[1], A.dtype.name)
     there, out = gpu.put(x), gpu.put(np.full(A.shape[0], np.nan, dtype=A.dtype))
     bound, _ = gpu.bind(A, candidate)
-    device = core.Device()
-    device.set_current()
-    builder = device.create_graph_builder().begin_building()
-    for _ in range(GRAPHED):
-        bound.product(there, out, builder)
-    graph, stream = builder.end_building().complete(), core.Stream.from_handle(0)
-    graph.launch(stream)
-    error = ReferenceProduct.of(A, x).check(gpu.take(out), f"a graph of {candidate.kernel}")
     one = gpu.call(candidate, bound, there, out)
-    calls = {"launched": lambda: [one() for _ in range(GRAPHED)], "graph": lambda: graph.launch(stream)}
+    graph = as_graph(lambda stream: [bound.product(there, out, stream) for _ in range(GRAPHED)])
+    graph()
+    error = ReferenceProduct.of(A, x).check(gpu.take(out), f"a graph of {candidate.kernel}")
+    calls = {"launched": lambda: [one() for _ in range(GRAPHED)], "graph": graph}
     timings = measure(calls, campaign.scope.effort, clock=campaign.clock)
     return {
         "matrix": specification,

@@ -77,7 +77,9 @@ class IdleCuda:
         self.seconds = 0.0  # that its work took, as it says
         memory = SimpleNamespace(free=MEMORY_BYTES, total=MEMORY_BYTES)
         self._context = SimpleNamespace(
-            get_memory_info=lambda: memory, deallocations=SimpleNamespace(clear=lambda: None)
+            get_memory_info=lambda: memory,
+            deallocations=SimpleNamespace(clear=lambda: None),
+            device=SimpleNamespace(uuid="GPU-none"),  # which NVML does not know
         )
         self.shared = self.local = SimpleNamespace(array=None)
 

@@ -328,7 +328,7 @@ def test_intervals_are_those_of_the_kernel(law_records, structures, gpu_record, 
 
 
 def test_a_block_is_forecast_with_the_kernel_it_is_planned_with(law_records, train):
-    A = varied_matrix(4_000, 4, "fixed", 1.0, seed=2)
+    A = varied_matrix(4_000, 8, "fixed", 1.0, seed=2)
     model = LinearModel().fit(train([r for r in law_records if r.candidate.format == "csr"], SMALL))
     statistics = strip_statistics(A.indptr, structure(A), 500)
     plan = make_plan(statistics, model, SETTING, SMALL, Goal(1000))

@@ -66,7 +66,7 @@ CORRECTION = "correction"
 _REGISTER_BYTES = 32
 
 #: Kernels of GPUs that divide rows among their lanes, whatever the format.
-_DIVIDING_KERNELS = ("balanced",)
+_DIVIDING_KERNELS = ("balanced", "adaptive")
 
 
 @dataclass(frozen=True)

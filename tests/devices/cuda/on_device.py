@@ -22,6 +22,7 @@ from sparsecast.devices.binding import prepared, row_slice
 from sparsecast.devices.cuda.nvidia import NvidiaGPU
 from sparsecast.devices.gpu import launching, tiles
 from sparsecast.devices.gpu.clock import EventClock, device_copy, device_download, device_read, device_upload
+from sparsecast.devices.gpu.kernels.csr import PIECE
 from sparsecast.devices.gpu.launching import SIMULATED, THREADS, cuda
 from sparsecast.devices.gpu.operator import DeviceOperator
 from sparsecast.devices.gpu.tiles import TILE
@@ -47,9 +48,12 @@ from sparsecast.operators.block_operator import RowProduct, Transposed
 from sparsecast.records import Candidate
 from sparsecast.results.plan import Plan, PlannedBlock
 
+from ...conftest import narrow_storages, with_lengths
+
 CUDA = DEVICES.get("cuda").kernels
 KERNEL_NAMES = [(name, variant) for name in CUDA.names() for variant in CUDA.get(name).variants]
-TILED = [("csr", "balanced"), ("coo", "segmented"), ("hyb", "columns")]
+TILED = [("csr", "balanced"), ("csr", "adaptive"), ("coo", "segmented"), ("hyb", "columns")]
+NARROW = [kernel for kernel in KERNEL_NAMES if CUDA.get(kernel[0]).reads_narrow]
 #: In the simulator one: each has its matrices converted by code that the host compiles.
 OTHER_TYPES = [("float32", 64)] if SIMULATED else [("float32", 32), ("float64", 64), ("float32", 64)]
 GUARD = 7.0
@@ -57,6 +61,7 @@ PLANNED = [("csr", "vector2"), ("ell", "columns")]
 ONCE = Effort(samples=1, sample_s=1e-6)
 
 every_kernel = pytest.mark.parametrize("kernel", KERNEL_NAMES, ids="-".join)
+every_narrow_kernel = pytest.mark.parametrize("kernel", NARROW, ids="-".join)
 every_tiled_kernel = pytest.mark.parametrize("kernel", TILED, ids="-".join)
 
 
@@ -176,7 +181,7 @@ def test_a_row_over_many_blocks_beside_short_ones(kernel):
 @pytest.mark.parametrize("rows", (TILE - 1, TILE, TILE + 1, 3 * TILE + 5))
 def test_more_empty_rows_than_a_tile_holds(rows):
     A = csr_array(([1.0, 2.0, 3.0], ([5, rows // 2, rows - 1], [0, 1, 2])), shape=(rows, 4))
-    assert check(("csr", "balanced"), "empty rows", A)
+    assert check(("csr", "balanced"), "empty rows", A) and check(("csr", "adaptive"), "empty rows", A)
     assert check(("coo", "segmented"), "empty rows", A)
 
 
@@ -202,6 +207,37 @@ def test_values_that_are_not_finite_stay_in_their_rows(kernel):
     assert 1 <= strange.sum() <= 4
     assert np.array_equal(y[strange], expected[strange], equal_nan=True)
     ReferenceProduct.of(A, x).check(y, "-".join(kernel))
+
+
+@pytest.mark.parametrize("longest", (PIECE, PIECE + 1, 2 * PIECE, 2 * PIECE + 1))
+def test_rows_of_whole_pieces_and_of_one_entry_more(longest):
+    lengths = np.array([longest, 0, *[3] * 40, longest - 1, longest])
+    indptr = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
+    indices = np.concatenate([np.arange(length) for length in lengths]).astype(np.int32)
+    data = np.random.default_rng(3).integers(-5, 6, len(indices)).astype(float)
+    shape = len(lengths), longest
+    assert check(("csr", "adaptive"), f"{longest}", csr_array((data, indices, indptr), shape=shape))
+
+
+@every_narrow_kernel
+@pytest.mark.parametrize("number", range(3))
+def test_narrow_storage_has_the_bits_of_full_storage(kernel, number):
+    """In groups of rows far from each other, with rows that SELL sorts and that CSR cuts into pieces."""
+    storage, parameters = FORMATS.get(kernel[0]), narrow_storages(kernel[0], "float64")[number]
+    lengths = np.array([9, 0, 3, 5, 1, 0, 2, 31] * 36)
+    if kernel[0] == "csr":
+        lengths[[7, 270]] = PIECE + 5
+    A = with_lengths(lengths.tolist(), 2 * PIECE, seed=4)
+    A.indices[A.indptr[256] :] += 180_000
+    A = csr_array((A.data / 4, A.indices, A.indptr), shape=(len(lengths), 180_000 + 2 * PIECE))
+    if parameters.get("values") == "one":
+        A.data[:] = -1.7
+    x = np.random.default_rng(1).uniform(-1, 1, A.shape[1])
+    full, narrow = storage.from_csr(A), storage.from_csr(A, **parameters)
+    assert narrow.nbytes < full.nbytes and len(narrow.bases) == 2 and narrow.bases.any()
+    y, narrow_y = (product_of(bound(kernel, A, stored), A.shape[0], x) for stored in (full, narrow))
+    ReferenceProduct.of(A, x).check(narrow_y, f"{'-'.join(kernel)} of {parameters}")
+    assert narrow_y.tobytes() == y.tobytes()
 
 
 @pytest.mark.parametrize("r, c", [(1, 1), (1, 8), (8, 1), (2, 3), (3, 2), (4, 6), (6, 6), (6, 8), (8, 8)])
@@ -289,6 +325,35 @@ def test_the_operator_refuses_arrays_in_two_places_and_in_one(operator):
     buffer = cuda.to_device(np.ones(299))
     with pytest.raises(InputError):
         op.matvec(buffer[:150], buffer[149:])
+
+
+@pytest.mark.parametrize("products", (1, 2, 5))
+def test_a_graph_has_the_bits_of_products_one_by_one(operator, products):
+    op, x = operator[1], np.random.default_rng(0).uniform(-1, 1, 150)
+    there, out = cuda.to_device(x), cuda.to_device(np.full(150, np.nan))
+    run = op.graph(there, out, products)
+    assert np.isnan(out.copy_to_host()).all(), "queued before it was asked"
+    run()
+    expected = x
+    for _ in range(products):
+        expected = op.matvec(expected)
+    last = out if products % 2 else there
+    assert last.copy_to_host().tobytes() == expected.tobytes()
+    there.copy_to_device(x)
+    run(0)
+    assert last.copy_to_host().tobytes() == expected.tobytes()
+
+
+def test_a_graph_is_refused_without_products_and_of_several_with_a_matrix_that_is_not_square(operator):
+    op, x, y = operator[1], cuda.to_device(np.ones(150)), cuda.to_device(np.ones(150))
+    for arguments in ((x, y, 0), (x, x, 1), (x, np.ones(150)[:149], 1)):
+        with pytest.raises(InputError):
+            op.graph(*arguments)
+    A = gallery("random", n=60, cols=45, nnz_per_row=3)
+    product = bound(("csr", "scalar"), A)
+    wide = DeviceOperator(A.shape, A.dtype, [RowProduct(0, 60, product)])
+    with pytest.raises(InputError):
+        wide.graph(cuda.to_device(np.ones(45)), cuda.to_device(np.ones(60)), 2)
 
 
 def test_the_operator_has_a_transpose_there_and_here():
@@ -402,10 +467,14 @@ def test_a_device_is_met(monkeypatch, tmp_path):
 
 
 def chosen_for(A):
-    """The Candidates of two kernels, one of them in two formats."""
+    """The Candidates of two kernels in full storage, one of them in two formats."""
     target = Target("cuda", "float64", 32, 1)
-    offered = NvidiaGPU().calibrated(whole_matrix(structure(A), target, detect()).candidates)
-    return [candidate for candidate in offered if candidate.kernel in ("scalar", "columns")]
+    full = [
+        each
+        for each in whole_matrix(structure(A), target, detect()).candidates
+        if not each.parameters.get("columns")
+    ]
+    return [each for each in NvidiaGPU().calibrated(full) if each.kernel in ("scalar", "columns")]
 
 
 def test_measuring_reads_energy_while_the_meter_gives_it():

@@ -16,6 +16,8 @@ from sparsecast.devices.gpu import launching
 from sparsecast.formats import FORMATS
 from sparsecast.matrices.gallery import gallery
 
+from ...conftest import narrow_storages
+
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("numba_cuda") is None or launching.SIMULATED,
     reason="numba-cuda, which compiles the kernels, is missing or simulates",
@@ -23,6 +25,7 @@ pytestmark = pytest.mark.skipif(
 
 CUDA = DEVICES.get("cuda").kernels
 KERNEL_NAMES = [(name, variant) for name in CUDA.names() for variant in CUDA.get(name).variants]
+NARROW = [kernel for kernel in KERNEL_NAMES if CUDA.get(kernel[0]).reads_narrow]
 TYPES = [(dtype, bits) for dtype in ("float64", "float32") for bits in (32, 64)]
 H100 = (9, 0)
 
@@ -50,6 +53,7 @@ def device(monkeypatch):
         to_device=OnDevice,
         device_array=lambda entries, dtype: OnDevice(np.empty(entries, dtype)),
         current_context=lambda: memory,
+        jit=launching.cuda.jit,
     )
     monkeypatch.setattr(launching, "cuda", stand_in)
 
@@ -68,8 +72,11 @@ def kernels(device, monkeypatch):
     monkeypatch.setattr(launching, "_compiled", lambda kernel, signature: met.append((kernel, signature)))
     monkeypatch.setattr(launching, "_queue", lambda compiled, blocks, threads: None)
 
-    def compiled_for(name, variant, dtype, bits):
-        CUDA.get(name).bind(FORMATS.get(name).from_csr(prepared(every_case(), dtype, bits)), variant, 1)
+    def compiled_for(name, variant, dtype, bits, **parameters):
+        A = prepared(every_case(), dtype, bits)
+        if parameters.get("values"):
+            A.data[:] = 0.5
+        CUDA.get(name).bind(FORMATS.get(name).from_csr(A, **parameters), variant, 1)
         return list(met)
 
     return compiled_for
@@ -113,7 +120,17 @@ def test_compiles_for_sm_90_to_what_a_device_is_fast_at(kernels, ptx, kernel, dt
         # Sums of products are fused; in tiles, products are stored before they are summed up.
         is_fused = function.__name__ not in (*TILED, "add_carries", "coo_zeros")
         assert ("fma.rn" in text) == is_fused
-        assert ("shfl.sync" in text) == (function.__name__ in ("csr_vector", "add_carries"))
+        assert ("shfl.sync" in text) == (function.__name__ in ("csr_vector", "csr_adaptive", "add_carries"))
+
+
+@pytest.mark.parametrize("kernel", NARROW, ids="-".join)
+@pytest.mark.parametrize("parameters", narrow_storages("csr", "float64"), ids=str)
+def test_narrow_storage_is_read_in_the_bytes_that_it_has(kernels, ptx, kernel, parameters):
+    function, signature = kernels(*kernel, "float64", 32, **parameters)[0]
+    text = ptx(function, signature)
+    assert ".local" not in text and "call" not in text
+    assert "ld.global.u16" in text, "columns of 16 bits"
+    assert ("ld.global.f32" in text) == (parameters.get("values") == "float32")
 
 
 @pytest.mark.parametrize("kernel", KERNEL_NAMES, ids="-".join)

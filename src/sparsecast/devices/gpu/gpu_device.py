@@ -19,6 +19,7 @@ from sparsecast.devices.device import Device
 from sparsecast.devices.format_kernels import FormatKernels
 from sparsecast.devices.gpu.kernels import KERNELS
 from sparsecast.errors import InputError
+from sparsecast.formats.narrowing import NARROW_PARAMETERS
 from sparsecast.machines.machine import Machine
 from sparsecast.measuring.timing import Call, Clock
 from sparsecast.operators.block_operator import BlockOperator
@@ -130,10 +131,12 @@ class GPUDevice(Device):
         return min(on_gpu, here, INT32_MAX)
 
     def calibrated(self, chosen: Sequence[Candidate]) -> list[Candidate]:
+        """Return every variant in full storage, and in narrow storage the chosen one."""
         return [
             replace(candidate, kernel=variant)
             for candidate in chosen
             for variant in KERNELS.get(candidate.format).variants_of(candidate.dtype)
+            if variant == candidate.kernel or NARROW_PARAMETERS.isdisjoint(candidate.parameters)
         ]
 
     def bind(self, A: csr_array[Any], candidate: Candidate) -> tuple[Bound, float]:

@@ -220,3 +220,23 @@ def _queue(compiled: Any, blocks: int, threads: int) -> Callable[..., None]:
         core.launch(stream or default, config, function, *arguments)
 
     return queue
+
+
+def as_graph(queue_all: Callable[[Any], None]) -> Callable[..., None]:
+    """Return a function (stream=0) that queues at once all that `queue_all`, given a stream, queues.
+
+    It is a CUDA graph, recorded now. Without cuda.core, which records it, everything is queued one by one.
+    """
+    if core is None:
+        return lambda stream=0: queue_all(stream)
+    device, default = core.Device(), core.Stream.from_handle(0)
+    device.set_current()
+    builder = device.create_graph_builder().begin_building()
+    queue_all(builder)
+    graph = builder.end_building().complete()
+
+    def launch(stream: Any = 0, held: Any = queue_all) -> None:  # what is held has the arrays
+        is_stream = isinstance(stream, core.Stream)
+        graph.launch(stream if is_stream else device.create_stream(stream) if stream else default)
+
+    return launch

@@ -94,7 +94,7 @@ def scan(total, ended, sums, ends):  # type: ignore[no-untyped-def]
 
 
 @made_once
-def _add_carries(value: type) -> Kernel:
+def _add_carries(value: type, adds: bool) -> Kernel:
     def add_carries(carries, firsts, lasts, rows, runs, x, y):  # type: ignore[no-untyped-def]
         run = cuda.grid(1) >> 5
         lane = cuda.threadIdx.x & 31
@@ -106,16 +106,19 @@ def _add_carries(value: type) -> Kernel:
                 part += WARP
         total = lane_sum(total, WARP)
         if lane == 0 and run < runs:
-            y[rows[run]] += total
+            if adds:
+                y[rows[run]] += total
+            else:
+                y[rows[run]] = total
 
     return add_carries
 
 
-def carry_launches(carries: DeviceArray, left_open: NDArray[np.int64]) -> list[Launch]:
-    """Return the launch that adds the carries to y; none if no part leaves a row open.
+def carry_launches(carries: DeviceArray, left_open: NDArray[np.int64], *, adds: bool) -> list[Launch]:
+    """Return the launch that adds the carries to y, or writes their sums; none if no part leaves a row open.
 
     `carries` holds the partial sum of each part for the row that it leaves open, and `left_open` that row, or
-    -1 where the part ends with a row: both of shape (parts,).
+    -1 where the part ends with a row: both of shape (parts,). `adds` says whether y holds something of them.
     """
     changes = np.flatnonzero(np.diff(left_open, prepend=-2))
     ends = np.append(changes[1:], len(left_open))
@@ -125,6 +128,6 @@ def carry_launches(carries: DeviceArray, left_open: NDArray[np.int64]) -> list[L
         return []
     rows = left_open[firsts]
     arrays = upload("carries", firsts.astype(np.int32), lasts.astype(np.int32), rows)
-    kernel = _add_carries(carries.dtype.type)
+    kernel = _add_carries(carries.dtype.type, adds)
     arguments = (carries, *arrays, np.int64(len(firsts)))
     return [Launch(kernel, blocks_of(WARP * len(firsts)), arguments, carries.dtype)]

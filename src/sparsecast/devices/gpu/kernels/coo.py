@@ -131,7 +131,7 @@ def segment_launches(
     carries = scratch(parts.count, data.dtype)
     kernel = _segments(data.dtype.type, rows.dtype.type, parts.offset, adds)
     launch = Launch(kernel, parts.count, (*arrays, carries, *parts.sizes), data.dtype)
-    return [launch, *carry_launches(carries, np.where(is_open, rows[ends - 1], -1))]
+    return [launch, *carry_launches(carries, np.where(is_open, rows[ends - 1], -1), adds=True)]
 
 
 def _zero_launches(matrix: COO) -> list[Launch]:

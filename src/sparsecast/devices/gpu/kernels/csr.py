@@ -1,14 +1,16 @@
-"""CSR on GPUs: a thread a row, 2 to 32 threads a row, or equal work for each block of threads.
+"""CSR on GPUs: a thread a row, 2 to 32 threads a row, as many as rows need, or equal work for each block.
 
 Sources: CSR-scalar and CSR-vector of Bell and Garland (2009); with 32 threads a row the latter is the kernel
-of Guo et al. (2014), with 16 that of Wang et al. (2017). The balanced variant cuts the merge of row ends and
-entries into equal pieces, as Merrill and Garland (2016) do, so that neither a huge row nor a million empty
-ones keep one block busy while the others wait.
+of Guo et al. (2014), with 16 that of Wang et al. (2017). The adaptive variant gives each few rows threads by
+their lengths, as CSR-Adaptive of Greathouse and Daga (2014) does, and cuts long rows into pieces; other than
+theirs it needs no shared memory. The balanced variant cuts the merge of row ends and entries into equal
+pieces, as Merrill and Garland (2016) do.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +20,11 @@ from sparsecast.devices.gpu.kernels import KERNELS
 from sparsecast.devices.gpu.lanes import lane_sum
 from sparsecast.devices.gpu.launching import (
     THREADS,
+    WARP,
     DeviceProduct,
     Kernel,
     Launch,
+    blocks_of,
     cuda,
     device_function,
     made_once,
@@ -29,6 +33,7 @@ from sparsecast.devices.gpu.launching import (
     scratch,
     upload,
 )
+from sparsecast.devices.gpu.stored import Stored, base_of, term_of
 from sparsecast.devices.gpu.tiles import (
     ITEMS,
     LAST_THREAD,
@@ -41,29 +46,45 @@ from sparsecast.devices.gpu.tiles import (
     carry_launches,
     scan,
 )
+from sparsecast.features.narrow_storage import GROUP_ROWS
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats.csr import CSR
+from sparsecast.formats.narrowing import NO_BASES
 from sparsecast.machines.machine import Machine
 
-#: Threads a row of the variants before the balanced one.
+#: Threads a row of the variants with a fixed number of them.
 LANES = (1, 2, 4, 8, 16, 32)
 
-#: A row in which each of its threads takes more entries than this holds its block up, and maybe the device.
-LONGEST_WALK = 64
+VARIANTS = ("scalar", *(f"vector{lanes}" for lanes in LANES[1:]), "balanced", "adaptive")
 
-VARIANTS = ("scalar", *(f"vector{lanes}" for lanes in LANES[1:]), "balanced")
+#: Entries of a row for each of its threads. On an H100, 2 to 3.5 choose equally well among the kernels of 136
+#: benchmark products, and 3.5 best where rows have 17 and 27 entries.
+ENTRIES_A_LANE = 3.5
+
+#: A row in which each of its threads takes more entries than this, and more than SHARES times its even share
+#: of the matrix, holds its block up, and maybe the device.
+LONGEST_WALK, SHARES = 64, 4
+
+#: Most entries of a row for each of its threads, as long as it has not all of a warp.
+ADAPTED_WALK = 16
+
+#: Entries of a piece of a long row, of which a warp sums up one.
+PIECE = 1024
 
 
 @made_once
-def _scalar(value: type, offset: type) -> Kernel:
-    def csr_scalar(indptr, indices, data, rows, x, y):  # type: ignore[no-untyped-def]
+def _scalar(stored: Stored) -> Kernel:
+    value, offset, base_of_row, term = stored.value, stored.offset, base_of(stored), term_of(stored)
+
+    def csr_scalar(indptr, indices, data, bases, rows, x, y):  # type: ignore[no-untyped-def]
         i = cuda.grid(1)
         if i < rows:
             total = value(0)
+            base = base_of_row(bases, i)
             k = offset(indptr[i])
             end = offset(indptr[i + 1])
             while k < end:
-                total += data[k] * x[indices[k]]
+                total += term(data, indices, base, x, k)
                 k = offset(k + 1)
             y[i] = total
 
@@ -71,24 +92,76 @@ def _scalar(value: type, offset: type) -> Kernel:
 
 
 @made_once
-def _vector(lanes: int, value: type, offset: type) -> Kernel:
+def _vector(lanes: int, stored: Stored) -> Kernel:
+    value, offset, base_of_row, term = stored.value, stored.offset, base_of(stored), term_of(stored)
     shift, last_lane = lanes.bit_length() - 1, lanes - 1
 
-    def csr_vector(indptr, indices, data, rows, x, y):  # type: ignore[no-untyped-def]
+    def csr_vector(indptr, indices, data, bases, rows, x, y):  # type: ignore[no-untyped-def]
         i = cuda.grid(1) >> shift
         lane = cuda.threadIdx.x & last_lane
         total = value(0)
         if i < rows:
+            base = base_of_row(bases, i)
             k = offset(indptr[i] + lane)
             end = offset(indptr[i + 1])
             while k < end:
-                total += data[k] * x[indices[k]]
+                total += term(data, indices, base, x, k)
                 k = offset(k + lanes)
         total = lane_sum(total, lanes)
         if lane == 0 and i < rows:
             y[i] = total
 
     return csr_vector
+
+
+@made_once
+def _adaptive(stored: Stored) -> Kernel:
+    value, offset, base_of_row, term = stored.value, stored.offset, base_of(stored), term_of(stored)
+
+    def csr_adaptive(  # type: ignore[no-untyped-def]
+        indptr, indices, data, bases, firsts, shifts, piece_rows, sums, tasks, rows, x, y
+    ):
+        task = cuda.grid(1) >> 5
+        lanes, lane = np.int32(1), np.int32(0)
+        total = value(0)
+        i = place = offset(0)
+        is_summed = False
+        if task < tasks:
+            shift = np.int32(shifts[task])
+            lanes = np.int32(1 << shift)
+            lane = np.int32(cuda.threadIdx.x & 31)
+            i = place = offset(firsts[task] + (lane >> shift))
+            lane = np.int32(lane & (lanes - 1))
+            # Behind the pointers to rows are those to pieces: of the same shape, with sums of their own.
+            is_piece = firsts[task] > rows
+            if is_piece:
+                i = offset(piece_rows[place - rows - 1])
+            if i < rows:
+                k = offset(indptr[place])
+                end = offset(indptr[place + 1])
+                is_summed = end - k <= PIECE
+                if is_summed:
+                    base = base_of_row(bases, i)
+                    k = offset(k + lane)
+                    # Two entries on their way at once: the compiler does so only where the step is constant.
+                    following = offset(k + lanes)
+                    while following < end:
+                        first_term = term(data, indices, base, x, k)
+                        second_term = term(data, indices, base, x, following)
+                        total += first_term
+                        total += second_term
+                        k = offset(following + lanes)
+                        following = offset(k + lanes)
+                    if k < end:
+                        total += term(data, indices, base, x, k)
+        total = lane_sum(total, lanes)
+        if is_summed and lane == 0:
+            if place < rows:
+                y[i] = total
+            else:
+                sums[offset(place - rows - 1)] = total
+
+    return csr_adaptive
 
 
 @device_function
@@ -106,7 +179,9 @@ def row_ends_before(place, row_ends, rows, entries):  # type: ignore[no-untyped-
 
 
 @made_once
-def _balanced(value: type, offset: type) -> Kernel:
+def _balanced(stored: Stored) -> Kernel:
+    value, index, offset, term = stored.value, stored.index, stored.offset, term_of(stored)
+
     def csr_balanced(  # type: ignore[no-untyped-def]
         indptr, indices, data, tile_rows, carries, tiles, tiles_each, work, x, y
     ):
@@ -127,7 +202,7 @@ def _balanced(value: type, offset: type) -> Kernel:
             j = thread
             while j < entries:
                 k = offset(first + j)
-                products[j] = data[k] * x[indices[k]]
+                products[j] = term(data, indices, index(0), x, k)
                 j = U32(j + THREADS)
             i = thread
             while i < rows:
@@ -171,26 +246,93 @@ def _balanced(value: type, offset: type) -> Kernel:
 
 
 def _choose(blocks: RowBlocks, machine: Machine, dtype: str) -> NDArray[np.int64]:
-    """Choose the least power of two that reaches the mean row length, or, where a row is huge, balanced."""
-    mean = blocks.nnz / np.maximum(blocks.rows, 1)
-    variant = np.minimum(np.searchsorted(LANES, mean), len(LANES) - 1)
-    is_huge = blocks.row_length_max > LONGEST_WALK * np.array(LANES)[variant]
-    return np.where(is_huge, VARIANTS.index("balanced"), variant)
+    """Choose threads by the mean row length, or, where a row holds the device up, the adaptive variant."""
+    rows = np.maximum(blocks.rows, 1)
+    variant = _least_lanes(blocks.nnz / rows / ENTRIES_A_LANE)
+    walk = blocks.row_length_max / np.array(LANES)[variant]
+    gpu = machine.gpu
+    even_share = blocks.nnz / (gpu.multiprocessors * gpu.threads_per_multiprocessor if gpu else 1)
+    is_huge = (walk > LONGEST_WALK) & (walk > SHARES * even_share)
+    return np.where(is_huge, VARIANTS.index("adaptive"), variant)
+
+
+def _least_lanes(threads: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the place in LANES of the least number that reaches `threads`, or of the last."""
+    return np.minimum(np.searchsorted(LANES, threads), len(LANES) - 1)
 
 
 def _bind(matrix: CSR, variant: str, threads: int) -> DeviceProduct:
-    rows, nnz, dtype = matrix.shape[0], matrix.nnz, matrix.data.dtype
-    arrays = upload(matrix.name, matrix.indptr, matrix.indices[:nnz], matrix.data[:nnz])
+    rows, dtype = matrix.shape[0], matrix.dtype
+    if variant == "balanced" and matrix.bases.any():  # rows, and so bases, are not known as entries are read
+        matrix = replace(matrix, indices=_full_columns(matrix), bases=NO_BASES)
+    extended, tasks = _tasks(matrix) if variant == "adaptive" else (matrix.indptr, None)
+    arrays = upload(matrix.name, extended, matrix.indices, matrix.data, matrix.bases)
     if variant == "balanced":
         return DeviceProduct(_balanced_launches(matrix, arrays) if rows else ())
+    stored = Stored.of(matrix, offset_type(matrix.nnz))
+    if tasks is not None:
+        return DeviceProduct(_adaptive_launches(matrix, arrays, stored, tasks) if rows else ())
     lanes = LANES[VARIANTS.index(variant)]
-    types = dtype.type, offset_type(nnz)
-    kernel = _scalar(*types) if lanes == 1 else _vector(lanes, *types)
+    kernel = _scalar(stored) if lanes == 1 else _vector(lanes, stored)
     return one_launch(kernel, rows * lanes, (*arrays, np.int64(rows)), dtype)
 
 
+def _full_columns(matrix: CSR) -> NDArray[Any]:
+    starts = np.append(matrix.indptr[:-1:GROUP_ROWS], matrix.nnz)
+    return np.asarray(matrix.indices + np.repeat(matrix.bases, np.diff(starts)))
+
+
+class Tasks(NamedTuple):
+    """What each warp does: rows that follow each other, or a piece of a long row."""
+
+    firsts: NDArray[Any]  # the first row, or the number of rows, 1 and the number of the piece
+    shifts: NDArray[np.uint8]  # binary logarithm of the threads a row
+    piece_rows: NDArray[Any]  # the row of each piece; the number of rows where another row's pieces begin
+
+
+def _tasks(matrix: CSR) -> tuple[NDArray[Any], Tasks]:
+    """Return the row pointers with those of pieces behind them, and the tasks."""
+    indptr, rows = matrix.indptr, matrix.shape[0]
+    lengths = np.diff(indptr)
+    long = np.flatnonzero(lengths > PIECE)
+    bounds = 1 - (-lengths[long] // PIECE)  # of the pieces of a row
+    starts, ends, owners = (np.repeat(of_row, bounds) for of_row in (indptr[long], indptr[long + 1], long))
+    pieces = np.minimum(starts + PIECE * _numbered(bounds), ends)
+    piece_rows = np.where(pieces < ends, owners, rows)
+    lengths[long] = 0
+    in_blocks = np.pad(lengths, (0, -rows % WARP)).reshape(-1, WARP)
+    mean = in_blocks.mean(axis=1) / ENTRIES_A_LANE
+    shift = _least_lanes(np.maximum(mean, in_blocks.max(axis=1, initial=0) / ADAPTED_WALK))
+    tasks = 1 << shift  # of a block
+    shifts = np.repeat(shift, tasks)
+    firsts = np.repeat(WARP * np.arange(len(tasks)), tasks) + _numbered(tasks) * (WARP >> shifts)
+    has_rows, pieces_at = firsts < rows, rows + 1 + np.flatnonzero(piece_rows < rows)
+    firsts = np.append(firsts[has_rows], pieces_at).astype(indptr.dtype)
+    all_shifts = np.append(shifts[has_rows], np.full(len(pieces_at), len(LANES) - 1)).astype(np.uint8)
+    extended = np.append(indptr, pieces).astype(indptr.dtype, copy=False)
+    return extended, Tasks(firsts, all_shifts, piece_rows.astype(indptr.dtype))
+
+
+def _numbered(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return 0, 1, ... counts[0] - 1, 0, 1, ... counts[1] - 1 and so on."""
+    return np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+
+
+def _adaptive_launches(matrix: CSR, arrays: list[Any], stored: Stored, tasks: Tasks) -> list[Launch]:
+    rows, dtype, count, pieces = matrix.shape[0], matrix.dtype, len(tasks.firsts), len(tasks.piece_rows)
+    sums = scratch(max(1, pieces), dtype)
+    arguments = (*arrays, *upload(matrix.name, *tasks), sums, np.int64(count), np.int64(rows))
+    launch = Launch(_adaptive(stored), blocks_of(WARP * count), arguments, dtype)
+    if not pieces:
+        return [launch]
+    return [
+        launch,
+        *carry_launches(sums, np.where(tasks.piece_rows < rows, tasks.piece_rows, -1), adds=False),
+    ]
+
+
 def _balanced_launches(matrix: CSR, arrays: list[Any]) -> list[Launch]:
-    indptr, rows, dtype = matrix.indptr, matrix.shape[0], matrix.data.dtype
+    indptr, rows, dtype = matrix.indptr, matrix.shape[0], matrix.dtype
     parts = Parts(rows + matrix.nnz)
     # The end of row i comes after as many units of work: the entries up to it and the ends before it.
     before = np.arange(rows, dtype=np.int64) + indptr[1:]
@@ -201,9 +343,9 @@ def _balanced_launches(matrix: CSR, arrays: list[Any]) -> list[Launch]:
     is_open = indptr[last_row] < last_entry
     carries = scratch(parts.count, dtype)
     placed = upload(matrix.name, tile_rows.astype(parts.offset))
-    kernel = _balanced(dtype.type, parts.offset)
-    launch = Launch(kernel, parts.count, (*arrays, *placed, carries, *parts.sizes), dtype)
-    return [launch, *carry_launches(carries, np.where(is_open, last_row, -1))]
+    kernel = _balanced(Stored.of(matrix, parts.offset))
+    launch = Launch(kernel, parts.count, (*arrays[:3], *placed, carries, *parts.sizes), dtype)
+    return [launch, *carry_launches(carries, np.where(is_open, last_row, -1), adds=True)]
 
 
-KERNELS.register("csr")(FormatKernels(VARIANTS, _choose, _bind))
+KERNELS.register("csr")(FormatKernels(VARIANTS, _choose, _bind, reads_narrow=True))

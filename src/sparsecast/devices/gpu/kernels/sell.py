@@ -7,6 +7,8 @@ windows are multiples of 32 rows or one row.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,6 +24,7 @@ from sparsecast.devices.gpu.launching import (
     one_launch,
     upload,
 )
+from sparsecast.devices.gpu.stored import Stored, base_of, term_of
 from sparsecast.formats.sell import CHUNK_ROWS, SELL
 from sparsecast.system.jit import njit
 from sparsecast.system.parallel import balanced_parts, in_parts
@@ -31,16 +34,21 @@ _ONE, _NARROW, _WIDE = _U64(1), _U64(CHUNK_ROWS), _U64(WARP)
 
 
 @made_once
-def _chunks(value: type, offset: type, in_order: bool) -> Kernel:
-    def sell_chunks(starts, indices, data, permutation, rows, x, y):  # type: ignore[no-untyped-def]
+def _chunks(stored: Stored, in_order: bool) -> Kernel:
+    value, offset, base_of_row, term = stored.value, stored.offset, base_of(stored), term_of(stored)
+    is_alike = stored.is_alike
+
+    def sell_chunks(starts, indices, data, bases, lengths, permutation, rows, x, y):  # type: ignore[no-untyped-def]
         i = cuda.grid(1)
         if i < rows:
             chunk = i >> 5
+            base = base_of_row(bases, i)
             k = offset(starts[chunk] + (i & 31))
-            end = offset(starts[chunk + 1])
+            # Padding that has the value of all entries must not be added.
+            end = offset(k + WARP * np.int32(lengths[i])) if is_alike else offset(starts[chunk + 1])
             total = value(0)
             while k < end:
-                total += data[k] * x[indices[k]]
+                total += term(data, indices, base, x, k)
                 k = offset(k + WARP)
             if in_order:
                 y[i] = total
@@ -61,39 +69,39 @@ def _wide_starts(chunk_starts: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 @njit(nogil=True, cache=True)
-def _widen(  # type: ignore[no-untyped-def]
-    chunk_starts, indices, data, wide_starts, wide_indices, wide_data, first, last
-):
-    """Write the wide chunks first to last; what a row lacks repeats its last column with the value 0."""
+def _widen(chunk_starts, stored, repeats, wide_starts, wide_stored, first, last):  # type: ignore[no-untyped-def]
+    """Write the wide chunks first to last; what a row lacks repeats its last entry, or is 0."""
     chunks = _U64(len(chunk_starts) - 1)
     for wide in range(first, last):
         for lane in range(_WIDE):
             k, end = wide_starts[wide] + lane, wide_starts[wide + _ONE]
-            filler = indices.dtype.type(0)
+            filler = stored.dtype.type(0)
             narrow = (wide * _WIDE + lane) // _NARROW
             if narrow < chunks:
                 for j in range(chunk_starts[narrow] + lane % _NARROW, chunk_starts[narrow + _ONE], _NARROW):
-                    filler = indices[j]
-                    wide_indices[k] = filler
-                    wide_data[k] = data[j]
+                    wide_stored[k] = stored[j]
+                    if repeats:
+                        filler = stored[j]
                     k += _WIDE
             while k < end:
-                wide_indices[k] = filler
-                wide_data[k] = 0
+                wide_stored[k] = filler
                 k += _WIDE
 
 
 def _bind(matrix: SELL, variant: str, threads: int) -> DeviceProduct:
-    rows, dtype = matrix.shape[0], matrix.data.dtype
-    starts = _wide_starts(matrix.chunk_starts)
-    stored = int(starts[-1])
-    indices, data = np.empty(stored, dtype=matrix.indices.dtype), np.empty(stored, dtype=dtype)
-    arrays = matrix.chunk_starts, matrix.indices, matrix.data, starts, indices, data
-    in_parts(_widen, arrays, balanced_parts(starts))
-    offset = offset_type(stored)
-    uploaded = upload(matrix.name, starts.astype(offset), indices, data, matrix.permutation)
-    kernel = _chunks(dtype.type, offset, len(matrix.permutation) == 0)
-    return one_launch(kernel, rows, (*uploaded, np.int64(rows)), dtype)
+    rows, starts = matrix.shape[0], _wide_starts(matrix.chunk_starts)
+
+    def widened(stored: NDArray[Any], repeats: bool) -> NDArray[Any]:
+        wide = np.empty(int(starts[-1]), dtype=stored.dtype)
+        in_parts(_widen, (matrix.chunk_starts, stored, repeats, starts, wide), balanced_parts(starts))
+        return wide
+
+    data = matrix.data if matrix.values == "one" else widened(matrix.data, False)
+    stored = Stored.of(matrix, offset_type(int(starts[-1])))
+    arrays = starts.astype(stored.offset), widened(matrix.indices, True), data, matrix.bases, matrix.lengths
+    uploaded = upload(matrix.name, *arrays, matrix.permutation)
+    kernel = _chunks(stored, len(matrix.permutation) == 0)
+    return one_launch(kernel, rows, (*uploaded, np.int64(rows)), matrix.dtype)
 
 
-KERNELS.register("sell")(FormatKernels(("chunks",), only_variant, _bind))
+KERNELS.register("sell")(FormatKernels(("chunks",), only_variant, _bind, reads_narrow=True))
