@@ -40,7 +40,7 @@ from scipy.sparse import csr_array
 
 from gpu_graphs import beside_graph
 from gpu_peers import beside_peers, mean_ratio
-from gpu_scope import SIMULATOR, SMALL, TINY, Scope
+from gpu_scope import SIMULATOR, SMALL, TINY, Scope, label
 from ranks import MPIRUN, SPARSECAST, environment
 from sparsecast.benchmark.experiments import EXPERIMENTS, Setting
 from sparsecast.benchmark.journal import Measurements
@@ -109,15 +109,15 @@ class CampaignGPU(NvidiaGPU):
     matrices : tuple of SuiteMatrix
     variants : tuple of str
         Kernels that are measured; empty for all.
-    wrong : frozenset of (str, str, str)
-        Format, kernel and dtype of those whose result was wrong: they are not measured.
+    wrong : frozenset of str
+        Label and dtype of those whose result was wrong: they are not measured.
     bandwidths : tuple of Bandwidth
         Measured before.
     """
 
     matrices: tuple[SuiteMatrix, ...] = ()
     variants: tuple[str, ...] = ()
-    wrong: frozenset[tuple[str, str, str]] = frozenset()
+    wrong: frozenset[str] = frozenset()
     bandwidths: tuple[Bandwidth, ...] = ()
 
     def suites(self, target: Target, machine: Machine) -> tuple[list[SuiteMatrix], list[SuiteMatrix]]:
@@ -130,7 +130,7 @@ class CampaignGPU(NvidiaGPU):
             each
             for each in super().calibrated(chosen)
             if (not self.variants or each.kernel in self.variants)
-            and (each.format, each.kernel, each.dtype) not in self.wrong
+            and f"{label(each)} {each.dtype}" not in self.wrong
         ]
 
     def measure_bandwidths(self, machine: Machine, threads: int) -> list[Bandwidth]:
@@ -272,12 +272,12 @@ def _against_oracle(campaign: Campaign, dtype: str) -> Iterator[str]:
         problem = Problem.of(prepared(Problem.named(f"gallery:{name}").matrix, dtype, 32), name)
         chosen = whole_matrix(problem.structure, Target("cuda", dtype, 32, 1), campaign.machine).candidates
         for candidate in NvidiaGPU().calibrated(chosen):
-            what = f"{candidate.format} {candidate.kernel} {dtype}"
+            what = f"{label(candidate)} {dtype}"
             with campaign.kept_going(f"correctness of {what}"):
                 try:
                     error = _checked(problem.matrix, candidate, what)
                 except Exception:
-                    wrong = campaign.device.wrong | {(candidate.format, candidate.kernel, dtype)}
+                    wrong = campaign.device.wrong | {what}
                     campaign.device = replace(campaign.device, wrong=wrong)
                     raise
                 yield f"{what} on {name}: equals the oracle, relative error {error:.1e}"
@@ -553,7 +553,7 @@ def _markdown(rows: Sequence[dict[str, Any]]) -> str:
     for row in rows:
         plain = {key: value for key, value in row.items() if not isinstance(value, dict | list)}
         if candidate := row.get("candidate"):
-            plain["candidate"] = f"{candidate['format']} {candidate['kernel']}"
+            plain["candidate"] = label(Candidate.from_dict(candidate))
         flat.append(plain | {f"{name}_s": seconds for name, seconds in (row.get("times_s") or {}).items()})
     columns = [Column(key, key, methodcaller("get", key)) for key in dict.fromkeys(chain.from_iterable(flat))]
     return Table("", tuple(columns), flat).to_markdown() if flat else ""

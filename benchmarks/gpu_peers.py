@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.sparse import csr_array
 
+from gpu_scope import label
 from nvmath_peers import NVMATH_PEERS, MissingPeerError, Peer
 from sparsecast.api import read_matrix
 from sparsecast.devices.binding import prepared
@@ -153,7 +154,7 @@ def _our_calls(
     device, calls, traffic = campaign.device, {}, {}
     there = device.put(x)
     for candidate in campaign.candidates(problem, x.dtype.name):
-        name = f"{candidate.format} {candidate.kernel}"
+        name = label(candidate)
         try:
             bound, _ = device.bind(problem.matrix, candidate)
         except (FormatError, MatrixSizeError):  # left out, as in every measurement

@@ -8,12 +8,14 @@ from itertools import chain
 
 from sparsecast.devices import DEVICES
 from sparsecast.devices.target import Target
+from sparsecast.formats.narrowing import NARROW_PARAMETERS
 from sparsecast.machines.gpu import GPU
 from sparsecast.machines.machine import Machine
 from sparsecast.matrices.families import parse_specification
 from sparsecast.matrices.suites import SuiteMatrix, gallery_benchmark, varied_benchmark
 from sparsecast.matrices.suites.general import LARGE_GALLERY
 from sparsecast.measuring.timing import Effort
+from sparsecast.records import Candidate
 
 #: Gallery matrices above a million non-zeros, for the peers: within and beyond the caches, even and uneven.
 GENERATED = (
@@ -44,6 +46,12 @@ LEAST_PEER_ENTRIES = 1_000_000
 def gpu_matrices(machine: Machine) -> list[SuiteMatrix]:
     """Return the benchmark matrices of a usual calibration of a GPU."""
     return list(chain(*DEVICES.get("cuda").suites(Target("cuda", "float64", 32, 1), machine)))
+
+
+def label(candidate: Candidate) -> str:
+    """Return the format, the kernel and the narrow storage of a Candidate."""
+    narrow = (value for name, value in candidate.parameters.items() if name in NARROW_PARAMETERS)
+    return " ".join([candidate.format, candidate.kernel, *map(str, narrow)])
 
 
 @dataclass(frozen=True)

@@ -74,8 +74,17 @@ def test_every_phase_leaves_its_file(folder):
     assert {row["bytes"] for row in bandwidths} == {1 << 10, 1 << 12}
     assert all(row["bytes_per_s"] > 0 for row in bandwidths)
     checked = (folder / "correctness.txt").read_text(encoding="utf-8")
-    for kernel in ("csr balanced", "csr vector32", "coo segmented", "bcsr blocks", "sell chunks"):
+    for kernel in (
+        "csr balanced",
+        "csr vector32",
+        "coo segmented",
+        "bcsr blocks",
+        "sell chunks",
+        "sell chunks 16",
+    ):
         assert f"{kernel} float64 on " in checked
+    lines = [line.partition(":")[0] for line in checked.splitlines() if " on " in line]
+    assert len(set(lines)) == len(lines), "full and narrow storage are told apart"
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

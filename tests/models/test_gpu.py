@@ -7,15 +7,18 @@ import dataclasses
 import numpy as np
 import pytest
 
+from sparsecast.api import forecasting
 from sparsecast.devices import DEVICES
 from sparsecast.devices.target import Target
 from sparsecast.errors import DeviceError, ProfileError
 from sparsecast.features.analysis import structure
+from sparsecast.features.narrow_storage import GROUP_ROWS
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats.hyb import HYB, LEAST_ROWS_ON_GPUS
 from sparsecast.machines.gpu import GPU
 from sparsecast.machines.machine import Cache, Machine
 from sparsecast.machines.strips import strip_rows
+from sparsecast.matrices.gallery import gallery
 from sparsecast.matrices.synthesis import varied_matrix
 from sparsecast.models import MODELS
 from sparsecast.models.linear import LEAST_RECORDS, LinearModel
@@ -335,6 +338,22 @@ def test_a_block_is_forecast_with_the_kernel_it_is_planned_with(law_records, tra
     for block in plan.blocks:
         assert block.candidate.kernel == "vector4"
         assert block.time_s == pytest.approx(vector4_law(structure(A[block.first_row : block.last_row + 1])))
+
+
+def test_strips_of_any_gpu_keep_the_groups_of_16_bit_columns_whole(gpu_profile, monkeypatch):
+    strips = []
+
+    def noted(indptr, matrix, strip, *others):
+        strips.append(strip)
+        return strip_statistics(indptr, matrix, strip, *others)
+
+    monkeypatch.setattr(forecasting, "strip_statistics", noted)
+    for multiprocessors in (100, 114):  # 6,400 and 7,296 rows
+        gpu = dataclasses.replace(gpu_profile.machine.gpu, multiprocessors=multiprocessors)
+        machine = dataclasses.replace(gpu_profile.machine, gpu=gpu)
+        profile = dataclasses.replace(gpu_profile, machine=machine)
+        forecasting.plan(gallery("poisson2d", n=60), profile=profile, iterations=100)
+    assert strips == [6_400, 7_424] and 7_424 % GROUP_ROWS == 0
 
 
 def test_a_plan_by_the_strip_models_runs_the_papers_kernel(guo_records, of_lengths, train):

@@ -240,6 +240,9 @@ def test_conversion_cost_reproduces_a_fixed_cost_one_a_row_and_one_an_entry(
     assert float(cost.seconds(way("csr"), padded)[0]) == 0.0
     narrow = way("csr", parameters=Parameters({"values": "one"}))  # never built: as the quickest that was
     assert float(cost.seconds(narrow, padded)[0]) == pytest.approx(seconds(100, padded.nnz[0]))
+    copied = [make_record("csr", s, 1e-3, "strips", convert_s=1e-9 * s.nnz) for s in targets]
+    there = ConversionCost.fitted(train([*records[: len(targets)], *copied]))  # a GPU, to which CSR is copied
+    assert float(there.seconds(narrow, padded)[0]) == pytest.approx(seconds(100, padded.nnz[0]))
 
 
 def test_a_layout_is_in_the_forecast_and_what_cannot_be_predicted_is_not_served(

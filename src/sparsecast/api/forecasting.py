@@ -19,6 +19,7 @@ from sparsecast.benchmark.trials import UNLIMITED, Spending
 from sparsecast.devices.naming import AUTO, Threads, machine_of
 from sparsecast.devices.target import Choice, Target, believed, whole_matrix
 from sparsecast.errors import DisturbedError, InputError, ProfileError
+from sparsecast.features.narrow_storage import GROUP_ROWS
 from sparsecast.features.structure import Structure
 from sparsecast.machines.machine import PROCESSOR
 from sparsecast.machines.profile import Profile, find_profile
@@ -287,10 +288,11 @@ def _best_plan(session: Session, matrix: Problem, structure: Structure, goal: Go
     misled.
     """
     machine, planner = session.profile.machine, goal.planner
-    strip, coarsening = (
-        strip_rows(machine, session.target.threads),
-        planner.coarsening if planner else at_most,
-    )
+    strip, coarsening = strip_rows(machine, session.target.threads), at_most
+    if planner:
+        coarsening = planner.coarsening
+    else:  # columns of 16 bits count from the base of a group, which no block may cut
+        strip = -(-strip // GROUP_ROWS) * GROUP_ROWS
     statistics = strip_statistics(matrix.matrix.indptr, structure, strip, coarsening)
 
     def planned(structure: Structure) -> Plan:

@@ -41,7 +41,8 @@ class FormatKernels:
     #: Whether the order of sums follows from how many threads share the rows. Products with as many threads
     #: have the same bits each time in every kernel: no sum waits for whichever thread is first.
     sums_by_threads: bool = False
-    #: Raise it with every change of a kernel, its rule or its layout; older Records then no longer count.
+    #: Raise it with every change of a kernel, its rule or its layout; older Records then no longer count. On
+    #: a GPU, whose Records are of every kernel, a rule alone needs no raise.
     version: int = 1
 
     def passes(self, vectors: int) -> int:

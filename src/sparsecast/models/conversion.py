@@ -62,7 +62,8 @@ class ConversionCost:
                 f"calibration, which plans need; calibrate the machine, or ask for a forecast"
             )
         name = what_is_built(candidate)
-        timed = [costs for costs in self.costs.values() if costs.any()]
+        # On a GPU even CSR takes time: that of its copy there.
+        timed = [costs for kind, costs in self.costs.items() if costs.any() and kind != candidate.format]
         known = [self.costs[name]] if name in self.costs else timed
         if not known:
             return np.zeros(len(blocks.rows))

@@ -150,15 +150,17 @@ class ProductWork:
         reads, panel = passes(candidate), _panel(candidate)
         streamed, working_set = streamed_bytes(candidate, blocks, matrix_bytes)
         once = np.ones(len(blocks.rows))
+        # By the values where these are narrow: their columns mostly are, too.
+        narrow = [f" {kind}" for kind in storage.narrow_kinds(parameters)]
         if self.machine.gpu:
             wait = once
-            entries = {ENTRIES: blocks.nnz.astype(float), "padding": stored - blocks.nnz}
+            is_skipped = parameters.get("values") == "one"  # padding, which has that value, is not read
+            padding = np.zeros_like(stored) if is_skipped else stored - blocks.nnz
+            entries = {ENTRIES + "".join(narrow[:1]): blocks.nnz.astype(float), "padding": padding}
             is_divided = candidate.kernel in _DIVIDING_KERNELS
             ends = {} if is_divided else storage.longest_row_work(blocks, **parameters)
         else:
             wait = share * (once if storage.divides_rows else self._wait(candidate, blocks))
-            # By the values where these are narrow: their columns mostly are, too.
-            narrow = [f" {kind}" for kind in storage.narrow_kinds(parameters)]
             sums = max(1.0, panel * candidate.value_bytes / _REGISTER_BYTES)
             entries = {ENTRIES + "".join(narrow[:1]): stored * wait * sums}
             ends = storage.row_end_work(blocks, **parameters)

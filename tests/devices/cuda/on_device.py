@@ -346,7 +346,7 @@ def test_a_graph_has_the_bits_of_products_one_by_one(operator, products):
 
 def test_a_graph_is_refused_without_products_and_of_several_with_a_matrix_that_is_not_square(operator):
     op, x, y = operator[1], cuda.to_device(np.ones(150)), cuda.to_device(np.ones(150))
-    for arguments in ((x, y, 0), (x, x, 1), (x, np.ones(150)[:149], 1)):
+    for arguments in ((x, y, 0), (x, x, 1), (x, np.ones(150), 1), (np.ones(150), y, 1)):
         with pytest.raises(InputError):
             op.graph(*arguments)
     A = gallery("random", n=60, cols=45, nnz_per_row=3)

@@ -32,6 +32,6 @@ def _sum_in_shared_memory(value, lanes):  # type: ignore[no-untyped-def]
     return values[0]
 
 
-#: lane_sum(value, lanes): the sum over a group of 2, 4, ..., 32 neighbouring lanes, in the first of them; the
+#: lane_sum(value, lanes): the sum over a group of 1, 2, ..., 32 neighbouring lanes, in the first of them; the
 #: result of the others is undefined. Every thread of a block must call it, once in a kernel.
 lane_sum = device_function(_sum_in_shared_memory if SIMULATED else _sum_by_shuffles)

@@ -63,7 +63,7 @@ ENTRIES_A_LANE = 3.5
 
 #: A row in which each of its threads takes more entries than this, and more than SHARES times its even share
 #: of the matrix, holds its block up, and maybe the device.
-LONGEST_WALK, SHARES = 64, 4
+LONGEST_WALK, SHARES = 64, 2
 
 #: Most entries of a row for each of its threads, as long as it has not all of a warp.
 ADAPTED_WALK = 16
@@ -269,7 +269,7 @@ def _bind(matrix: CSR, variant: str, threads: int) -> DeviceProduct:
     arrays = upload(matrix.name, extended, matrix.indices, matrix.data, matrix.bases)
     if variant == "balanced":
         return DeviceProduct(_balanced_launches(matrix, arrays) if rows else ())
-    stored = Stored.of(matrix, offset_type(matrix.nnz))
+    stored = Stored.of(matrix, offset_type(max(matrix.nnz, len(extended))))
     if tasks is not None:
         return DeviceProduct(_adaptive_launches(matrix, arrays, stored, tasks) if rows else ())
     lanes = LANES[VARIANTS.index(variant)]
