@@ -20,6 +20,7 @@ from sparsecast.measuring.frequency import Frequencies
 from sparsecast.papers import published
 from sparsecast.papers.barreda_2020.block_times import (
     LabelEffort,
+    _hot,
     clock_s,
     hot_times,
     run_starts,
@@ -85,8 +86,31 @@ def test_the_clock_moves_and_hot_blocks_take_time():
     assert 0 < clock_s() < 1e-5
     A = gallery("poisson2d", n=20)
     rows = np.repeat(np.arange(400, dtype=np.int32), np.diff(A.indptr))
-    taken = hot_times(rows, A.indices, A.data, np.ones(400), np.array([0, 250]), 250, 20, 3)
-    assert taken.shape == (2, 3) and (taken > 0).all()
+    for has_branches in (True, False):
+        taken = hot_times(rows, A.indices, A.data, np.ones(400), np.array([0, 250]), 20, has_branches)
+        assert taken.shape == (2,) and (taken > 0).all()
+
+
+def test_both_loops_compute_the_products_of_their_blocks():
+    A = gallery("circuit", n=200)
+    rows = np.repeat(np.arange(200, dtype=np.uint32), np.diff(A.indptr))
+    x = np.random.default_rng(0).uniform(size=200)
+    for loop, times in (((), 3), ((0,), 1)):  # added where a row ends, or stored
+        y = np.zeros(200)
+        _hot(
+            rows,
+            A.indices.view(np.uint32),
+            A.data,
+            x,
+            y,
+            loop,
+            np.array([250]),
+            250,
+            3,
+            np.zeros(1, np.int64),
+        )
+        cut = csr_array((A.data[250:500], (rows[250:500], A.indices[250:500])), shape=A.shape)
+        assert np.allclose(y, times * (cut @ x))
 
 
 def test_matrices_that_networks_do_not_forecast_are_refused():

@@ -68,7 +68,7 @@ def test_errors_are_of_matrices_that_were_not_learned_from(home):
     time, joules = (network.card for network in trained(REQUEST))
     assert time.matrix_errors.keys() <= set(MATRICES) and len(time.matrix_errors) == 1
     assert not set(time.groups) & {matrix.partition("?")[0] for matrix in time.matrix_errors}
-    assert set(time.errors) == {"network", "always the mean", "measured again"}
+    assert set(time.errors) == {"network", "always the mean", "trees", "measured again"}
     assert set(joules.errors) == {*time.errors, "power baseline"} and joules.energy_source == "modelled"
     worst = max(joules.matrix_errors.values())
     errors = joules.errors["network"]

@@ -89,7 +89,7 @@ def of_network(problem: Problem, profile: Profile, path: Path) -> tuple[ModelCar
     from sparsecast.papers.barreda_2020.networks.weights import load_network
 
     network, card = load_network(path, profile.machine.name)
-    return card, forecasts(network, asked_blocks(problem, profile.machine)).astype(np.float64)
+    return card, forecasts(network, asked_blocks(problem)).astype(np.float64)
 
 
 def _forecast(problem: Problem, profile: str, network: str, ns: Floats, call_s: float = 0.0) -> BlockForecast:

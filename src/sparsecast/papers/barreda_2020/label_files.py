@@ -25,7 +25,7 @@ from sparsecast.system.archives import read_arrays
 Floats = NDArray[np.float32]
 
 #: Raised when the same blocks would get other labels.
-LABELS_VERSION = 2
+LABELS_VERSION = 3
 
 #: Rows of the arrays of joules.
 ENERGIES = (TOTAL, PACKAGE, DRAM)

@@ -62,7 +62,7 @@ def label_set(
     machine = machine_of(PROCESSOR)
     parts, used = [], []
     for labels in kept_labels(machine.name, dtype, frequency_ghz):
-        blocks = labelled_blocks(labels, quantity, machine, most)
+        blocks = labelled_blocks(labels, quantity, most)
         if blocks is not None:
             parts.append(blocks)
             used.append(labels)

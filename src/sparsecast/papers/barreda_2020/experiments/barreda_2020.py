@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice, product
+from itertools import product
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,16 +29,17 @@ from sparsecast.papers import described, published
 from sparsecast.papers.barreda_2020.block_reports import dispersion, matrices_off
 from sparsecast.papers.barreda_2020.block_times import LabelEffort
 from sparsecast.papers.barreda_2020.label_files import ENERGIES, BlockLabels, kept_labels
+from sparsecast.papers.barreda_2020.label_trials import TRIAL, label_trials, trial_chart
 from sparsecast.papers.barreda_2020.labelling import label
 from sparsecast.papers.barreda_2020.meters.modelled import ModelledMeter
 from sparsecast.papers.barreda_2020.network_training import (
+    ARCHITECTURES,
     FOLDS,
-    NETWORK,
     OnPart,
     TrainedNetwork,
     TrainingRequest,
+    error_column,
     network_path,
-    network_table,
     sentences,
     trained,
 )
@@ -66,13 +67,13 @@ STATISTICS: dict[str, Callable[..., Any]] = {
 #: Of the budget, what labels may take; networks take the rest.
 LABEL_SHARE = 0.45
 
-#: Of each network, and blocks of one matrix: sixteen networks are trained within the budget.
-EPOCHS, BLOCKS = 20, 128
+#: Of each network, and blocks of one matrix.
+EPOCHS, BLOCKS = 20, 256
 
 REQUEST = TrainingRequest(epochs=EPOCHS, blocks=BLOCKS)
 
 #: Of each matrix, at each frequency: a second and a half.
-EFFORT = LabelEffort(sweeps=10, most_s=0.1, hot_blocks=2 * BLOCKS, energy_s=1.0)
+EFFORT = LabelEffort(sweeps=10, most_s=0.1, hot_blocks=BLOCKS, energy_s=1.28)
 
 #: Matrices by default: one of each kind of the gallery, and twins of real ones of the atlas, in its order.
 GALLERY = (
@@ -85,7 +86,7 @@ GALLERY = (
     "gallery:poisson3d?n=40",
     "gallery:arrow?n=100000",
 )
-TWINS, TWIN_ENTRIES = 28, range(60_000, 350_000)
+TWIN_ENTRIES = range(20_000, 1_000_000)
 
 TABLE_1 = (
     Column("quantity", "quantity"),
@@ -98,14 +99,31 @@ TABLE_1 = (
     Column("source", "source"),
 )
 
-#: Of a TrainedNetwork.
-BLOCKS_OFF = (
-    *NETWORK[:2],
-    Column("paper_most", "most below, the paper", lambda row: _printed_errors(row)["most"], percent),
-    Column("block_median", "half below", "card.errors.network.block_median", percent),
-    Column("block_p90", "nine in ten below", "card.errors.network.block_p90", percent),
-    Column("paper_largest", "largest, the paper", lambda row: _range(_printed_errors(row)["largest"])),
-    Column("block_worst", "largest", "card.errors.network.block_worst", percent),
+
+class Pair(NamedTuple):
+    """The networks of ARCHITECTURES of one quantity at one frequency."""
+
+    paper: TrainedNetwork
+    ours: TrainedNetwork
+
+
+_BOTH = (("paper", "the printed network"), ("ours", "ours"))
+
+#: Of a Pair.
+ERRORS = (
+    Column("quantity", "quantity", "paper.card.quantity"),
+    Column("frequency_ghz", "GHz", "paper.card.frequency_ghz", "{:g}".format),
+    error_column("measured again", "block_mean", "block: measured again", "paper"),
+    error_column("always the mean", "block_mean", "always the mean", "paper"),
+    error_column("power baseline", "block_mean", "power x time", "paper"),
+    error_column("trees", "block_mean", "trees", "paper"),
+    *(error_column("network", "block_mean", heading, which) for which, heading in _BOTH),
+    *(error_column("network", "explained", f"variance explained, {heading}", of) for of, heading in _BOTH),
+    *(
+        error_column("network", "matrix_median", f"matrix, half below, {heading}", of)
+        for of, heading in _BOTH
+    ),
+    *(error_column("network", "matrix_worst", f"worst, {heading}", of) for of, heading in _BOTH),
 )
 
 MATRICES_OFF = (
@@ -144,7 +162,7 @@ class Barreda2020(Experiment):
             for name, size in atlas().order
             if size == "whole" and atlas().entries[name].structure.nnz in TWIN_ENTRIES
         )
-        return (*GALLERY, *islice(twins, TWINS))
+        return (*GALLERY, *twins)
 
     def run(self, setting: Setting) -> PaperReport:
         """Label the matrices at each frequency, then train the networks, and forecast PageRank by them."""
@@ -173,81 +191,106 @@ class Barreda2020(Experiment):
             notes.append(f"No time to label {counted(labelling.left, 'matrix')}: run again to go on.")
         _train(start_s + setting.budget_s, on_progress)
         pagerank, note = _pagerank(setting, on_progress)
-        return self._report(machine_of(PROCESSOR).name, [*notes, *filter(None, [note])], pagerank)
+        trials = list(label_trials())
+        return self._report(machine_of(PROCESSOR).name, [*notes, *filter(None, [note])], trials, pagerank)
 
     def from_records(self, profile: Profile, setting: Setting) -> PaperReport:
         """Take the labels and the networks that are kept of the profile's machine."""
         refuse_other_devices(setting, self.paper.name)
         return self._report(profile.machine.name, [])
 
-    def _report(self, machine: str, notes: list[str], pagerank: Sequence[dict[str, Any]] = ()) -> PaperReport:
+    def _report(
+        self,
+        machine: str,
+        notes: list[str],
+        trials: Sequence[dict[str, Any]] = (),
+        pagerank: Sequence[dict[str, Any]] = (),
+    ) -> PaperReport:
         labels = {ghz: list(kept_labels(machine, "float64", ghz)) for ghz in FREQUENCIES_GHZ}
         if not any(labels.values()):
             raise ProfileError(
                 f"no labels at {FREQUENCIES_GHZ[0]:g} GHz of {machine}: expected some; run without --from, "
                 f"or with a longer --budget"
             )
-        networks = list(_kept_networks(machine))
-        if missing := len(FREQUENCIES_GHZ) * len(QUANTITIES) - len(networks):
-            notes.append(f"{missing} of 16 networks are not trained yet: run again to go on.")
+        pairs = list(_kept_pairs(machine))
+        if missing := len(FREQUENCIES_GHZ) * len(QUANTITIES) - len(pairs):
+            notes.append(f"{missing} of 16 pairs of networks are not trained yet: run again to go on.")
+        ours, printed = [pair.ours for pair in pairs], PRINTED["block_errors"]
+        blocks_below = "; ".join(
+            f"{name}: most blocks below {percent(errors['most'])}, the largest {_range(errors['largest'])}"
+            for name, errors in printed.items()
+        )
         tables = [
             Table("Labels of blocks (Table 1), ns and nJ an entry", TABLE_1, list(_label_rows(labels))),
-            network_table(networks),
-            Table("Errors of blocks never seen (Figure 4)", BLOCKS_OFF, networks),
             Table(
-                "Errors of matrices never seen (Figure 5), the largest of the frequencies",
+                "Errors on matrices that were not learned from (Figures 4 and 5)",
+                ERRORS,
+                pairs,
+                (f"The paper: {blocks_below}; {self.paper.headline}.",),
+            ),
+            Table(
+                "Errors of matrices never seen by our networks (Figure 5), the largest of the frequencies",
                 MATRICES_OFF,
-                _matrix_rows(networks),
-                (f"The paper: {self.paper.headline}.",),
+                _matrix_rows(ours),
             ),
         ]
+        charts = {"barreda-2020-figure-3": dispersion(labels)}
+        if ours:
+            charts["barreda-2020-figure-5"] = matrices_off(ours)
+        if trials:
+            tables.append(Table("What labels depend on", TRIAL, trials))
+            charts["barreda-2020-labels"] = trial_chart(trials)
         if pagerank:
-            printed = PRINTED["pagerank"]
+            numbers = PRINTED["pagerank"]
             below = (
                 "The paper: errors of loops and runs up to {:.0%}, weighted errors of the product about "
                 "{:.0%}, the product {:.0%} to {:.0%} of a run.".format(
-                    printed["relative_error"], printed["weighted_error_product"], *printed["product_share"]
+                    numbers["relative_error"], numbers["weighted_error_product"], *numbers["product_share"]
                 )
             )
             tables.append(Table("PageRank by networks (figure 6)", PAGERANK, pagerank, (below,)))
-        charts = {"barreda-2020-figure-3": dispersion(labels)}
-        if networks:
-            charts["barreda-2020-figure-5"] = matrices_off(networks)
-        remarks = (*notes, *sentences(networks))
-        return PaperReport(self.paper, machine, tuple(tables), charts, remarks, _result(networks))
+        if ours:
+            card = ours[0].card
+            notes.insert(0, f"Learned from {counted(card.blocks, 'block')} of {card.matrices} matrices.")
+        remarks = (*notes, *sentences(ours))
+        return PaperReport(self.paper, machine, tuple(tables), charts, remarks, _result(pairs))
 
 
 def _train(end_s: float, on_progress: OnPart) -> None:
-    """Train networks while there is time, then those of a cross-validation (section 5.2)."""
-    start_s, longest_s = perf_counter(), 0.0
-    networks = trained(replace(REQUEST, frequencies_ghz=FREQUENCIES_GHZ), on_progress)
-    for number, _ in enumerate(networks):
-        if number:  # the first has made the matrices again, too
+    """Train networks while there is time, ours first, then those of a cross-validation (section 5.2)."""
+    longest_s = 0.0
+    requests = [replace(REQUEST, frequencies_ghz=FREQUENCIES_GHZ, network=name) for name in ("ours", "paper")]
+    for request in requests:
+        networks = trained(request, on_progress)
+        while True:
+            start_s = perf_counter()
+            if start_s + longest_s > end_s:
+                return
+            if next(networks, None) is None:
+                break
             longest_s = max(longest_s, perf_counter() - start_s)
-        start_s = perf_counter()
-        if start_s + longest_s > end_s:
-            return
-    if start_s + FOLDS * longest_s < end_s:
-        validated = replace(REQUEST, quantities=("time",), frequencies_ghz=FREQUENCIES_GHZ[:1], folds=FOLDS)
-        deque(trained(validated, on_progress), maxlen=0)
+    if perf_counter() + FOLDS * longest_s < end_s:
+        folds = replace(requests[0], quantities=("time",), frequencies_ghz=FREQUENCIES_GHZ[:1], folds=FOLDS)
+        deque(trained(folds, on_progress), maxlen=0)
 
 
-def _path(machine: str, quantity: str, ghz: float) -> Path:
-    return network_path(machine, quantity, "float64", ghz, REQUEST.network, REQUEST.split)
+def _path(machine: str, quantity: str, ghz: float, network: str) -> Path:
+    return network_path(machine, quantity, "float64", ghz, network, REQUEST.split)
 
 
-def _kept_networks(machine: str) -> Iterator[TrainedNetwork]:
+def _kept_pairs(machine: str) -> Iterator[Pair]:
     for ghz, quantity in product(FREQUENCIES_GHZ, QUANTITIES):
-        path = _path(machine, quantity, ghz)
-        if path.exists():
-            yield TrainedNetwork(path, load_network(path, machine)[1])
+        paths = [_path(machine, quantity, ghz, network) for network in ARCHITECTURES]
+        if all(path.exists() for path in paths):
+            yield Pair(*(TrainedNetwork(path, load_network(path, machine)[1]) for path in paths))
 
 
 def _pagerank(setting: Setting, on_progress: Callable[[str], None]) -> tuple[list[dict[str, Any]], str]:
     """Return PageRank on the paper's graphs among the matrices, forecast and run, or why not."""
     graphs = PRINTED["pagerank"]["graphs"]
     chosen = [item for item in collected(setting.matrices) if matrix_name(item) in graphs]
-    paths = [_path(machine_of(PROCESSOR).name, quantity, FREQUENCIES_GHZ[0]) for quantity in ("time", TOTAL)]
+    of_machine = machine_of(PROCESSOR).name
+    paths = [_path(of_machine, quantity, FREQUENCIES_GHZ[0], "ours") for quantity in ("time", TOTAL)]
     if not chosen:
         return [], f"PageRank: none of the graphs {', '.join(graphs)} among the matrices."
     if not all(path.exists() for path in paths):
@@ -304,10 +347,6 @@ def _label_rows(labels: Mapping[float, Sequence[BlockLabels]]) -> Iterator[dict[
             }
 
 
-def _printed_errors(network: TrainedNetwork) -> dict[str, Any]:
-    return dict(PRINTED["block_errors"][network.card.quantity])
-
-
 def _range(errors: Sequence[float]) -> str:
     return " to ".join(map(percent, sorted(set(errors))))
 
@@ -322,13 +361,22 @@ def _matrix_rows(networks: Sequence[TrainedNetwork]) -> list[dict[str, Any]]:
     return sorted(rows.values(), key=lambda row: row["time"] or 0.0)
 
 
-def _result(networks: Sequence[TrainedNetwork]) -> str:
-    """Return the errors of matrices at the highest frequency in a sentence."""
+def _result(pairs: Sequence[Pair]) -> str:
+    """Return the errors of matrices of our networks and the printed ones, at the highest frequency."""
     errors = [
-        "{} at most {matrix_worst:.0%}, half below {matrix_median:.1%}{}".format(
-            card.quantity, " (modelled)" if is_modelled else "", **card.errors["network"]
+        "{} {} of that of the mean, half of the matrices below {matrix_median:.1%}, at most "
+        "{matrix_worst:.0%} (the printed network {}){}".format(
+            pair.ours.card.quantity,
+            *(percent(_share_of_mean(network)) for network in (pair.ours, pair.paper)),
+            " (modelled)" if pair.ours.modelled else "",
+            **pair.ours.card.errors["network"],
         )
-        for card, is_modelled in ((network.card, network.modelled) for network in networks)
-        if card.frequency_ghz == FREQUENCIES_GHZ[0]
+        for pair in pairs
+        if pair.ours.card.frequency_ghz == FREQUENCIES_GHZ[0]
     ]
     return f"errors of matrices never seen: {'; '.join(errors)}" if errors else ""
+
+
+def _share_of_mean(network: TrainedNetwork) -> float:
+    errors = network.card.errors
+    return errors["network"]["block_mean"] / errors["always the mean"]["block_mean"]

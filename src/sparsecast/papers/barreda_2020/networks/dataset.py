@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -12,14 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecast.errors import InputError
-from sparsecast.features.structure import Structure
-from sparsecast.machines.machine import Machine
 from sparsecast.matrices.problem import Problem
 from sparsecast.papers.barreda_2020.features.entry_blocks import BLOCK_ENTRIES, describe_blocks, evenly_spread
 from sparsecast.papers.barreda_2020.label_files import BlockLabels
-from sparsecast.papers.barreda_2020.models.blocks import late_reads
 from sparsecast.papers.barreda_2020.networks.architectures import INPUTS
-from sparsecast.records import VALUE_BYTES
 from sparsecast.system.jit import njit
 
 Floats = NDArray[np.float32]
@@ -28,7 +23,7 @@ Floats = NDArray[np.float32]
 SHARE = 0.2
 
 #: The arrays of a dataset whose values are measured or seen, in their order.
-_ARRAYS = ("inputs", "conditions", "labels", "again")
+_ARRAYS = ("inputs", "features", "labels", "again")
 
 
 @dataclass(frozen=True)
@@ -38,9 +33,9 @@ class BlockDataset:
     #: Shape (b, 2, INPUTS): ln(|difference of columns| + 1), and the number of rows that end between the two
     #: entries.
     inputs: NDArray[np.float32]
-    #: Shape (b, conditions): numbers that hold for the whole matrix and machine (see `conditions_of`), then
-    #: BLOCK_FEATURES.
-    conditions: Floats
+    features: (
+        Floats  # shape (b, features): BLOCK_FEATURES, which trees see; none where ends of rows are unknown
+    )
     #: labels, again: shape (b,): nanoseconds or nanojoules an entry, measured twice.
     labels: Floats
     again: Floats
@@ -103,13 +98,16 @@ def joined(parts: Sequence[BlockDataset]) -> BlockDataset:
     )
 
 
-def score(estimated: NDArray[np.float32], blocks: BlockDataset) -> dict[str, float]:
+def score(estimated: NDArray[np.float32], blocks: BlockDataset, mean: float) -> dict[str, float]:
     """Return the relative errors of estimates, shape (b,), of the labels of blocks.
 
     ``block_mean``, ``block_median``, ``block_p90`` and ``block_worst`` are of equation 1, of each block:
     |estimated - measured| / measured. ``matrix_mean``, ``matrix_median`` and ``matrix_worst`` are of equation
-    2, of the sums over the blocks of each matrix.
+    2, of the sums over the blocks of each matrix. ``explained`` is the share of the squared deviations from
+    `mean`, that of the labels that were learned, which the estimates explain: less than 0 where they are
+    worse.
     """
+    unexplained = np.mean((estimated - blocks.labels) ** 2) / np.mean((mean - blocks.labels) ** 2)
     errors = np.abs(estimated / blocks.labels - 1)
     of_matrices = np.array(list(matrix_errors(estimated, blocks).values()))
     block_median, block_p90, block_worst = np.quantile(errors, (0.5, 0.9, 1.0)).tolist()
@@ -121,6 +119,7 @@ def score(estimated: NDArray[np.float32], blocks: BlockDataset) -> dict[str, flo
         "matrix_mean": float(of_matrices.mean()),
         "matrix_median": float(np.median(of_matrices)),
         "matrix_worst": float(of_matrices.max()),
+        "explained": float(1.0 - unexplained),
     }
 
 
@@ -131,24 +130,16 @@ def matrix_errors(estimated: NDArray[np.float32], blocks: BlockDataset) -> dict[
     return {blocks.names[k]: float(abs(sums[0][k] / sums[1][k] - 1)) for k in numbers}
 
 
-def always_the_mean(training: BlockDataset, blocks: BlockDataset) -> dict[str, float]:
-    return score(np.full(len(blocks), training.labels.mean(), dtype=np.float32), blocks)
-
-
-def labelled_blocks(labels: BlockLabels, quantity: str, machine: Machine, most: int) -> BlockDataset | None:
+def labelled_blocks(labels: BlockLabels, quantity: str, most: int) -> BlockDataset | None:
     """Return at most `most` blocks of a matrix, evenly spread, with their labels of a quantity.
 
     None if the matrix cannot be made again, or has no such labels.
     """
     numbers, first, again = labels.of(quantity)
     chosen = evenly_spread(len(numbers), most)
-    widths = VALUE_BYTES[labels.dtype], labels.index_bits // 8
     blocks = numbers[chosen]
     seen = _seen_again(labels.matrix, blocks.tobytes()) if len(blocks) else None
-    if seen is None:
-        return None
-    conditions = conditions_of(seen.structure, widths, machine, labels.frequency_ghz)
-    return _dataset(seen, conditions, labels.features[blocks], first[chosen], again[chosen])
+    return None if seen is None else _dataset(seen, labels.features[blocks], first[chosen], again[chosen])
 
 
 class _Seen(NamedTuple):
@@ -156,69 +147,33 @@ class _Seen(NamedTuple):
 
     name: str
     group: str
-    structure: Structure
     inputs: Floats
 
 
 def _seen(problem: Problem, blocks: NDArray[np.int64]) -> _Seen:
     inputs = block_inputs(problem.matrix.indptr, problem.matrix.indices, blocks)
-    return _Seen(problem.name, problem.group, problem.sampled_structure, inputs)
+    return _Seen(problem.name, problem.group, inputs)
 
 
-@lru_cache(maxsize=128)
+@lru_cache(maxsize=512)
 def _seen_again(matrix: str, blocks: bytes) -> _Seen | None:
     """Make a matrix again, once for the networks of all quantities and frequencies."""
     problem = Problem.rebuilt(matrix)
     return None if problem is None else _seen(problem, np.frombuffer(blocks, dtype=np.int64))
 
 
-def asked_blocks(problem: Problem, machine: Machine) -> BlockDataset:
+def asked_blocks(problem: Problem) -> BlockDataset:
     """Return all whole blocks of a matrix to ask a network about: their labels are NaN."""
     A = problem.matrix
     blocks = np.arange(int(A.nnz) // BLOCK_ENTRIES)
-    widths = A.dtype.itemsize, max(A.indptr.itemsize, A.indices.itemsize)
-    conditions = conditions_of(problem.sampled_structure, widths, machine)
     unknown = np.full(len(blocks), np.nan, dtype=np.float32)
-    features = describe_blocks(A.indptr, A.indices, blocks)
-    return _dataset(_seen(problem, blocks), conditions, features, unknown, unknown)
+    return _dataset(_seen(problem, blocks), describe_blocks(A.indptr, A.indices, blocks), unknown, unknown)
 
 
-def _dataset(
-    seen: _Seen, conditions: Floats, features: NDArray[Any], labels: Floats, again: Floats
-) -> BlockDataset:
-    """Return blocks of one matrix; its conditions stand next to the features of each."""
-    of_matrix, numbers = np.tile(conditions, (len(labels), 1)), np.zeros(len(labels), dtype=np.int64)
-    conditions = np.column_stack([of_matrix, features]).astype(np.float32)
-    return BlockDataset(seen.inputs, conditions, labels, again, numbers, (seen.name,), (seen.group,))
-
-
-def conditions_of(
-    structure: Structure, widths: tuple[int, int], machine: Machine, frequency_ghz: float | None = None
-) -> Floats:
-    """Return what holds for all blocks of a matrix on a machine, each about -1 to 1.
-
-    Width of values, bytes of x and of the matrix, mispredicted rows an entry, three caches, the frequency of
-    the core, whether that is known, and reads of x that come back late. `widths` are the bytes of values and
-    of indices.
-    """
-    value, index = widths
-    matrix_bytes = structure.nnz * (value + index) + structure.rows * (8 + value)
-    caches = [cache.bytes for cache in machine.product_caches][:3]
-    caches += [caches[-1] if caches else 1] * (3 - len(caches))
-    sizes = [structure.cols * value, matrix_bytes, *caches]
-    scaled = [(math.log2(max(size, 1)) - 20) / 10 for size in sizes]
-    return np.array(
-        [
-            (value - 8) / 4,
-            *scaled[:2],
-            (structure.row_lengths.mispredicted or 0) / max(structure.nnz, 1) * 4,
-            *scaled[2:],
-            0.0 if frequency_ghz is None else frequency_ghz - 2.4,
-            float(frequency_ghz is not None),
-            *(np.log2(1e-4 + late_reads(structure)) / 7 + 1),
-        ],
-        dtype=np.float32,
-    )
+def _dataset(seen: _Seen, features: NDArray[Any], labels: Floats, again: Floats) -> BlockDataset:
+    numbers = np.zeros(len(labels), dtype=np.int64)
+    arrays = seen.inputs, features.astype(np.float32), labels, again
+    return BlockDataset(*arrays, numbers, (seen.name,), (seen.group,))
 
 
 def block_inputs(

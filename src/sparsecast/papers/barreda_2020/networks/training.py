@@ -95,9 +95,13 @@ def train(
             f"{len(training)} blocks to train with and {len(validation)} to validate: expected some of both; "
             f"label more matrices"
         )
-    # The output begins at the mean of the labels: it is linear, and these are far from 0.
+    # The output begins at the mean of the labels: it is linear, and these are far from 0. Ours begins with
+    # their deviation as well, which is a few per cent.
+    targets, last = _targets(network, training.labels), network.parts["dense"][-1]
     with torch.no_grad():
-        network.parts["dense"][-1].bias.fill_(float(_targets(network, training.labels).mean()))
+        last.bias.fill_(float(targets.mean()))
+        if network.architecture.logarithm:
+            last.weight.mul_(float(targets.std()))
     optimizer = getattr(torch.optim, plan.optimizer)(network.parts.parameters(), lr=plan.rate)
     schedule = torch.optim.lr_scheduler.ReduceLROnPlateau(
         optimizer, factor=plan.factor, patience=plan.patience, min_lr=plan.least_rate, eps=0.0
@@ -137,7 +141,7 @@ def _epoch(
     targets, total = torch.from_numpy(_targets(network, training.labels)), 0.0
     for chosen in torch.randperm(len(training)).split(plan.batch):
         optimizer.zero_grad()
-        outputs = network(*_tensors(network, training, chosen.numpy()))
+        outputs = network(_inputs(network, training, chosen.numpy()))
         loss = torch.nn.functional.mse_loss(outputs, targets[chosen])
         loss.backward()
         if plan.clip is not None:
@@ -152,11 +156,9 @@ def _targets(network: BlockNetwork, labels: NDArray[np.float32]) -> NDArray[np.f
     return np.log(labels) if network.architecture.logarithm else labels
 
 
-def _tensors(network: BlockNetwork, blocks: BlockDataset, chosen: Any) -> tuple[Any, Any]:
-    torch, architecture = required("torch"), network.architecture
-    inputs = np.ascontiguousarray(blocks.inputs[chosen][:, : architecture.channels])
-    conditions = np.ascontiguousarray(blocks.conditions[chosen][:, : architecture.conditions])
-    return torch.from_numpy(inputs), torch.from_numpy(conditions)
+def _inputs(network: BlockNetwork, blocks: BlockDataset, chosen: Any) -> Any:
+    inputs = blocks.inputs[chosen][:, : network.architecture.channels]
+    return required("torch").from_numpy(np.ascontiguousarray(inputs))
 
 
 def forecasts(network: BlockNetwork, blocks: BlockDataset) -> NDArray[np.float32]:
@@ -167,7 +169,7 @@ def forecasts(network: BlockNetwork, blocks: BlockDataset) -> NDArray[np.float32
     with torch.no_grad():
         for first in range(0, len(blocks), _FORECAST_BATCH):
             chosen = slice(first, first + _FORECAST_BATCH)
-            outputs[chosen] = network(*_tensors(network, blocks, chosen)).numpy()
+            outputs[chosen] = network(_inputs(network, blocks, chosen)).numpy()
     return np.exp(outputs) if network.architecture.logarithm else outputs
 
 

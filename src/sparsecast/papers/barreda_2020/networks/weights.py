@@ -17,7 +17,7 @@ from sparsecast.papers.barreda_2020.networks import required
 from sparsecast.papers.barreda_2020.networks.architectures import Architecture, BlockNetwork, built
 
 #: What a reader of the files must know.
-FILE_VERSION = "3"
+FILE_VERSION = "4"
 
 
 @dataclass(frozen=True)
@@ -28,8 +28,9 @@ class ModelCard(LabelFacts):
     matrices: int
     blocks: int
     split: str  # how the validation and the test were chosen
-    #: On the test, each as `score` returns them: of the ``"network"``, of ``"always the mean"``, of what was
-    #: ``"measured again"`` and, for joules, of the ``"power baseline"``: mean power times the forecast time.
+    #: On the test, each as `score` returns them: of the ``"network"``, of ``"always the mean"``, of
+    #: ``"trees"`` that see features of the same blocks, of what was ``"measured again"`` and, for joules, of
+    #: the ``"power baseline"``: mean power times the forecast time.
     errors: dict[str, dict[str, float]]
     matrix_errors: dict[str, float]  # of each matrix of the test, by its name
     trained_at: str
