@@ -7,6 +7,7 @@ import json
 import re
 import sys
 
+import numpy as np
 import pytest
 
 from sparsecast.devices.cpu.processor import Processor
@@ -50,6 +51,22 @@ def test_labels_are_kept_and_blocks_shows_where_a_matrix_is_slow(run, exact, cal
     forecast = json.loads(run("predict", MATRICES[1], "--model", "blocks", "--threads", "1", "--json").out)
     assert [each["format"] for each in forecast["forecasts"]] == ["csr"]
     assert "the blocks model covers csr" in forecast["refused"]["coo"]
+
+
+@pytest.mark.skipif(not HAS_TORCH, reason="torch is not installed")
+def test_the_networks_of_the_package_answer_on_a_machine_without_a_profile(run, exact, data_folder):
+    long_rows, short_rows = (
+        exact(run("blocks", f"gallery:{name}", "--network", "shipped", "--json"), "blocks")
+        for name in ("banded?n=4000&half_bandwidth=20", "banded?n=40000&half_bandwidth=1")
+    )
+    for found in (long_rows, short_rows):
+        assert found["profile"] in found["network"] and len(found["nj_per_entry"]) == len(
+            found["ns_per_entry"]
+        )
+        assert found["energy_j"] > 0
+    # Ends of rows cost time, by the network as in the labels that it learned.
+    assert np.mean(short_rows["ns_per_entry"]) > 1.02 * np.mean(long_rows["ns_per_entry"])
+    assert not list(data_folder.rglob("*.parquet")), "nothing was calibrated"
 
 
 def test_the_budget_leaves_matrices_for_the_next_run(run, exact, calibrated):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Any
 
@@ -79,6 +79,9 @@ class PaperReport:
         lines += [part for name in self.charts for part in (f"![{name}]({name}.svg)", "")]
         for table in (*self.tables, self.item_table):
             below = [part for line in table.below for part in (line, "")]
+            if 0 < table.most < len(table.rows):
+                below.insert(0, f"The first {table.most} of {len(table.rows):,} rows; `--json` has all.\n")
+                table = replace(table, rows=table.rows[: table.most])
             lines += [f"## {table.title}", "", table.to_markdown(), "", *below]
         return "\n".join(lines)
 

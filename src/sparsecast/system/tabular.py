@@ -97,7 +97,7 @@ class Table:
     columns: Columns
     rows: Sequence[Any]
     below: tuple[str, ...] = ()  # lines below the table: explanations, or what is missing
-    most: int = 0  # greatest number of rows in the terminal; 0 for all
+    most: int = 0  # greatest number of rows in the terminal and on a page; 0 for all
 
     @property
     def shown(self) -> Columns:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
     from sparsecast.papers.barreda_2020.networks.weights import ModelCard
 
 Floats = NDArray[np.float64]
+
+#: What is named in the place of a file for the networks of the package.
+SHIPPED = "shipped"
 
 
 @dataclass(frozen=True)
@@ -50,12 +55,17 @@ def block_forecast(
     """Forecast what each block of a matrix takes, on this machine by default, with one thread by default.
 
     A trained `network` of time takes the place of the model `blocks`: its sum is that of the blocks, with no
-    factor for the product. One of energy adds joules to that model's times. It needs PyTorch.
+    factor for the product. One of energy adds joules to that model's times. SHIPPED are the two of the
+    package, which need no profile: times are of the machine that they were trained on. Networks need PyTorch.
     """
     problem = Problem.of(A)
     _refuse_short(problem)
+    if str(network) == SHIPPED:
+        (of_time, ns), (_, nj) = (of_network(problem, path) for path in shipped_networks())
+        forecast = _forecast(problem, of_time.machine, f"the shipped network of {of_time.machine}", ns)
+        return replace(forecast, nj=nj, energy_j=float(nj.mean()) * problem.matrix.nnz * 1e-9)
     profile, target = question(problem, profile, Asked(1 if threads is None else threads))
-    card, values = (None, None) if network is None else of_network(problem, profile, network)
+    card, values = (None, None) if network is None else of_network(problem, network, profile.machine.name)
     if card is not None and values is not None and card.quantity not in ENERGIES:
         return _forecast(problem, profile.name, str(network), values)
     session = Session.of(problem, profile, target, Blocks.name, transfers=False)
@@ -81,14 +91,26 @@ def _refuse_short(problem: Problem) -> None:
         )
 
 
-def of_network(problem: Problem, profile: Profile, path: Path) -> tuple[ModelCard, Floats]:
-    """Return what a network of PyTorch is of, and what it forecasts of every block, per entry."""
+def shipped_networks() -> Iterator[Path]:
+    """Give the files of the networks of time and of total energy in the package."""
+    for quantity in ("time", "total"):
+        with resources.as_file(
+            resources.files(__package__).joinpath("shipped", f"{quantity}.safetensors")
+        ) as path:
+            yield path
+
+
+def of_network(problem: Problem, path: Path, machine: str | None = None) -> tuple[ModelCard, Floats]:
+    """Return what a network of PyTorch is of, and its forecasts of every block, per entry.
+
+    An InputError refuses one that was trained on another machine than `machine`, where that is given.
+    """
     _refuse_short(problem)
     from sparsecast.papers.barreda_2020.networks.dataset import asked_blocks
     from sparsecast.papers.barreda_2020.networks.training import forecasts
     from sparsecast.papers.barreda_2020.networks.weights import load_network
 
-    network, card = load_network(path, profile.machine.name)
+    network, card = load_network(path, machine)
     return card, forecasts(network, asked_blocks(problem)).astype(np.float64)
 
 

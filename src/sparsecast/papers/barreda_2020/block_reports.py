@@ -181,15 +181,20 @@ def matrices_off(networks: Sequence[TrainedNetwork]) -> Chart:
         cards = [network.card for network in networks if network.card.quantity == quantity]
         lowest = min(cards, key=lambda card: card.frequency_ghz or 0.0).matrix_errors
         rows: list[dict[str, Any]] = [
-            {"matrix": matrix, "GHz": f"{card.frequency_ghz:g}", "error": 100 * error}
+            {"matrix": _short(matrix), "GHz": f"{card.frequency_ghz:g}", "error": 100 * error}
             for card in cards
             for matrix, error in card.matrix_errors.items()
         ]
-        order = sorted(lowest, key=lambda matrix: lowest[matrix])
+        order = [_short(matrix) for matrix in sorted(lowest, key=lambda matrix: lowest[matrix])]
         x = {"field": "matrix", "type": "nominal", "title": None, "sort": order, "axis": {"labelAngle": -40}}
         y = axis("error", "error, %", [row["error"] for row in rows], is_log=True)
         charts.append(_points(quantity, rows, x, y))
     return panels("matrices_off", "", charts, 2)
+
+
+def _short(matrix: str) -> str:
+    """Return what an axis has of a name: of a twin that of the matrix, and a specification's family."""
+    return matrix.removeprefix("atlas?name=").partition("&")[0].partition("?")[0]
 
 
 def _points(caption: str, rows: Sequence[Mapping[str, Any]], x: Spec, y: Spec) -> Chart:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Iterator, Sequence
 from functools import partial
 from statistics import fmean
 from typing import Any
@@ -42,15 +43,26 @@ SUMMARY: Columns = (
     Column("plain_error", "sparsecast, nothing known", text=percent),
 )
 
-TIMES: Columns = (
-    Column("matrix", "matrix", "published.matrix"),
+MATRIX, OURS = Column("matrix", "matrix"), Column("ours_error", "sparsecast", text=percent)
+
+#: Of a graph in an algorithm and a format, over its numbers of ranks.
+BY_GRAPH: Columns = (
+    MATRIX,
+    *WAY,
+    Column("fewest_s", "measured, fewest ranks"),
+    Column("most_s", "most ranks"),
+    *(Column(kind, f"paper, {kind}", text=percent) for kind in dict.fromkeys(PAPER_MODELS.values())),
+    Column("micro_error", "hossain-micro", text=percent),
+    OURS,
+)
+
+OF_RMAT: Columns = (
+    dataclasses.replace(MATRIX, value="published.matrix"),
     *within("published.configuration", (*WAY, RANKS)),
     Column("actual_s", "measured"),
     Column("paper_s", "paper", "published.predicted_s"),
-    Column("micro_s", "hossain-micro", lambda row: row.forecasts_s.get("micro")),
     Column("ours_s", "sparsecast", "forecasts_s.ours"),
     Column("paper_error", "paper, error", text=percent),
-    Column("micro_error", "hossain-micro, error", partial(ComparedTime.error, model="micro"), percent),
     Column("ours_error", "sparsecast, error", partial(ComparedTime.error, model="ours"), percent),
 )
 
@@ -68,10 +80,28 @@ _SHOWN = ("sparsecast", "the paper's", "measured")
 
 
 def tables(rows: Sequence[ComparedTime]) -> tuple[Table, ...]:
-    """Return the mean errors of all tables, then each table."""
-    by_table = grouped(rows, lambda row: row.published.table)
-    shown = [Table(f"Table {name}: {PAPER_MODELS[name]}", TIMES, own) for name, own in by_table.items()]
-    return Table("Tables II to XI: mean errors", SUMMARY, summaries(rows)), *shown
+    """Return the mean errors of all tables, those of each graph, and the R-MAT matrices of table XI."""
+    by_kind = grouped(rows, lambda row: row.published.table == "XI")
+    graphs = list(_by_graph(by_kind.get(False, ())))
+    return (
+        Table("Tables II to XI: mean errors", SUMMARY, summaries(rows)),
+        Table("Tables II to X by graph: mean errors over the numbers of ranks", BY_GRAPH, graphs),
+        Table("Table XI: regression on R-MAT matrices", OF_RMAT, by_kind.get(True, ())),
+    )
+
+
+def _by_graph(rows: Sequence[ComparedTime]) -> Iterator[dict[str, Any]]:
+    of_graphs = grouped(rows, lambda row: (row.published.matrix, *row.published.key[1:]))
+    for (matrix, algorithm, name), own in of_graphs.items():
+        ordered = sorted(own, key=lambda row: row.published.configuration.ranks)
+        papers = grouped(own, lambda row: PAPER_MODELS[row.published.table])
+        yield {
+            **{"matrix": matrix, "algorithm": algorithm, "format": name},
+            **{"fewest_s": ordered[0].actual_s, "most_s": ordered[-1].actual_s},
+            **dict.fromkeys(PAPER_MODELS.values()),
+            **{kind: fmean(row.paper_error for row in of_kind) for kind, of_kind in papers.items()},
+            **{f"{model}_error": known_mean(row.error(model) for row in own) for model in ("micro", "ours")},
+        }
 
 
 def ranks_table(scores: ClusterEvaluation) -> Table:

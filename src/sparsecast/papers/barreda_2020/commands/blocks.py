@@ -20,7 +20,10 @@ def blocks(
     threads: Annotated[int | None, typer.Option(help="Threads that share a product; one by default.")] = None,
     network: Annotated[
         Path | None,
-        typer.Option(metavar="FILE.safetensors", help="Ask a trained network; by default the model blocks."),
+        typer.Option(
+            metavar="FILE.safetensors|shipped",
+            help="Ask a trained network, or that of the package; by default the model blocks.",
+        ),
     ] = None,
 ) -> Output:
     """Show where in a matrix a product with CSR is slow: the forecast of each block of 250 entries."""

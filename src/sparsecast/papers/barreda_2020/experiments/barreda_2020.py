@@ -165,7 +165,10 @@ class Barreda2020(Experiment):
         return (*GALLERY, *twins)
 
     def run(self, setting: Setting) -> PaperReport:
-        """Label the matrices at each frequency, then train the networks, and forecast PageRank by them."""
+        """Label the matrices at each frequency, then train the networks, and forecast PageRank by them.
+
+        PageRank is on the matrices that are called as a graph of the paper, which are not learned from.
+        """
         refuse_other_devices(setting, self.paper.name)
         if setting.profile is not None:
             require_own(setting.profile.name, machine_of(PROCESSOR))
@@ -175,8 +178,9 @@ class Barreda2020(Experiment):
         def on_progress(what: str, *_: object) -> None:
             setting.on_progress(perf_counter() - start_s, setting.budget_s, what)
 
+        named, graphs = collected(setting.matrices), PRINTED["pagerank"]["graphs"]
         labelling = label(
-            setting.matrices or self.default_matrices(),
+            [item for item in named if matrix_name(item) not in graphs] or self.default_matrices(),
             dtype="float64",
             budget_s=LABEL_SHARE * setting.budget_s,
             effort=EFFORT,
@@ -286,9 +290,11 @@ def _kept_pairs(machine: str) -> Iterator[Pair]:
 
 
 def _pagerank(setting: Setting, on_progress: Callable[[str], None]) -> tuple[list[dict[str, Any]], str]:
-    """Return PageRank on the paper's graphs among the matrices, forecast and run, or why not."""
-    graphs = PRINTED["pagerank"]["graphs"]
-    chosen = [item for item in collected(setting.matrices) if matrix_name(item) in graphs]
+    """Return PageRank on the paper's graphs among the matrices, and graphs like others, or why not."""
+    graphs, alike = PRINTED["pagerank"]["graphs"], PRINTED["pagerank"]["alike"]
+    chosen = {name: item for item in collected(setting.matrices) if (name := matrix_name(item)) in graphs}
+    if chosen:
+        chosen |= {f"like {name} (R-MAT)": item for name, item in alike.items() if name not in chosen}
     of_machine = machine_of(PROCESSOR).name
     paths = [_path(of_machine, quantity, FREQUENCIES_GHZ[0], "ours") for quantity in ("time", TOTAL)]
     if not chosen:
@@ -299,13 +305,13 @@ def _pagerank(setting: Setting, on_progress: Callable[[str], None]) -> tuple[lis
     if not profile.bandwidths:
         return [], "PageRank: no bandwidths of this machine; sparsecast calibrate, then run again."
     rows = []
-    for item in chosen:
-        on_progress(f"PageRank on {matrix_name(item)}")
+    for name, item in chosen.items():
+        on_progress(f"PageRank on {name}")
         question = application_question("pagerank", Problem.named(item))
         cost = application_cost(question, profile, networks=paths)
         meter = DEVICES.get(PROCESSOR).meter() or ModelledMeter()
         rows.append(_pagerank_row(cost, run_application(question, cost.plan, meter=meter), meter))
-        rows[-1]["graph"] = matrix_name(item)
+        rows[-1]["graph"] = name
     return rows, ""
 
 

@@ -18,7 +18,7 @@ TIMES = ("time", "streaming")
 @PRODUCT_FILES.register("safetensors")
 def network_forecast(problem: Problem, profile: Profile, path: Path) -> ProductForecast:
     """Return T_SpMV of equation 3, or E_SpMV of equation 4, by a trained network."""
-    card, values = of_network(problem, profile, path)
+    card, values = of_network(problem, path, profile.machine.name)
     if card.quantity not in (*TIMES, TOTAL):
         raise InputError(
             f"{path} is a network of {card.quantity} energy: expected one of time, streaming or "

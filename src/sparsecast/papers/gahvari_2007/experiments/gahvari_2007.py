@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 from sparsecast.api.profiles import calibrated_profile, require_own
@@ -12,6 +13,7 @@ from sparsecast.devices.naming import machine_of
 from sparsecast.errors import InputError
 from sparsecast.formats.bcsr import BLOCK_SIDES
 from sparsecast.machines.profile import Profile
+from sparsecast.matrices.atlas import atlas
 from sparsecast.matrices.problem import TWIN_PREFIX
 from sparsecast.matrices.reading import collected
 from sparsecast.papers import described, published
@@ -34,6 +36,23 @@ from sparsecast.system.texts import percent
 #: Of the budget, what the benchmark takes where this machine has no figures yet; real matrices take the rest.
 BENCH_SHARE = 0.5
 
+#: Matrices by default: of the gallery, with 20 to 300 MB of values and columns, and as many twins.
+BEYOND_CACHES = (
+    "gallery:poisson2d?n=700",
+    "gallery:banded?n=400000&half_bandwidth=4",
+    "gallery:elasticity3d?n=30",
+    "gallery:random?n=500000&nnz_per_row=8",
+    "gallery:poisson3d?n=60&points=27",
+    "gallery:circuit?n=1000000",
+    "gallery:rmat?scale=18&degree=12",
+    "gallery:poisson3d?n=100&points=7",
+    "gallery:poisson2d?n=1500",
+    "gallery:banded?n=600000&half_bandwidth=10",
+    "gallery:elasticity3d?n=40",
+    "gallery:poisson3d?n=90&points=27",
+)
+TWINS = 24
+
 SPACE = (Column("quantity", "search space"), Column("paper", "the paper"), Column("ours", "ours"))
 
 
@@ -45,7 +64,7 @@ class Gahvari2007(Experiment):
 
     def run(self, setting: Setting) -> PaperReport:
         """Rate this machine if it has no figures, then measure the matrices."""
-        machine, files = machine_of(setting.device), collected(setting.matrices)
+        machine, files = machine_of(setting.device), collected(setting.matrices or self.default_matrices())
         if setting.profile is not None:
             require_own(setting.profile.name, machine)
         dtype, used_s = setting.dtype or "float64", 0.0
@@ -67,6 +86,11 @@ class Gahvari2007(Experiment):
                 return self._report(RealMatrices(figures, (), {}, len(files), True))
         return self._report(real_matrices(files, figures, max(1.0, setting.budget_s - used_s), on_progress))
 
+    def default_matrices(self) -> Sequence[str]:
+        """Return generated matrices beyond usual caches, which Table IV has, and twins of real ones."""
+        twins = (f"atlas?name={name}&size={size}" for name, size in atlas().order if size == "whole")
+        return (*BEYOND_CACHES, *islice(twins, TWINS))
+
     def from_records(self, profile: Profile, setting: Setting) -> PaperReport:
         """Take the figures of a profile, and the real matrices that were measured on its machine."""
         figures = rated(profile, setting.dtype)
@@ -83,7 +107,7 @@ class Gahvari2007(Experiment):
         figures = measured.rating
         remarks = notes([figures])
         if not measured.rows:
-            remarks.append("No real matrices: name a folder of them.")
+            remarks.append("No time for matrices yet: run again to go on.")
         elif all(score["twin"] == "again" for score in measured.twins):
             remarks.append("No twins are measured yet, so Figures 8 to 10 are missing: run again to go on.")
         if measured.interrupted:

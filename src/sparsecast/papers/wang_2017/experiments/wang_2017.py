@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import product
+from itertools import islice, product
 from statistics import median
 from typing import Any
 
 import numpy as np
 
 from sparsecast.api.trials import (
+    MATRIX,
     MEAN_ERRORS,
     WAYS,
     StripExperiment,
@@ -19,11 +20,11 @@ from sparsecast.api.trials import (
     left_out_in_words,
     mean_errors,
     records_of,
-    trial_columns,
 )
 from sparsecast.benchmark.experiments import EXPERIMENTS, Setting
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.machines.strips import strip_rows
+from sparsecast.matrices.atlas import atlas
 from sparsecast.matrices.problem import Problem
 from sparsecast.models import MODELS
 from sparsecast.models.model import Model
@@ -42,6 +43,23 @@ from sparsecast.system.texts import percent
 #: The kernels of the paper, by their names in `published.toml`.
 KERNELS = {"csr_vector": "CSR-V", "csr": "CSR-S", "ell": "ELL", "jad": "JAD"}
 
+#: Matrices by default: meshes, bands and a graph of the gallery, and twins of real ones whose rows are alike.
+GALLERY = (
+    "gallery:poisson2d?n=400",
+    "gallery:elasticity3d?n=18",
+    "gallery:banded?n=40000&half_bandwidth=12",
+    "gallery:poisson3d?n=40&points=27",
+    "gallery:rmat?scale=15&degree=12",
+    "gallery:poisson3d?n=90&points=7",
+    "gallery:random?n=150000&nnz_per_row=6",
+    "gallery:poisson2d?n=300&points=9",
+    "gallery:banded?n=100000&half_bandwidth=4",
+    "gallery:banded?n=20000&half_bandwidth=30",
+    "gallery:poisson3d?n=50&points=27",
+    "gallery:elasticity3d?n=24",
+)
+TWINS, TWIN_ENTRIES = 22, range(60_000, 2_000_000)
+
 #: The longest row over the mean one, up to which the rows of a matrix count as alike.
 ALIKE = 2.0
 
@@ -55,9 +73,7 @@ KERNEL, MODEL = Column("kernel", "kernel"), Column("model", "model")
 SKEW = (
     KERNEL,
     MODEL,
-    Column("alike", f"matrices up to {ALIKE:g}"),
-    Column("alike_error", "error", text=percent),
-    Column("skewed", "matrices above"),
+    Column("skewed", "matrices"),
     Column("skewed_error", "error", text=percent),
     Column("skewed_at_mean", "error, P the mean", text=percent),
 )
@@ -87,6 +103,19 @@ WINS = (
     Column("paper", "the paper, of 30"),
 )
 
+BY_MATRIX = (
+    MATRIX,
+    KERNEL,
+    Column("measured_s", "measured"),
+    *(Column(name, name, text=percent) for name in published("wang_2017")["mean_errors"]),
+)
+
+#: What the first tables are of.
+LIKE = (
+    f"Of matrices whose longest row is within {ALIKE:g} times the mean, as those of the paper; others are in "
+    f"a table below, because P of a model is the longest row."
+)
+
 #: Trials by kernel and model.
 Tried = Mapping[tuple[str, str], Sequence[Trial]]
 
@@ -101,22 +130,38 @@ class Wang2017(StripExperiment):
     def models(self) -> list[type[Model]]:
         return [MODELS.get(name) for name in published("wang_2017")["mean_errors"]]
 
+    def run(self, setting: Setting) -> PaperReport:
+        """As of all models of strips; without names, the matrices are like the paper's 30."""
+        alike = (
+            f"atlas?name={name}&size={size}"
+            for name, size in atlas().order
+            if size == "whole"
+            and (found := atlas().entries[name].structure).nnz in TWIN_ENTRIES
+            and found.row_lengths.max <= ALIKE * found.row_lengths.mean
+        )
+        return super().run(replace(setting, matrices=setting.matrices or (*GALLERY, *islice(alike, TWINS))))
+
     def report(self, trials: Trials, setting: Setting, start_s: float | None) -> PaperReport:
         """Return the tables; a run that measures has spreads of row lengths, too."""
-        tried = grouped(trials.rows, lambda trial: (_kernel(trial.record), trial.model))
+        by_skew = grouped(trials.rows, _is_skewed)
+        tried, skewed = (
+            grouped(by_skew.get(which, ()), lambda trial: (_kernel(trial.record), trial.model))
+            for which in (False, True)
+        )
         models = [model for model, _ in trials.fitted if isinstance(model, WangModel)]
         means = list(_means(tried))
-        columns = trial_columns(
-            Column("kernel", "kernel", lambda trial: KERNELS[_kernel(trial.record)]), MODEL, heading="error, "
-        )
         left_out = trials.left_out()
         tables = [
-            Table("Mean errors (section 4, figures 7 to 10)", (KERNEL, MODEL, *MEAN_ERRORS), means),
+            Table("Mean errors (section 4, figures 7 to 10)", (KERNEL, MODEL, *MEAN_ERRORS), means, (LIKE,)),
             Table("Error of wang-fixed over that of the model (section 4)", FACTORS, list(_factors(means))),
             Table("Matrices with the smaller error (section 4)", WINS, list(_wins(tried))),
-            Table("Mean errors by the longest row over the mean one", SKEW, list(_by_skew(tried, models))),
+            Table("Times and errors by matrix (figures 7 to 14)", BY_MATRIX, list(_by_matrix(trials.rows))),
             Table(OVER_FIXED_TITLE, OVER_FIXED, list(_over_fixed(models))),
-            Table("Times and errors by matrix (figures 7 to 14)", columns, trials.rows, most=40),
+            Table(
+                f"Matrices whose longest row is above {ALIKE:g} times the mean",
+                SKEW,
+                list(_of_skewed(skewed, models)),
+            ),
             *((left_out,) if left_out.rows else ()),
         ]
         if not trials.rows:
@@ -194,23 +239,28 @@ def _wins(tried: Tried) -> Iterator[dict[str, Any]]:
         yield {**row, **wins, "paper": printed["first_better"]}
 
 
-def _by_skew(tried: Tried, models: Sequence[WangModel]) -> Iterator[dict[str, Any]]:
+def _is_skewed(trial: Trial) -> bool:
+    lengths = trial.structure.row_lengths
+    return lengths.max > ALIKE * lengths.mean
+
+
+def _of_skewed(tried: Tried, models: Sequence[WangModel]) -> Iterator[dict[str, Any]]:
     fitted = {model.name: model for model in models}
-    for (key, name), model in product(KERNELS.items(), published("wang_2017")["mean_errors"]):
-        by_skew = grouped(
-            tried.get((key, model), ()),
-            lambda trial: trial.structure.row_lengths.max > ALIKE * trial.structure.row_lengths.mean,
-        )
-        alike, skewed = by_skew.get(False, []), by_skew.get(True, [])
+    for (key, model), skewed in tried.items():
         yield {
-            "kernel": name,
+            "kernel": KERNELS[key],
             "model": model,
-            "alike": len(alike),
-            "alike_error": known_mean(trial.error("ours") for trial in alike),
             "skewed": len(skewed),
             "skewed_error": known_mean(trial.error("ours") for trial in skewed),
             "skewed_at_mean": known_mean(_at_mean(trial, fitted[model]).error("ours") for trial in skewed),
         }
+
+
+def _by_matrix(trials: Sequence[Trial]) -> Iterator[dict[str, Any]]:
+    """Give a row for each matrix and kernel: the time, and the errors of all models."""
+    for (matrix, key), own in grouped(trials, lambda trial: (trial.matrix, _kernel(trial.record))).items():
+        errors = {trial.model: trial.error("ours") for trial in own}
+        yield {"matrix": matrix, "kernel": KERNELS[key], "measured_s": own[0].record.time_s, **errors}
 
 
 def _at_mean(trial: Trial, model: WangModel) -> Trial:
