@@ -225,7 +225,7 @@ def _labels() -> list[Sample]:
         "machine": "here",
     }
     texts |= {"measured_at": "2026-01-01T00:00:00+00:00", "version": "0"}
-    times = {"product_s": 1e-3, "product_again_s": 1e-3, "runs_over_product": 1.0}
+    times = {"product_s": 1e-3, "product_again_s": 1e-3, "runs_over_product": 1.0, "slow_share": 0.0}
     sources = {"energy_source": None, "frequency_ghz": None, "frequency_source": None}
     labels = BlockLabels(**counts, **texts, **times, **sources, **_arrays(3, 4))  # type: ignore[arg-type]
     return [Sample("a.npz", keep_labels(labels).read_bytes(), "zip")]

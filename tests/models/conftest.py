@@ -84,6 +84,7 @@ def labels_of(record: Record, profile: Profile) -> BlockLabels:
         product_s=record.time_s,
         product_again_s=record.time_s,
         runs_over_product=1.0,
+        slow_share=0.0,
         machine=profile.machine.name,
         measured_at="2026-01-01T00:00:00+00:00",
         version="0",

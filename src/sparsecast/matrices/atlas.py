@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -53,6 +53,12 @@ class Atlas:
             for name, entry in read["entries"].items()
         }
         return cls(read["source"], entries, tuple((name, size) for name, size in read["order"]))
+
+    def twins(self, suits: Callable[[Structure], bool] = lambda found: True) -> Iterator[str]:
+        """Give the specifications of whole twins, in their order, of matrices that suit."""
+        for name, size in self.order:
+            if size == "whole" and suits(self.entries[name].structure):
+                yield f"atlas?name={name}&size={size}"
 
 
 @cache

@@ -81,7 +81,7 @@ class PaperReport:
             below = [part for line in table.below for part in (line, "")]
             if 0 < table.most < len(table.rows):
                 below.insert(0, f"The first {table.most} of {len(table.rows):,} rows; `--json` has all.\n")
-                table = replace(table, rows=table.rows[: table.most])
+                table = replace(table, columns=table.shown, rows=table.rows[: table.most])
             lines += [f"## {table.title}", "", table.to_markdown(), "", *below]
         return "\n".join(lines)
 

@@ -19,6 +19,7 @@ from sparsecast.matrices.problem import Problem
 from sparsecast.measuring.frequency import Frequencies
 from sparsecast.papers import published
 from sparsecast.papers.barreda_2020.block_times import (
+    HotBlocks,
     LabelEffort,
     _hot,
     clock_s,
@@ -111,6 +112,45 @@ def test_both_loops_compute_the_products_of_their_blocks():
         )
         cut = csr_array((A.data[250:500], (rows[250:500], A.indices[250:500])), shape=A.shape)
         assert np.allclose(y, times * (cut @ x))
+
+
+class Speed:
+    """A core that is slow in every second trial, or in all; it is watched before and after each."""
+
+    def __init__(self, fast):
+        self.patience, self.fast, self.trial = 1.0, fast, 0
+
+    def wait(self, most_s):
+        self.trial += 1
+        return self.is_full(), 0.0
+
+    def is_full(self):
+        return self.fast(self.trial)
+
+
+@pytest.mark.parametrize(("fast", "slow"), [(lambda trial: trial % 2, 0), (lambda trial: False, 4)])
+def test_hot_blocks_are_of_trials_at_full_speed_if_there_are_any(fast, slow, monkeypatch):
+    A = gallery("circuit", n=300).astype(np.float32)
+    indptr = np.insert(A.indptr, 1, [0] * 7)  # empty rows, the first among them
+    A = csr_array((A.data, A.indices.astype(np.int64), indptr.astype(np.int64)), shape=(307, 300))
+    speed, taken = Speed(fast), []
+
+    def seconds(hot, first, last, repeats):
+        taken.append((1.0 if fast(speed.trial) else 0.5) * speed.trial)
+        return np.full(last - first, taken[-1])
+
+    hot = HotBlocks(A, np.arange(4), np.ones(300, np.float32), BRIEF, speed)
+    rows, columns, values = hot._entries
+    for block in range(4):
+        part = slice(250 * block, 250 * block + 250)
+        assert rows[part][0] == 0 and (np.diff(rows[part]) >= 0).all()
+        given = np.repeat(np.arange(307), np.diff(indptr))[part]
+        assert np.array_equal(rows[part], given - given[0])
+        assert np.array_equal(columns[part], A.indices[part]) and np.array_equal(values[part], A.data[part])
+    monkeypatch.setattr(HotBlocks, "_seconds", seconds)
+    ns = hot.measure()
+    assert (ns == (1.0 if not slow else 0.5) / 250 * 1e9).all() and (hot.slow, hot.tried) == (slow, 4)
+    assert len(taken) == (2 * BRIEF.hot_trials - 1 if not slow else 4 * BRIEF.hot_trials)
 
 
 def test_matrices_that_networks_do_not_forecast_are_refused():

@@ -87,7 +87,7 @@ def test_a_stopped_run_goes_on_where_it_stopped(folder, rating, data_folder, mon
         **{("bcsr", kind): 1 for kind in ("banded", "ours")},
     }
     scores, twins, matrices = real_tables(whole)
-    assert [len(table.cells()) for table in (scores, twins, matrices)] == [2, 5, 3]
+    assert [len(table.cells()) for table in (scores, twins, matrices)] == [3, 5, 3]
     charts = real_charts(whole)
     assert set(charts) == {f"figures-{numbers}" for numbers in ("3-to-5", "8-to-10", "11-to-13", "13-to-15")}
     for chart in charts.values():

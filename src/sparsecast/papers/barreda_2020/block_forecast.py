@@ -61,8 +61,14 @@ def block_forecast(
     problem = Problem.of(A)
     _refuse_short(problem)
     if str(network) == SHIPPED:
-        (of_time, ns), (_, nj) = (of_network(problem, path) for path in shipped_networks())
-        forecast = _forecast(problem, of_time.machine, f"the shipped network of {of_time.machine}", ns)
+        if profile is not None or threads not in (None, 1):
+            raise InputError(
+                f"a profile or {threads or 1} threads beside the shipped networks: expected neither, as they "
+                f"are of one thread of one machine; leave them out"
+            )
+        (of_time, ns), (of_joules, nj) = (of_network(problem, path) for path in shipped_networks())
+        name = f"the shipped networks: blocks repeated in place, joules {of_joules.energy_source}"
+        forecast = _forecast(problem, of_time.machine, name, ns)
         return replace(forecast, nj=nj, energy_j=float(nj.mean()) * problem.matrix.nnz * 1e-9)
     profile, target = question(problem, profile, Asked(1 if threads is None else threads))
     card, values = (None, None) if network is None else of_network(problem, network, profile.machine.name)
@@ -111,6 +117,11 @@ def of_network(problem: Problem, path: Path, machine: str | None = None) -> tupl
     from sparsecast.papers.barreda_2020.networks.weights import load_network
 
     network, card = load_network(path, machine)
+    if problem.matrix.dtype.name != card.dtype:
+        raise InputError(
+            f"{problem.name} has {problem.matrix.dtype} values: expected {card.dtype} ones, as {path.name} "
+            f"learned from; name another network"
+        )
     return card, forecasts(network, asked_blocks(problem)).astype(np.float64)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
+from statistics import fmean
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -52,7 +53,8 @@ def labelling_sentence(done: Labelling) -> str:
     text += (
         f". {done.used_s:.0f} s, {done.labelling_s:.0f} s of them measuring: {rate:,.0f} blocks a second, "
         f"{3600 * rate / 1e6:.1f} million an hour. Measured twice, a block differs by "
-        f"{noise['streaming']:.1%} within a product and by {noise['time']:.1%} where it is repeated in place."
+        f"{noise['streaming']:.1%} within a product and by {noise['time']:.1%} where it is repeated in "
+        f"place; {fmean(labels.slow_share for labels in done.labelled):.1%} of them never at full speed."
     )
     if MODELLED in _sources(done, "frequency_source"):
         text += " Their frequencies cannot be set here: they are modelled."
@@ -193,8 +195,8 @@ def matrices_off(networks: Sequence[TrainedNetwork]) -> Chart:
 
 
 def _short(matrix: str) -> str:
-    """Return what an axis has of a name: of a twin that of the matrix, and a specification's family."""
-    return matrix.removeprefix("atlas?name=").partition("&")[0].partition("?")[0]
+    """Return what an axis has of a specification: of a twin the name of the matrix."""
+    return matrix.removeprefix("gallery:").removeprefix("atlas?name=").removesuffix("&size=whole")
 
 
 def _points(caption: str, rows: Sequence[Mapping[str, Any]], x: Spec, y: Spec) -> Chart:

@@ -19,6 +19,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ from scipy.sparse import csr_array
 
 from sparsecast.devices.cpu.kernels.csr import VARIANTS, part_of_rows
 from sparsecast.errors import DeviceError
-from sparsecast.measuring.core_speed import core_speed
+from sparsecast.measuring.core_speed import CoreSpeed
 from sparsecast.measuring.energy import Meter, spent_joules
 from sparsecast.measuring.timing import LOW_SHARE
 from sparsecast.papers.barreda_2020.features.entry_blocks import BLOCK_ENTRIES, evenly_spread, whole_blocks
@@ -252,7 +253,8 @@ class HotBlocks:
     """Blocks of a matrix, by their numbers, that are repeated in place while the core runs at full speed.
 
     On a core whose other thread works for others, a block takes up to 1.7 times as long: the labels would
-    differ by that, and by hardly anything else.
+    differ by that, and by hardly anything else. Without a `speed` all trials count. Of `tried` readings of
+    blocks `slow` had no trial at full speed, and have the shortest or the last of the others.
     """
 
     def __init__(
@@ -261,10 +263,12 @@ class HotBlocks:
         blocks: NDArray[np.int64],
         x: NDArray[Any],
         effort: LabelEffort,
+        speed: CoreSpeed | None = None,
         *,
         has_branches: bool = True,
     ) -> None:
         self.blocks, self._x, self._effort, self._has_branches = blocks, x, effort, has_branches
+        self._speed, self.slow, self.tried = speed, 0, 0
         entries = (blocks[:, None] * BLOCK_ENTRIES + np.arange(BLOCK_ENTRIES)).ravel()
         row = np.searchsorted(A.indptr, entries, side="right").astype(A.indices.dtype)
         row -= np.repeat(row[::BLOCK_ENTRIES], BLOCK_ENTRIES)  # each block begins at row 0 of y
@@ -279,31 +283,43 @@ class HotBlocks:
 
     def measure(self) -> Floats:
         """Return nanoseconds an entry of each block: the least of its trials at full speed, if any were."""
-        speed, effort = core_speed(1), self._effort
+        effort = self._effort
         shortest = np.full((2, len(self.blocks)), np.inf)  # of all trials, and of those at full speed
         for first in range(0, len(self.blocks), _AT_ONCE):
             part = slice(first, min(first + _AT_ONCE, len(self.blocks)))
             at_full_speed = 0
             for _ in range(_MOST_TRIALS * effort.hot_trials):
-                speed.wait(_WAIT_S)
-                seconds = self._seconds(part.start, part.stop, effort.hot_repeats)
-                is_full = speed.is_full()
+                run = partial(self._seconds, part.start, part.stop, effort.hot_repeats)
+                seconds, is_full = self._at_full_speed(run)
                 for kept in shortest[: 1 + is_full]:
                     kept[part] = np.minimum(kept[part], seconds)
                 at_full_speed += is_full
                 if at_full_speed == effort.hot_trials:
                     break
+            self._count(part.stop - part.start, at_full_speed > 0)
         seconds = np.where(np.isfinite(shortest[1]), shortest[1], shortest[0])
         return np.asarray(seconds / BLOCK_ENTRIES * 1e9)
 
+    def _at_full_speed(self, run: Callable[[], Any]) -> tuple[Any, bool]:
+        """Run once the core is at full speed; return the result, and whether it was before and after."""
+        if self._speed is None:
+            return run(), True
+        is_ready, _ = self._speed.wait(_WAIT_S * self._speed.patience)
+        result = run()
+        return result, is_ready and self._speed.is_full()
+
+    def _count(self, blocks: int, is_full: bool) -> None:
+        self.tried += blocks
+        self.slow += 0 if is_full else blocks
+
     def joules(self, place: int, repeats: int, meter: Meter) -> list[float] | None:
         """Return the joules of one block by ENERGIES, repeated so often; None where nothing was counted."""
-        speed, entries = core_speed(1), repeats * BLOCK_ENTRIES
+        run = partial(self._seconds, place, place + 1, repeats)
         for _ in range(_MOST_TRIALS):
-            speed.wait(_WAIT_S)
-            used = spent_joules(meter, lambda: self._seconds(place, place + 1, repeats), entries)
-            if speed.is_full():
+            used, is_full = self._at_full_speed(lambda: spent_joules(meter, run, repeats * BLOCK_ENTRIES))
+            if is_full:
                 break
+        self._count(1, is_full)
         return [used.get(name, np.nan) / repeats for name in ENERGIES] if used else None
 
     def energies(self, ns: Floats, meter: Meter | None) -> tuple[NDArray[np.int64], NDArray[np.float32]]:

@@ -25,7 +25,7 @@ from sparsecast.system.archives import read_arrays
 Floats = NDArray[np.float32]
 
 #: Raised when the same blocks would get other labels.
-LABELS_VERSION = 3
+LABELS_VERSION = 4
 
 #: Rows of the arrays of joules.
 ENERGIES = (TOTAL, PACKAGE, DRAM)
@@ -73,6 +73,8 @@ class BlockLabels:
     product_s: float
     product_again_s: float
     runs_over_product: float  # sum of the times of its runs over `product_s`, before they were scaled to it
+    #: Share of the readings of blocks repeated in place that no trial at full speed of the core had.
+    slow_share: float
     machine: str
     #: measured_at, version: in UTC, and by which Sparsecast.
     measured_at: str

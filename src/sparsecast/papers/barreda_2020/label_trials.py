@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from sparsecast.devices import DEVICES
 from sparsecast.devices.product_timer import right_hand_side
+from sparsecast.machines.machine import PROCESSOR
 from sparsecast.papers.barreda_2020.block_times import HotBlocks, LabelEffort
 from sparsecast.papers.barreda_2020.features.entry_blocks import BLOCK_ENTRIES
 from sparsecast.reports.charts.chart import WIDTH, Chart, axis, dot, layer, look, tooltip
@@ -56,12 +58,13 @@ TRIAL: tuple[Column, ...] = (
 
 def label_trials() -> Iterator[dict[str, Any]]:
     """Give the nanoseconds an entry of each kind of block by both loops, and deviations over the mean."""
-    x = right_hand_side(_COLUMNS, "float64")
+    x, speed = right_hand_side(_COLUMNS, "float64"), DEVICES.get(PROCESSOR).core_speed(1)
     for what, (lengths, columns) in _MADE.items():
         A = _made(lengths, columns)
         row: dict[str, Any] = {"what": what}
         for prefix, has_branches in (("", True), ("branchless_", False)):
-            ns = HotBlocks(A, np.arange(_BLOCKS), x, _EFFORT, has_branches=has_branches).measure()
+            blocks = HotBlocks(A, np.arange(_BLOCKS), x, _EFFORT, speed, has_branches=has_branches)
+            ns = blocks.measure()
             row |= {f"{prefix}ns": float(ns.mean()), f"{prefix}deviation": float(ns.std() / ns.mean())}
         yield row
 

@@ -19,13 +19,14 @@ from sparsecast.devices.binding import prepared
 from sparsecast.devices.naming import machine_of
 from sparsecast.devices.product_timer import right_hand_side
 from sparsecast.devices.target import Target
-from sparsecast.errors import DeviceError, InputError
+from sparsecast.errors import DeviceError, InputError, StorageError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.machines.machine import PROCESSOR, Machine
 from sparsecast.machines.profile import find_profile
 from sparsecast.machines.storage import ensure_writable
 from sparsecast.matrices.problem import Problem
 from sparsecast.matrices.shards import Shard
+from sparsecast.measuring.core_speed import CoreSpeed, reading, waits
 from sparsecast.measuring.energy import MODELLED, Meter, is_modelled
 from sparsecast.papers.barreda_2020.block_times import (
     DEFAULT_LABEL_EFFORT,
@@ -183,7 +184,7 @@ def _label(
     machine, dtype = machine_of(PROCESSOR), dtype or problem.matrix.dtype.name
     for frequency in frequencies:
         path = labels_path(machine.name, problem.specification, dtype, frequency.ghz)
-        if path.exists() and not _lacks_joules(path, meter):
+        if path.exists() and not _is_to_measure_again(path, meter):
             done.known += 1
             continue
         start_s = perf_counter()
@@ -200,11 +201,14 @@ def _label(
         done.labelled.append(labels)
 
 
-def _lacks_joules(path: Path, meter: Meter | None) -> bool:
-    """Tell whether a meter would add joules to a file of labels: modelled ones make room for counted ones."""
+def _is_to_measure_again(path: Path, meter: Meter | None) -> bool:
+    """Tell whether a file of labels cannot be read, or a meter would add joules that are counted, or any."""
+    try:
+        source = read_labels(path).energy_source
+    except StorageError:  # of another version, which makes room
+        return True
     if meter is None:
         return False
-    source = read_labels(path).energy_source
     return source is None or (source == MODELLED and not is_modelled(meter))
 
 
@@ -262,7 +266,10 @@ def label_blocks(
     slowdown = frequency.slowdown
     x = right_hand_side(A.shape[1], dtype)
     streaming = streaming_timer(A, candidate.kernel, x, effort)
-    hot = HotBlocks(A, evenly_spread(blocks, effort.hot_blocks), x, effort)
+    # What full speed is at another frequency, the monitor of the process does not know.
+    speed = DEVICES.get(PROCESSOR).core_speed(1)
+    speed = CoreSpeed(reading(1), waits_s=waits(1)) if speed and frequency.set_hz else speed
+    hot = HotBlocks(A, evenly_spread(blocks, effort.hot_blocks), x, effort, speed)
     (streaming_ns, product_s, ratio), hot_ns = streaming(), hot.measure()
     (streaming_again_ns, product_again_s, _), hot_again_ns = streaming(), hot.measure()
     energy_blocks, energy_nj = hot.energies(hot_ns, meter)
@@ -280,6 +287,7 @@ def label_blocks(
         product_s=slowdown * product_s,
         product_again_s=slowdown * product_again_s,
         runs_over_product=ratio,
+        slow_share=hot.slow / hot.tried,
         machine=machine.name,
         measured_at=datetime.now(UTC).isoformat(timespec="seconds"),
         version=VERSION,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -123,7 +124,7 @@ def train_network(
             f"the paper's; choose it"
         )
     digest = _digest(labels, architecture, split, plan, time)
-    if path.exists():
+    with suppress(InputError):  # not there, or of another version, which makes room
         _, card = load_network(path)
         if card.digest == digest:
             return card

@@ -267,4 +267,4 @@ def _real_map(kind: str, measured: RealMatrices) -> Chart:
     x["scale"]["domain"], y["scale"]["domain"] = ends, heights
     top = max(row.tuned_mflops for row in measured.rows)
     sizes = _sizes(ends, np.geomspace(heights[0], heights[1], 30), measured.rating)
-    return _map(f"real matrices, {_TUNED[kind]}", rows, (x, y), sizes, [0, top])
+    return _map(f"matrices, {_TUNED[kind]}", rows, (x, y), sizes, [0, top])

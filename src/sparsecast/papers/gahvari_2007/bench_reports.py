@@ -59,7 +59,7 @@ def comparison_table(comparison: Comparison) -> Table:
 
 
 def real_tables(real: RealMatrices) -> list[Table]:
-    """Return how the figures forecast real matrices of each size, how near twins are, and all matrices."""
+    """Return how the figures forecast matrices of each size, how near twins are, and all matrices."""
     figures = dataclasses.asdict(real.rating.figures).items()
     shown = (f"{_figure(name)} {value:,.0f}" for name, value in figures if value is not None)
     below = [f"figures: {', '.join(shown)}"]
@@ -68,8 +68,8 @@ def real_tables(real: RealMatrices) -> list[Table]:
         below.append(f"no {' or '.join(sizes)} one among the {len(real.rows)} matrices measured: {cache}")
     if real.missing:
         below.append(f"no time for {counted(real.missing, 'matrix')}: run again to go on")
-    matrices = "MFLOP/s of real matrices (Figures 3 to 5, 8 to 15)"
-    title = f"The figures against real matrices, {real.rating.setting}, MFLOP/s (Figures 11 to 13)"
+    matrices = "MFLOP/s of matrices (Figures 3 to 5, 8 to 15)"
+    title = f"The figures against matrices, {real.rating.setting}, MFLOP/s (Figures 11 to 13)"
     return [
         Table(title, _REAL_SCORE, real.scores, tuple(below)),
         Table("Differences of synthetic twins in time (Figures 8 to 10)", _TWIN_SCORE, real.twins),

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from sparsecast.errors import InputError
 from sparsecast.matrices.problem import Problem
-from sparsecast.papers.barreda_2020.features.entry_blocks import BLOCK_ENTRIES, describe_blocks, evenly_spread
+from sparsecast.papers.barreda_2020.features.entry_blocks import BLOCK_ENTRIES, evenly_spread
 from sparsecast.papers.barreda_2020.label_files import BlockLabels
 from sparsecast.papers.barreda_2020.networks.architectures import INPUTS
 from sparsecast.system.jit import njit
@@ -163,11 +163,10 @@ def _seen_again(matrix: str, blocks: bytes) -> _Seen | None:
 
 
 def asked_blocks(problem: Problem) -> BlockDataset:
-    """Return all whole blocks of a matrix to ask a network about: their labels are NaN."""
-    A = problem.matrix
-    blocks = np.arange(int(A.nnz) // BLOCK_ENTRIES)
+    """Return all whole blocks of a matrix to ask a network about, without features: their labels are NaN."""
+    blocks = np.arange(int(problem.matrix.nnz) // BLOCK_ENTRIES)
     unknown = np.full(len(blocks), np.nan, dtype=np.float32)
-    return _dataset(_seen(problem, blocks), describe_blocks(A.indptr, A.indices, blocks), unknown, unknown)
+    return _dataset(_seen(problem, blocks), np.zeros((len(blocks), 0)), unknown, unknown)
 
 
 def _dataset(seen: _Seen, features: NDArray[Any], labels: Floats, again: Floats) -> BlockDataset:

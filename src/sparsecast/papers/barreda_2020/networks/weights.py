@@ -83,6 +83,7 @@ def read_tensors(path: Path, expected: str, remedy: str) -> tuple[dict[str, Any]
 
     If it is missing or damaged, an InputError says what was `expected`, and the `remedy`.
     """
+    required("torch")
     safetensors = required("safetensors")
     try:
         with safetensors.safe_open(str(path), framework="pt") as stored:

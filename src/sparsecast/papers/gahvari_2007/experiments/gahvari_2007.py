@@ -36,7 +36,7 @@ from sparsecast.system.texts import percent
 #: Of the budget, what the benchmark takes where this machine has no figures yet; real matrices take the rest.
 BENCH_SHARE = 0.5
 
-#: Matrices by default: of the gallery, with 20 to 300 MB of values and columns, and as many twins.
+#: Matrices by default: of the gallery, with 20 to 300 MB of values and columns, and twins of real ones.
 BEYOND_CACHES = (
     "gallery:poisson2d?n=700",
     "gallery:banded?n=400000&half_bandwidth=4",
@@ -51,7 +51,7 @@ BEYOND_CACHES = (
     "gallery:elasticity3d?n=40",
     "gallery:poisson3d?n=90&points=27",
 )
-TWINS = 24
+TWINS, TWIN_ENTRIES = 24, 60_000
 
 SPACE = (Column("quantity", "search space"), Column("paper", "the paper"), Column("ours", "ours"))
 
@@ -88,7 +88,7 @@ class Gahvari2007(Experiment):
 
     def default_matrices(self) -> Sequence[str]:
         """Return generated matrices beyond usual caches, which Table IV has, and twins of real ones."""
-        twins = (f"atlas?name={name}&size={size}" for name, size in atlas().order if size == "whole")
+        twins = atlas().twins(lambda found: found.nnz >= TWIN_ENTRIES)
         return (*BEYOND_CACHES, *islice(twins, TWINS))
 
     def from_records(self, profile: Profile, setting: Setting) -> PaperReport:
@@ -107,7 +107,7 @@ class Gahvari2007(Experiment):
         figures = measured.rating
         remarks = notes([figures])
         if not measured.rows:
-            remarks.append("No time for matrices yet: run again to go on.")
+            remarks.append("No matrices are measured yet: run without --from, again if need be.")
         elif all(score["twin"] == "again" for score in measured.twins):
             remarks.append("No twins are measured yet, so Figures 8 to 10 are missing: run again to go on.")
         if measured.interrupted:
@@ -150,7 +150,8 @@ def _result(measured: RealMatrices) -> str:
     ]
     if of_all["max_ratio"] is not None:
         errors.append(f"blocked maximum {of_all['max_ratio']:.2f} times the fastest")
-    return f"{one_number} Of {of_all['matrices']} real matrices: {', '.join(errors)}."
+    generated = sum(row.is_generated for row in measured.rows)
+    return f"{one_number} Of {of_all['matrices']} matrices, {generated} generated: {', '.join(errors)}."
 
 
 def _space(measured: RealMatrices) -> Iterator[dict[str, Any]]:
@@ -161,7 +162,8 @@ def _space(measured: RealMatrices) -> Iterator[dict[str, Any]]:
         ("largest dimension", space["largest_dimension"], figures.range_end),
         ("largest dimension measured in five minutes", cut["largest_dimension"], figures.largest_dimension),
         ("block sizes", space["block_sizes"], len(series)),
-        ("real matrices", numbers["matrices"]["real"], len(measured.rows)),
+        ("real matrices", numbers["matrices"]["real"], sum(not row.is_generated for row in measured.rows)),
+        ("generated ones, and twins of real ones", None, sum(row.is_generated for row in measured.rows)),
         *((f"{size} synthetic ones", None, figures.sizes.get(size)) for size in SIZES),
     ):
         yield {"quantity": quantity, "paper": paper, "ours": ours}
