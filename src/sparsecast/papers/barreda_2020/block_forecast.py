@@ -62,9 +62,10 @@ def block_forecast(
     _refuse_short(problem)
     if str(network) == SHIPPED:
         if profile is not None or threads not in (None, 1):
+            what = "a profile" if profile is not None else f"threads {threads}"
             raise InputError(
-                f"a profile or {threads or 1} threads beside the shipped networks: expected neither, as they "
-                f"are of one thread of one machine; leave them out"
+                f"{what} beside the shipped networks: expected none, as they are of one thread of one "
+                f"machine; leave it out"
             )
         (of_time, ns), (of_joules, nj) = (of_network(problem, path) for path in shipped_networks())
         name = f"the shipped networks: blocks repeated in place, joules {of_joules.energy_source}"
