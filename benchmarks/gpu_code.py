@@ -26,8 +26,14 @@ from sparsecast.matrices.problem import Problem
 _H100 = (9, 0)
 
 _COLUMNS = (
-    *("format, variant, storage", "kernel", "instructions", "in the loop", "barriers", "registers"),
-    *("shared bytes", "bytes an entry on the device"),
+    "format, variant, storage",
+    "kernel",
+    "instructions",
+    "in the loop",
+    "barriers",
+    "registers",
+    "shared bytes",
+    "bytes an entry on the device",
 )
 
 

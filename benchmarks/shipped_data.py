@@ -24,6 +24,7 @@ import typer
 from experiment import Rows, experiment, geometric_mean, named, timed
 from sparsecast.benchmark.published import FIVE, OPTIONAL, REQUIRED, published_profiles
 from sparsecast.benchmark.published_tables import table_lines
+from sparsecast.devices.naming import machine_of
 from sparsecast.errors import InputError, PaddingError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.row_lengths import RowLengths
@@ -332,6 +333,21 @@ def shipped_fits(names: Annotated[list[str] | None, typer.Argument(metavar="NAME
                 path = folder / f"{stored.name}.xz"
                 path.write_bytes(lzma.compress(stored.read_bytes()))
             yield {"machine": name, "type": dtype, "fit_s": fit_s, "bytes": path.stat().st_size}
+
+
+@experiment(PANEL)
+def shipped_networks(name: Annotated[str, typer.Argument(metavar="NAME")]) -> Rows:
+    """Ship the networks that `sparsecast paper barreda-2020` trained here, as of a machine called NAME."""
+    from sparsecast.papers.barreda_2020.block_forecast import shipped_networks as shipped_paths
+    from sparsecast.papers.barreda_2020.network_training import network_path
+    from sparsecast.papers.barreda_2020.networks.weights import load_network, save_network
+
+    for path in shipped_paths():
+        trained = network_path(machine_of("cpu").name, path.stem, "float64", 2.4, "ours", "groups")
+        network, card = load_network(trained)
+        save_network(network, replace(card, machine=name), path)
+        path.chmod(0o644)  # for whoever installs the package
+        yield {"network": path.stem, "bytes": path.stat().st_size, **card.errors["network"]}
 
 
 @experiment(PANEL)

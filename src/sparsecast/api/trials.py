@@ -175,19 +175,24 @@ class StripExperiment(Experiment):
     def models(self) -> list[type[Model]]:
         """Return the models of the paper."""
 
+    def default_matrices(self) -> Sequence[str]:
+        """Return the matrices to measure where none is named; none: what a calibration has of the gallery."""
+        return ()
+
     @abstractmethod
     def report(self, trials: Trials, setting: Setting, start_s: float | None) -> PaperReport:
         """Return the tables; what they need beside trials is measured if the run began at `start_s`."""
 
     def run(self, setting: Setting) -> PaperReport:
-        """Measure the benchmark matrices within the budget, then those that are named, else take the gallery.
+        """Measure the benchmark matrices within the budget, then those that are named, or the default ones.
 
         What an earlier run measured is taken over. A ProfileError says that too little was measured for every
         model.
         """
         machine, start_s = machine_of(setting.device), perf_counter()
         threads = DEVICES.get(machine.device).threads(machine, None)
-        problems = [Problem.named(matrix) for matrix in collected(setting.matrices)]
+        named = setting.matrices or self.default_matrices()
+        problems = [Problem.named(matrix) for matrix in collected(named)]
         for problem in problems:
             problem.specification  # noqa: B018 - what is no file is refused before anything is measured
         if setting.profile is not None:

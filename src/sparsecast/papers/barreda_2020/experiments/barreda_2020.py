@@ -273,8 +273,10 @@ def _path(machine: str, quantity: str, ghz: float, network: str) -> Path:
 def _kept_pairs(machine: str) -> Iterator[Pair]:
     for ghz, quantity in product(FREQUENCIES_GHZ, QUANTITIES):
         networks = []
-        for path in (_path(machine, quantity, ghz, network) for network in ARCHITECTURES):
-            with suppress(InputError):  # not there, or of another version: to be trained
+        paths = (_path(machine, quantity, ghz, network) for network in ARCHITECTURES)
+        for path in filter(Path.exists, paths):
+            required("torch")
+            with suppress(InputError):  # of another version, or damaged: to be trained again
                 networks.append(TrainedNetwork(path, load_network(path, machine)[1]))
         # Of the same labels: else one of them is to be trained again.
         if len(networks) == 2 and len({(n.card.mean, *n.card.matrix_errors) for n in networks}) == 1:

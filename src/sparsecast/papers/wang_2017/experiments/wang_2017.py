@@ -130,8 +130,8 @@ class Wang2017(StripExperiment):
     def models(self) -> list[type[Model]]:
         return [MODELS.get(name) for name in published("wang_2017")["mean_errors"]]
 
-    def run(self, setting: Setting) -> PaperReport:
-        """As of all models of strips; without names, the matrices are 30 with rows alike, and a graph."""
+    def default_matrices(self) -> Sequence[str]:
+        """Return 30 matrices with rows alike, and a graph."""
         twins = atlas().twins(
             lambda found: (
                 found.nnz in TWIN_ENTRIES
@@ -139,7 +139,7 @@ class Wang2017(StripExperiment):
                 and found.row_lengths.max <= ALIKE * found.row_lengths.mean
             )
         )
-        return super().run(replace(setting, matrices=setting.matrices or (*GALLERY, *islice(twins, TWINS))))
+        return (*GALLERY, *islice(twins, TWINS))
 
     def report(self, trials: Trials, setting: Setting, start_s: float | None) -> PaperReport:
         """Return the tables; a run that measures has spreads of row lengths, too."""
