@@ -131,7 +131,7 @@ class Wang2017(StripExperiment):
         return [MODELS.get(name) for name in published("wang_2017")["mean_errors"]]
 
     def default_matrices(self) -> Sequence[str]:
-        """Return 30 matrices with rows alike, and a graph."""
+        """Return matrices whose rows are alike, and a graph."""
         twins = atlas().twins(
             lambda found: (
                 found.nnz in TWIN_ENTRIES
