@@ -100,15 +100,23 @@ MEAN_ERRORS: Columns = (
 )
 
 
+#: What is left out of a fit in turn.
+SIZES = ("row lengths", "rows")
+
 #: Columns of errors on what a fit has not seen.
 LEFT_OUT: Columns = (
     Column("kernel", "kernel"),
     Column("model", "model"),
-    Column("what", "left out"),
-    Column("groups", "in turn"),
-    Column("records", "measurements"),
-    *ERRORS,
-    Column("median", "our fits, median", text=percent),
+    *(
+        dataclasses.replace(column, key=f"{what} {column.key}", heading=f"{what}: {column.heading}")
+        for what in SIZES
+        for column in (
+            Column("groups", "in turn"),
+            Column("records", "measurements"),
+            *ERRORS,
+            Column("median", "our fits, median", text=percent),
+        )
+    ),
 )
 
 
@@ -148,11 +156,11 @@ class Trials:
         """
         known = [] if self.target.is_published else model_records(self.profile, self.target)
         records = [record for record in known if record.regime == "warm"]
+        none = dict.fromkeys(column.key for column in LEFT_OUT)
         rows = [
-            row
+            none | {"kernel": kernel, "model": ours.name} | errors
             for ours, _ in self.fitted
-            for what in ("row lengths", "rows")
-            for row in _left_out(self.profile, ours, records, what)
+            for kernel, errors in sorted(_left_out(self.profile, ours, records).items())
         ]
         return Table(
             "Mean errors on row lengths, and on numbers of rows, left out of the fit", LEFT_OUT, rows
@@ -161,8 +169,8 @@ class Trials:
 
 def left_out_in_words(table: Table) -> str:
     """Return what a table of what was left out says of numbers of rows; empty where it says nothing."""
-    rows = [row for row in table.rows if row["what"] == "rows" and row["median"] is not None]
-    found = (f"{row['median']:.1%} ({row['kernel']}, {row['model']})" for row in rows)
+    rows = [(row["rows median"], row) for row in table.rows if row["rows median"] is not None]
+    found = (f"{median:.1%} ({row['kernel']}, {row['model']})" for median, row in rows)
     return f"median errors of {', '.join(found)} on numbers of rows left out of the fit" if rows else ""
 
 
@@ -287,12 +295,30 @@ def _fitted(
     return tuple(fitted), [f"Left out: {error}" for error in refused]
 
 
-def _left_out(
-    profile: Profile, fitted: Model, records: Sequence[Record], what: str
-) -> Iterator[dict[str, Any]]:
+def _left_out(profile: Profile, fitted: Model, records: Sequence[Record]) -> dict[str, dict[str, Any]]:
+    """Return the errors by kernel, with the keys of LEFT_OUT."""
     own = [record for record in records if fitted.learns_from(record.suite) and fitted.learns_of(record)]
-    errors: dict[str, dict[str, list[float]]] = {}
-    groups: dict[str, set[int]] = {}
+    found: dict[str, dict[str, Any]] = {}
+    for what in SIZES:
+        errors: dict[str, dict[str, list[float]]] = {}
+        groups: dict[str, set[int]] = {}
+        for group, kernel, way, error in _errors_left_out(profile, fitted, own, what):
+            errors.setdefault(kernel, {way: [] for way in WAYS})[way].append(error)
+            groups.setdefault(kernel, set()).add(group)
+        for kernel, by_way in errors.items():
+            values = {
+                **{"groups": len(groups[kernel]), "records": len(by_way["ours"])},
+                **{way: known_mean(of_way) for way, of_way in by_way.items()},
+                "median": float(np.median(by_way["ours"])) if by_way["ours"] else None,
+            }
+            found.setdefault(kernel, {}).update({f"{what} {key}": value for key, value in values.items()})
+    return found
+
+
+def _errors_left_out(
+    profile: Profile, fitted: Model, own: Sequence[Record], what: str
+) -> Iterator[tuple[int, str, str, float]]:
+    """Give the size that was left out, kernel, way and error of each forecast by a fit to the others."""
     sizes = grouped(own, lambda record: _size(profile.structure(record), what))
     for group, of_group in sizes.items():
         others = chain.from_iterable(records for size, records in sizes.items() if size != group)
@@ -305,15 +331,7 @@ def _left_out(
             for record in filter(lambda record: model.serves(record.candidate), of_group):
                 time_s = float(model.values(record.candidate, RowBlocks.of(profile.structure(record)))[0])
                 kernel = f"{record.candidate.format.upper()} {record.candidate.kernel}"
-                of_kernel = errors.setdefault(kernel, {way: [] for way in WAYS})
-                of_kernel[way].append(abs(time_s - record.time_s) / record.time_s)
-                groups.setdefault(kernel, set()).add(group)
-    for kernel, by_way in sorted(errors.items()):
-        means = {way: known_mean(found) for way, found in by_way.items()}
-        counts = {"groups": len(groups[kernel]), "records": len(by_way["ours"])}
-        median = float(np.median(by_way["ours"])) if by_way["ours"] else None
-        row = {"kernel": kernel, "model": fitted.name, "what": what}
-        yield {**row, **counts, **means, "median": median}
+                yield group, kernel, way, abs(time_s - record.time_s) / record.time_s
 
 
 def _size(structure: Structure, what: str) -> int:

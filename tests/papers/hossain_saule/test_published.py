@@ -78,8 +78,8 @@ def test_errors_on_ranks_stand_next_to_those_of_the_paper_in_the_same_algorithm_
     rows = [ClusterRow(model, record, forecast) for model in models]
     rows.append(ClusterRow("sparsecast", of_lines, replace(forecast, time_s=9 * record.time_s)))
     table = ranks_table(ClusterEvaluation("here", tuple(rows), {}, {"hossain-svr": "too few"}, 0))
-    paper = {row["model"]: row["paper"] for row in table.rows}
-    assert [row["error"] for row in table.rows] == pytest.approx([0.5] * 3)
+    paper = {row["model"]: row["csr_paper"] for row in table.rows}
+    assert [row["csr_error"] for row in table.rows] == pytest.approx([0.5] * 3)
     assert paper == {
         models[0]: pytest.approx(0.0762, abs=2e-4),
         models[1]: pytest.approx(0.146, abs=1e-4),

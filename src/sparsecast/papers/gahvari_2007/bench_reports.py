@@ -73,7 +73,7 @@ def real_tables(real: RealMatrices) -> list[Table]:
     return [
         Table(title, _REAL_SCORE, real.scores, tuple(below)),
         Table("Differences of synthetic twins in time (Figures 8 to 10)", _TWIN_SCORE, real.twins),
-        Table(matrices, _REAL_ROW, real.rows, lines_of(real.refused), most=40),
+        Table(matrices, _REAL_ROW, real.rows, lines_of(real.refused), most=15),
     ]
 
 
