@@ -103,7 +103,7 @@ OPTIONS = [
     ),
     (("predict", "{tmp}/complex.mtx", "--dtype", "float64"), "float64.*expected complex128 or complex64"),
     (("measure", "{tmp}/complex.mtx", "--dtype", "float32"), "float32.*imaginary parts"),
-    (("plan", SMALL, "--iterations", "0"), "--iterations"),
+    (("plan", SMALL, "--products", "0"), "--products"),
     (("calibrate", "--budget", "nan"), "budget nan s: expected at least"),
     (("calibrate", "--budget=x"), "--budget x: "),
     (("calibrate", "--suites", "wong"), "suite 'wong': expected gahvari, general, guo, hossain, wang"),
@@ -117,7 +117,7 @@ OPTIONS = [
     (("evaluate", SMALL, "--rows", "{tmp}/rows.csv"), r"rows.csv: expected a name that ends in .parquet"),
     (("evaluate", SMALL, "--rows", "{tmp}/nope/rows.parquet"), "rows.parquet cannot be written: expected a"),
     (("evaluate", SMALL, "--figure", "{tmp}/figure.bmp"), "figure.bmp: expected a name that ends in .png"),
-    (("plan", SMALL, "--probe", "0"), "a probe of 0 s: expected seconds above 0"),
+    (("plan", SMALL, "--probe", "-1"), "a probe of -1 s: expected seconds from 0 on"),
     (
         ("plan", SMALL, "--probe", "1", "--where", "cpu,cuda"),
         "--probe 1.0 with --where cpu,cuda: expected one",

@@ -123,7 +123,7 @@ def test_names_are_no_markup(run, recorded_path, tmp_path):
     [
         (("absent.mtx",), "there is no such file"),
         ((MATRIX, "-o", "{tmp}/nope/page.html"), "page.html cannot be written: expected a"),
-        ((MATRIX, "--iterations", "0"), "--iterations"),
+        ((MATRIX, "--products", "0"), "--products"),
         ((MATRIX, "-o", "{tmp}/taken.html"), "taken.html is there already: expected a new name"),
         ((MATRIX, "--models", "linear"), "--models linear for one matrix: expected a collection"),
         (("{tmp}/nothing",), "nothing has no matrix files: expected some"),

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecast.api.session import Asked, Session, question
+from sparsecast.api.session import Session
+from sparsecast.api.settings import Setting, Trust
 from sparsecast.errors import InputError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.machines.profile import Profile
@@ -71,13 +72,14 @@ def block_forecast(
         name = f"the shipped networks: blocks repeated in place, joules {of_joules.energy_source}"
         forecast = _forecast(problem, of_time.machine, name, ns)
         return replace(forecast, nj=nj, energy_j=float(nj.mean()) * problem.matrix.nnz * 1e-9)
-    profile, target = question(problem, profile, Asked(1 if threads is None else threads))
+    session = Session(profile, Setting(1 if threads is None else threads), Trust(Blocks.name))
+    profile, _ = session.question(problem)
     card, values = (None, None) if network is None else of_network(problem, network, profile.machine.name)
     if card is not None and values is not None and card.quantity not in ENERGIES:
         return _forecast(problem, profile.name, str(network), values)
-    session = Session.of(problem, profile, target, Blocks.name, transfers=False)
-    model, structure = cast(Blocks, session.model), session.structure(problem)
-    [candidate] = filter(model.serves, session.choice(structure).candidates)
+    basis = session.basis(problem, transfers=False)
+    model, structure = cast(Blocks, basis.model), basis.structure(problem)
+    [candidate] = filter(model.serves, basis.choice(structure).candidates)
     indptr, indices = problem.matrix.indptr, problem.matrix.indices
     numbers = np.arange(whole_blocks(structure.nnz))
     ns = model.block_ns(candidate, structure, describe_blocks(indptr, indices, numbers))

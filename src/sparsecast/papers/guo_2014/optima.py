@@ -9,7 +9,7 @@ from time import perf_counter
 
 from sparsecast.api.executing import check
 from sparsecast.api.trials import WAYS, Trial, Trials
-from sparsecast.benchmark.experiments import Setting
+from sparsecast.benchmark.experiments import ExperimentSetting
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.machines.strips import strip_rows
 from sparsecast.matrices.problem import Problem
@@ -48,7 +48,7 @@ class Optimum:
         return (whole_s - self.measured_s) / whole_s if whole_s and self.measured_s else None
 
 
-def optima(trials: Trials, setting: Setting, start_s: float | None) -> Iterator[Optimum]:
+def optima(trials: Trials, setting: ExperimentSetting, start_s: float | None) -> Iterator[Optimum]:
     """Give both solutions of each matrix of the trials that can be made again.
 
     Split ones are measured here, within the budget of what began at `start_s`; without it they are planned

@@ -54,7 +54,7 @@ def matrix_page(report: MatrixReport) -> str:
         forecasts=_forecast_table(report),
         is_measured=bool(report.measured),
         refused=[(name.upper(), reason) for name, reason in prediction.refused.items()],
-        iterations=f"{plan.iterations:,}" if plan else "",
+        products=f"{plan.products:,}" if plan else "",
         plan_sentences=plan.sentences(prediction.profile) if plan else [report.unplanned],
         next_steps=[step.sentence() for step in report.next_steps],
         blocks=plan.table() if plan else None,
@@ -172,14 +172,14 @@ def _commands(report: MatrixReport) -> list[str]:
         source = source.removeprefix("file:").rpartition("?")[0]
     setting = f"--threads {report.target.threads} --dtype {report.target.dtype}"
     matrix, profile = shlex.quote(source), f"--profile {shlex.quote(report.prediction.profile)}"
-    iterations = f"--iterations {report.plan.iterations} " if report.plan else ""
+    products = f"--products {report.plan.products} " if report.plan else ""
     forecast = f"{profile} {setting} --model {report.prediction.model}"
     return [
         "sparsecast calibrate",
         f"sparsecast structure {matrix}",
         f"sparsecast predict {matrix} {forecast}",
-        f"sparsecast plan {matrix} {iterations}{forecast}",
+        f"sparsecast plan {matrix} {products}{forecast}",
         f"sparsecast measure {matrix} {setting}",
         f"sparsecast evaluate --replay {profile} {setting}",
-        f"sparsecast report {matrix} {iterations}{forecast}",
+        f"sparsecast report {matrix} {products}{forecast}",
     ]

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any
 
 from sparsecast.api.profiles import calibrated_profile, require_own
-from sparsecast.benchmark.experiments import EXPERIMENTS, Experiment, Setting
+from sparsecast.benchmark.experiments import EXPERIMENTS, Experiment, ExperimentSetting
 from sparsecast.benchmark.journal import read_journal
 from sparsecast.devices.naming import machine_of
 from sparsecast.errors import InputError
@@ -62,7 +62,7 @@ class Gahvari2007(Experiment):
 
     paper = described("gahvari_2007")
 
-    def run(self, setting: Setting) -> PaperReport:
+    def run(self, setting: ExperimentSetting) -> PaperReport:
         """Rate this machine if it has no figures, then measure the matrices."""
         machine, files = machine_of(setting.device), collected(setting.matrices or self.default_matrices())
         if setting.profile is not None:
@@ -91,7 +91,7 @@ class Gahvari2007(Experiment):
         twins = atlas().twins(lambda found: found.nnz >= TWIN_ENTRIES)
         return (*BEYOND_CACHES, *islice(twins, TWINS))
 
-    def from_records(self, profile: Profile, setting: Setting) -> PaperReport:
+    def from_records(self, profile: Profile, setting: ExperimentSetting) -> PaperReport:
         """Take the figures of a profile, and the real matrices that were measured on its machine."""
         figures = rated(profile, setting.dtype)
         kept = read_journal(real_journal(profile.machine))

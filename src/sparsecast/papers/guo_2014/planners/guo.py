@@ -27,7 +27,7 @@ class GuoPlanner(Planner):
 
     def blocks(self, statistics: StripStatistics, costs: Costs) -> list[PlannedBlock]:
         """Return the argmin of Fig. 8; of formats that tie, the first in the order of the model."""
-        return best_blocks(statistics, replace(costs, iterations=math.inf))
+        return best_blocks(statistics, replace(costs, products=math.inf))
 
     def notes(self, statistics: StripStatistics, costs: Costs, blocks: list[PlannedBlock]) -> tuple[str, ...]:
         notes = ["This is the plan of Guo et al. (2014): the fastest product, with no conversion counted."]
@@ -42,7 +42,7 @@ class GuoPlanner(Planner):
 
 def ties(statistics: StripStatistics, costs: Costs, block: PlannedBlock) -> list[str]:
     """Return the formats whose forecast of a block is the least: "ELL/HYB" in table 3."""
-    rows, unpaid = rows_of(statistics, block), replace(costs, iterations=math.inf)
+    rows, unpaid = rows_of(statistics, block), replace(costs, products=math.inf)
     times_s = {name: float(unpaid.of_blocks(rows, name)[0]) for name in costs.open_formats(statistics.matrix)}
     return [name for name, time_s in times_s.items() if time_s <= min(times_s.values())]
 

@@ -21,7 +21,7 @@ from sparsecast.api.trials import (
     mean_errors,
     records_of,
 )
-from sparsecast.benchmark.experiments import EXPERIMENTS, Setting
+from sparsecast.benchmark.experiments import EXPERIMENTS, ExperimentSetting
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.machines.strips import strip_rows
 from sparsecast.matrices.atlas import atlas
@@ -143,7 +143,7 @@ class Wang2017(StripExperiment):
         )
         return (*GALLERY, *islice(twins, TWINS))
 
-    def report(self, trials: Trials, setting: Setting, start_s: float | None) -> PaperReport:
+    def report(self, trials: Trials, setting: ExperimentSetting, start_s: float | None) -> PaperReport:
         """Return the tables; a run that measures has spreads of row lengths, too."""
         by_skew = grouped(trials.rows, _is_skewed)
         tried, skewed = (
@@ -295,7 +295,7 @@ def _times_s(grid: Grid) -> dict[tuple[float, float], float]:
     return dict(zip(sizes, grid.time_s.tolist(), strict=True))
 
 
-def _spreads(setting: Setting, trials: Trials) -> Iterator[dict[str, Any]]:
+def _spreads(setting: ExperimentSetting, trials: Trials) -> Iterator[dict[str, Any]]:
     """Measure matrices of normal and uniform lengths with several spreads, over rows of one length."""
     rows = SPREAD_STRIPS * strip_rows(trials.profile.machine, trials.target.threads, "ell")
     fixed_s: dict[str, float] = {}
