@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated
 
@@ -46,16 +47,14 @@ def _show(
     name: Annotated[
         str, typer.Argument(metavar="NAME|PATH", autocompletion=completing.profiles, help="Of a profile.")
     ],
-    as_json: Annotated[bool, typer.Option("--json/--yaml", help="The document in JSON, or in YAML.")] = False,
 ) -> Output:
     """Show what a profile holds: the machine, the speeds of memory and kernels, and what disturbed them."""
     from sparsecast import api
     from sparsecast.results.machines import DOCUMENTS
     from sparsecast.system.tabular import document
-    from sparsecast.system.yaml_text import yaml_text
 
     shown, columns = api.profile_at_hand(name), DOCUMENTS["machines show"]
-    return Output(columns, shown, [yaml_text(document(columns, shown))])
+    return Output(columns, shown, [json.dumps(document(columns, shown), allow_nan=False, indent=2)])
 
 
 def _import(
