@@ -55,8 +55,6 @@ from .matrices import shared_structure as shared_structure
 from .matrices import structure as structure
 from .next_steps import forecast_next_steps as forecast_next_steps
 from .other_machines import import_machine as import_machine
-from .other_machines import new_machine as new_machine
-from .other_machines import told_figures as told_figures
 from .papers import ExperimentSetting as ExperimentSetting
 from .papers import listed_papers as listed_papers
 from .papers import paper as paper

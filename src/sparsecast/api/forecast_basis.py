@@ -128,9 +128,7 @@ class ForecastBasis:
             several = (
                 "Forecast from one vector: the profile has too few records of several; calibrate for these."
             )
-        made = profile.machine.made
-        of_machine = made.sentence(profile.name) if made else ""
-        notes = of_machine, transferred, several, withheld.sentence() or unused.unused_sentence()
+        notes = transferred, several, withheld.sentence() or unused.unused_sentence()
         return cls(profile, target, source, training, fit, unused, tuple(filter(None, notes)))
 
     def as_printed(self) -> ForecastBasis:

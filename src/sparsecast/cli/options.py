@@ -50,7 +50,6 @@ MatrixArgument = Annotated[
     str,
     typer.Argument(
         metavar="MATRIX",
-        autocompletion=completing.matrices,
         help="A file (.mtx, .mtx.gz, .rb, .hb, .npz, .mat), an edge list (.txt, .tsv, .csv, .edges, .el) or "
         "gallery:NAME?key=value&key=value, or suitesparse:GROUP/NAME, which is downloaded once.",
     ),
@@ -59,7 +58,6 @@ QuestionArgument = Annotated[
     str,
     typer.Argument(
         metavar="MATRIX",
-        autocompletion=completing.matrices,
         help="As of other commands, or without the matrix: a Structure (.json), a table of matrices (.csv, "
         ".csv.gz), or counts:rows=R&cols=C&nnz=N.",
     ),

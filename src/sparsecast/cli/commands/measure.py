@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sparsecast.cli import completing, options
+from sparsecast.cli import options
 from sparsecast.cli.commands import Panel, command
 from sparsecast.cli.output import Drawn, Output
 from sparsecast.cli.reading import pending_output, read_matrix, tell_taken_over, transposed
@@ -24,7 +24,6 @@ def measure(
         list[str],
         typer.Argument(
             metavar="MATRIX|FOLDER...",
-            autocompletion=completing.matrices,
             help="A file, gallery:NAME or suitesparse:GROUP/NAME; or a collection: folders, several.",
         ),
     ],

@@ -138,12 +138,10 @@ def trust_rows(report: MatrixReport) -> list[tuple[str, str]]:
     """Return the basis of a report: the profile in four rows, then the measurements of the matrix."""
     trust = report.trust
     fastest = report.prediction[0]
-    origin = report.profile.machine.made
-    what = f"times of {origin.like}, scaled by data sheets," if origin else "measurements"
     has_interval = fastest.low_s is not None and fastest.high_s is not None
     meant = f"meant to hold {100 * INTERVAL_SHARE:.0f} of 100 matrices that the model has not seen"
     return [
-        ("learned from", f"{trust.records:,} {what} of {texts.counted(trust.matrices, 'matrix')}"),
+        ("learned from", f"{trust.records:,} measurements of {texts.counted(trust.matrices, 'matrix')}"),
         ("noise of these", "unknown" if trust.noise is None else f"{100 * trust.noise:.1f} % in the median"),
         ("newest", "unknown" if trust.age_days is None else f"{trust.age_days:.1f} days ago"),
         ("drift since then", trust.drift),
