@@ -98,10 +98,6 @@ def _with_error(rating: Rating, name: str) -> str | None:
     return _mflops(value) if error is None else f"{_mflops(value)} ± {percent(error)}"
 
 
-def _of_size(rating: Rating, size: str) -> int | None:
-    return rating.sizes.get(size)
-
-
 def _points(rating: Rating) -> list[Document]:
     return [
         {
@@ -140,7 +136,7 @@ _MEASURED: Columns = (
     Column("noise", "noise", text=percent),
     Column("bandwidth_share", "share of the bandwidth", text=percent),
     Column("largest_dimension", "largest dimension"),
-    *(Column(size, size, partial(_of_size, size=size)) for size in SIZES),
+    *(Column(size, size, lambda rating, size=size: rating.sizes.get(size)) for size in SIZES),
     Column("refilled", "refilled"),
 )
 
