@@ -91,17 +91,18 @@ class Registry(Generic[T]):
         """The module of each member of the package and of the papers, by the name of the member."""
         package = importlib.import_module(self._package)
         leaf = self._package.rpartition(".")[2]
-        folders = {self._package: list(package.__path__)}
-        folders |= {f"{paper}.{leaf}": [str(path / leaf)] for paper, path in papers().items()}
         modules: dict[str, str] = {}
-        for folder, paths in folders.items():
-            for info in pkgutil.iter_modules(paths):
-                if info.name not in self._helpers:
-                    self._enter(modules, info.name.replace("_", self._separator), f"{folder}.{info.name}")
+        self._enter_files(modules, self._package, package.__path__)
         for paper, path in papers().items():
+            self._enter_files(modules, f"{paper}.{leaf}", [str(path / leaf)])
             for name, module in _named_members(path).get(leaf, {}).items():
                 self._enter(modules, name, f"{paper}.{module}")
         return modules
+
+    def _enter_files(self, modules: dict[str, str], folder: str, paths: Iterable[str]) -> None:
+        for info in pkgutil.iter_modules(paths):
+            if info.name not in self._helpers:
+                self._enter(modules, info.name.replace("_", self._separator), f"{folder}.{info.name}")
 
     def _enter(self, owners: dict[str, str], name: str, owner: str) -> None:
         """Enter a member with its module or distribution; the same one may be twice on the path."""
