@@ -11,10 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparsecast.errors import InputError, ProfileError
-from sparsecast.machines.data_sheet import DataSheet, Made
+from sparsecast.machines.data_sheet import DataSheet, Made, quantity
 from sparsecast.machines.machine import Machine
 from sparsecast.machines.profile import Profile, find_profile
-from sparsecast.machines.quantities import quantity
 from sparsecast.models.data_sheets import Law, Products, learned, made_profile, sheet_of_measured
 
 SHEET = DataSheet(200e9, 32, 2.5e9, 2**25, 2**27)

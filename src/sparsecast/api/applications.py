@@ -17,8 +17,7 @@ from sparsecast.api.forecasting import plan as plan_of
 from sparsecast.api.forecasting import predict
 from sparsecast.api.profiles import model_records
 from sparsecast.devices import DEVICES
-from sparsecast.devices.naming import machine_of
-from sparsecast.devices.target import Target
+from sparsecast.devices.target import Target, machine_of
 from sparsecast.errors import InputError
 from sparsecast.machines.machine import PROCESSOR
 from sparsecast.machines.profile import Profile

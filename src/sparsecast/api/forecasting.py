@@ -16,17 +16,15 @@ from sparsecast.api.session import rounding as rounding
 from sparsecast.api.thread_numbers import for_each_number, in_one_plan, in_one_prediction, thread_numbers
 from sparsecast.benchmark.reordering import in_best_order, may_pay
 from sparsecast.benchmark.trials import UNLIMITED, Spending
-from sparsecast.devices.naming import AUTO, Threads, machine_of
-from sparsecast.devices.target import Choice, Target, believed, whole_matrix
+from sparsecast.devices.target import AUTO, Choice, Target, Threads, believed, machine_of, whole_matrix
 from sparsecast.errors import DisturbedError, InputError, ProfileError
 from sparsecast.features.narrow_storage import GROUP_ROWS
 from sparsecast.features.structure import Structure
-from sparsecast.machines.machine import PROCESSOR
+from sparsecast.machines.machine import PROCESSOR, strip_rows
 from sparsecast.machines.profile import Profile, find_profile
-from sparsecast.machines.strips import strip_rows
 from sparsecast.matrices.problem import Problem
 from sparsecast.models import model_for as model_for
-from sparsecast.models.power_files import PowerFile as PowerFile
+from sparsecast.models.power import PowerFile as PowerFile
 from sparsecast.planning.drift import Drift
 from sparsecast.planning.dynamic_programme import at_most, strip_statistics
 from sparsecast.planning.plan import Goal, make_plan

@@ -7,9 +7,8 @@ from pathlib import Path
 
 from sparsecast.benchmark.published import import_published, refuse_measured_name
 from sparsecast.errors import InputError
-from sparsecast.machines.data_sheet import DataSheet
+from sparsecast.machines.data_sheet import DataSheet, quantity
 from sparsecast.machines.profile import Profile, find_profile
-from sparsecast.machines.quantities import quantity
 from sparsecast.models.data_sheets import kind_of, learned, made_profile, sheet_of_measured
 from sparsecast.results.machines import Imported
 

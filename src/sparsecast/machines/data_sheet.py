@@ -1,8 +1,13 @@
-"""Data sheets of machines of published results, and of machines that are estimated from them."""
+"""Data sheets of machines of published results, and of machines that are estimated from them.
+
+A GPU of NVIDIA is described in multiprocessors and warps, one of AMD in compute units and wavefronts. Users
+write figures such as 400e9, 400GB/s, 1MiB, 2.4GHz.
+"""
 
 from __future__ import annotations
 
 import math
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +17,30 @@ from typing import Any, Self
 
 import numpy as np
 
-from sparsecast.machines.gpu import GPU
+from sparsecast.errors import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class GPU:
+    """Description of a GPU."""
+
+    name: str
+    multiprocessors: int  # streaming multiprocessors (NVIDIA) or compute units (AMD)
+    warps_per_multiprocessor: int  # warps, or wavefronts, that a multiprocessor holds at once
+    lanes: int  # threads of a warp: 32, or 64 of a wavefront
+    threads_per_block: int  # the greatest number
+    #: memory_bytes, l2_bytes: device memory and second-level cache.
+    memory_bytes: int
+    l2_bytes: int
+    #: clock_hz, memory_clock_hz: the highest clocks.
+    clock_hz: int
+    memory_clock_hz: int
+    compute_capability: tuple[int, int] | None = None  # of CUDA; None for other devices
+
+    @property
+    def threads_per_multiprocessor(self) -> int:
+        """Threads, or work-items, that a multiprocessor holds at once."""
+        return self.warps_per_multiprocessor * self.lanes
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,3 +146,29 @@ class Made:
             f"sparsecast gives intervals that contain the errors for {self.left_out} measured machines, each "
             f"left out once"
         )
+
+
+_PREFIXES = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+_PREFIXES |= {"KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
+_TEXT = re.compile(r"\s*([0-9.]+(?:e[+-]?[0-9]+)?)\s*([KMGT]I?)?(\S*)\s*", re.IGNORECASE)
+
+
+def quantity(what: str, text: str, unit: str) -> float:
+    """Return a figure in a unit without a prefix, such as ``"B/s"``.
+
+    `text` is a number above 0, with an optional decimal or binary prefix, and the unit; `what` names it in
+    the refusal.
+    """
+    match = _TEXT.fullmatch(text)
+    value = math.nan
+    if match and match[3].lower() in ("", unit.lower()):
+        try:
+            value = float(match[1]) * _PREFIXES[(match[2] or "").upper()]
+        except ValueError:  # more than one point
+            value = math.nan
+    if not 0 < value < math.inf:
+        raise InputError(
+            f"{what} '{text}': expected a number above 0 in {unit}, such as 400e9, 400G{unit} or 4M{unit}; "
+            f"give one"
+        )
+    return value

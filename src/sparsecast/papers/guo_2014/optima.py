@@ -11,13 +11,13 @@ from sparsecast.api.executing import check
 from sparsecast.api.trials import WAYS, Trial, Trials
 from sparsecast.benchmark.experiments import Setting
 from sparsecast.features.row_blocks import RowBlocks
-from sparsecast.machines.strips import strip_rows
+from sparsecast.machines.machine import strip_rows
 from sparsecast.matrices.problem import Problem
 from sparsecast.models.model import Model
 from sparsecast.papers.guo_2014.planners.guo import GuoPlanner, refusal_of_ell, ties
 from sparsecast.planning.dynamic_programme import Costs, strip_statistics
 from sparsecast.planning.plan import Goal, make_plan
-from sparsecast.system.grouping import grouped
+from sparsecast.system.tabular import grouped
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import TypeVar
 import numpy as np
 
 from sparsecast.models.fitting import Floats, Line, above_zero
-from sparsecast.system.grouping import grouped
+from sparsecast.system.tabular import grouped
 
 K = TypeVar("K", bound=Hashable)
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from sparsecast.machines.gpu import GPU
-from sparsecast.machines.machine import Machine
-from sparsecast.machines.strips import guo_strip, strip_rows
+from sparsecast.machines.data_sheet import GPU
+from sparsecast.machines.machine import Machine, guo_strip, strip_rows
 from sparsecast.matrices.suites import (
     OPTIONAL,
     SUITES,

@@ -43,8 +43,7 @@ from sparsecast.models.clusters.local_work import (
     ordered_misses,
     x_lines,
 )
-from sparsecast.models.clusters.network import Placement
-from sparsecast.models.clusters.speeds import Memory
+from sparsecast.models.clusters.network import Memory, Placement
 from sparsecast.models.model import AsPrinted
 from sparsecast.papers.hossain_saule.lru import lru_misses
 from sparsecast.papers.hossain_saule.table_one import (
