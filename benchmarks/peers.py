@@ -330,8 +330,7 @@ def pagerank(matrices: Matrices = None, runs: int = 7, threads: Threads = 1) -> 
     is faster.
     """
     from sparsecast.operators.applications.defaults import DAMPING, EPSILON
-    from sparsecast.operators.applications.graphs import links
-    from sparsecast.operators.applications.pagerank import most_iterations
+    from sparsecast.operators.applications.pagerank import links, most_iterations
     from sparsecast.operators.applications.pagerank import pagerank as pagerank_of
 
     for problem in named(matrices, ("gallery:rmat?scale=14",)):

@@ -29,7 +29,7 @@ from sparsecast.machines.machine import detect
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.gallery import gallery_names, gallery_parameters
 from sparsecast.matrices.problem import Problem
-from sparsecast.measuring import disturbance
+from sparsecast.measuring import condition_monitor
 from sparsecast.records import Bandwidth
 from sparsecast.results.columns import same_bits
 
@@ -307,7 +307,7 @@ def short_calibration(monkeypatch):
     effort = dataclasses.replace(benchmark_run.QUICK_EFFORT, samples=2, sample_s=1e-4)
     monkeypatch.setattr(benchmark_run, "QUICK_EFFORT", effort)
     monkeypatch.setattr(Processor, "core_speed", lambda self, threads: None)  # so that all samples count
-    monkeypatch.setattr(disturbance, "UNUSABLE", math.inf)
+    monkeypatch.setattr(condition_monitor, "UNUSABLE", math.inf)
     suites = Processor.suites
 
     def small(self, *about):
@@ -561,7 +561,7 @@ def test_a_plan_is_built_and_checked_on_the_device_that_is_named(gpu_profile, mo
 
     A = sc.gallery("poisson2d", n=9)
     planned = sc.plan(A, gpu_profile)
-    monkeypatch.setattr("sparsecast.devices.cuda.nvidia.detect_gpu", select)
+    monkeypatch.setattr("sparsecast.devices.cuda.detect_gpu", select)
     for ask in (api.check, sc.compile):
         with pytest.raises(DeviceError):
             ask(A, planned, device="cuda:1")

@@ -14,7 +14,7 @@ from sparsecast.devices.product_timer import ProductTimer
 from sparsecast.machines.machine import Cache
 from sparsecast.matrices.problem import Problem
 from sparsecast.measuring.timing import Timing
-from sparsecast.results.trials import Trials
+from sparsecast.results.prediction import Trials
 
 
 def tried(problem, profile, **asked):

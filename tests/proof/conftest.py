@@ -32,9 +32,9 @@ take_few_trees_and_samples()
 for asked in json.loads(sys.argv.pop()):
     if asked[0] == "calibrate":
         from sparsecast.benchmark import run
-        from sparsecast.measuring import disturbance
+        from sparsecast.measuring import condition_monitor
         run.perf_counter = float
-        disturbance.UNUSABLE = float("inf")
+        condition_monitor.UNUSABLE = float("inf")
     sys.argv[1:] = asked
     try:
         main()

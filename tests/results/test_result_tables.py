@@ -10,8 +10,7 @@ from scipy.sparse import csr_array
 from sparsecast.features.analysis import structure
 from sparsecast.matrices.gallery import gallery, gallery_matrices
 from sparsecast.measuring.timing import Speedup
-from sparsecast.planning.partition_comparison import partitioned
-from sparsecast.planning.placement import ranked
+from sparsecast.planning.placement import partitioned, ranked
 from sparsecast.records import Bandwidth, Candidate, Forecast
 from sparsecast.results.evaluation import ErrorScore, Evaluation, ModelScore, Repeats
 from sparsecast.results.machines import DOCUMENTS as MACHINES

@@ -16,10 +16,9 @@ from sparsecast.api.profiles import (
 )
 from sparsecast.benchmark.run import Calibration, Progress, RatingSuite, no_progress, rating_suites
 from sparsecast.devices import DEVICES
-from sparsecast.devices.naming import Threads, number_of
-from sparsecast.devices.naming import machine_of as machine_of
-from sparsecast.devices.naming import threads_of as threads_of
-from sparsecast.devices.target import Target
+from sparsecast.devices.target import Target, Threads, number_of
+from sparsecast.devices.target import machine_of as machine_of
+from sparsecast.devices.target import threads_of as threads_of
 from sparsecast.errors import InputError, ProfileError
 from sparsecast.formats.libraries import chosen_libraries as chosen_libraries
 from sparsecast.machines.machine import Machine, detect

@@ -16,7 +16,7 @@ from sparsecast.benchmark.record_differences import differences
 from sparsecast.benchmark.record_files import MergedRecords
 from sparsecast.benchmark.run import Progress, no_progress
 from sparsecast.devices import DEVICES
-from sparsecast.devices.naming import machine_of
+from sparsecast.devices.target import machine_of
 from sparsecast.errors import FormatError, MatrixSizeError
 from sparsecast.machines.machine import PROCESSOR, Machine
 from sparsecast.machines.storage import ensure_writable

@@ -11,7 +11,7 @@ from sparsecast.matrices.partitioning.methods import checked_ranks as checked_ra
 from sparsecast.matrices.partitioning.methods import usable_method as usable_method
 from sparsecast.matrices.partitioning.partition import Partition
 from sparsecast.matrices.problem import Problem
-from sparsecast.planning.partition_comparison import compared, partitioned
+from sparsecast.planning.placement import compared, partitioned
 from sparsecast.results.partitions import Partitioned, Partitions
 
 

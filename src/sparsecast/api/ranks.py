@@ -17,8 +17,7 @@ from sparsecast.benchmark.journal import keep_distributed, kept
 from sparsecast.benchmark.rank_calibration import RankCalibration
 from sparsecast.benchmark.run import Progress, no_progress
 from sparsecast.distributed.compiling import check_ranks
-from sparsecast.distributed.nodes import Nodes, node_machine
-from sparsecast.distributed.processes import in_step, together, world
+from sparsecast.distributed.processes import Nodes, in_step, node_machine, together, world
 from sparsecast.distributed.processes import started_ranks as started_ranks
 from sparsecast.distributed.products import PRODUCTS, default_algorithms
 from sparsecast.errors import InputError

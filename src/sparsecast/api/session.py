@@ -25,9 +25,8 @@ from sparsecast.api.profiles import asked_machine, calibrated_profile, model_rec
 from sparsecast.api.settings import SessionOptions, Setting, SettingOptions, Trust, split_options
 from sparsecast.benchmark.reordering import in_best_order, may_pay
 from sparsecast.benchmark.trials import UNLIMITED, Outcome, Spending
-from sparsecast.devices.naming import AUTO, machine_of
-from sparsecast.devices.rounding import Rounding
-from sparsecast.devices.target import Choice, Target, whole_matrix
+from sparsecast.devices.product_timer import Rounding
+from sparsecast.devices.target import AUTO, Choice, Target, machine_of, whole_matrix
 from sparsecast.errors import DisturbedError, InputError, ProfileError
 from sparsecast.features.structure import Structure
 from sparsecast.machines.machine import PROCESSOR

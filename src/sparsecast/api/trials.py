@@ -22,8 +22,7 @@ from sparsecast.benchmark.experiments import Experiment, ExperimentSetting
 from sparsecast.benchmark.journal import kept
 from sparsecast.benchmark.run import LEAST_BUDGET_S
 from sparsecast.devices import DEVICES
-from sparsecast.devices.naming import machine_of
-from sparsecast.devices.target import Target
+from sparsecast.devices.target import Target, machine_of
 from sparsecast.errors import InputError, ProfileError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
@@ -35,8 +34,7 @@ from sparsecast.models.model import SCORED_SUITES, Model
 from sparsecast.models.training import TrainingSet
 from sparsecast.records import Record
 from sparsecast.results.paper import PaperReport, known_mean
-from sparsecast.system.grouping import grouped
-from sparsecast.system.tabular import Column, Columns, Table
+from sparsecast.system.tabular import Column, Columns, Table, grouped
 from sparsecast.system.texts import percent
 
 #: Deviation of the row lengths of a matrix, over their mean, up to which they count as nearly constant.

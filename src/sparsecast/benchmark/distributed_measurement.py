@@ -16,9 +16,8 @@ from sparsecast.devices.product_timer import right_hand_side
 from sparsecast.devices.reference import ReferenceProduct
 from sparsecast.distributed.compiling import compile
 from sparsecast.distributed.distributed_product import COMMUNICATION, LOCAL, REMOTE, DistributedProduct
-from sparsecast.distributed.nodes import Nodes
 from sparsecast.distributed.operator import DistributedOperator
-from sparsecast.distributed.processes import in_step
+from sparsecast.distributed.processes import Nodes, in_step
 from sparsecast.distributed.timing import TogetherClock, cores_together, measure_together, slowest
 from sparsecast.errors import RanksError
 from sparsecast.matrices.partitioning.distributing import distribute

@@ -19,8 +19,7 @@ import numpy as np
 from sparsecast.benchmark.journal import lines, read_journal
 from sparsecast.benchmark.run import Progress, no_progress
 from sparsecast.distributed.microbenchmarks import Wanted, ready, wanted
-from sparsecast.distributed.nodes import Nodes
-from sparsecast.distributed.processes import in_step
+from sparsecast.distributed.processes import Nodes, in_step
 from sparsecast.distributed.timing import cores_together, measure_together
 from sparsecast.errors import InputError
 from sparsecast.machines import storage
@@ -177,7 +176,7 @@ class _Group:
 
 def compile_alone(comm: Any) -> None:
     """Compile on rank 0 what all ranks then load: at once, each would compile it."""
-    from sparsecast.distributed.streams import chains, triad
+    from sparsecast.distributed.timing import chains, triad
 
     for is_turn in (comm.rank == 0, comm.rank != 0):
         if is_turn:

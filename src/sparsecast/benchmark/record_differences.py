@@ -16,7 +16,7 @@ from sparsecast.errors import InputError
 from sparsecast.measuring.timing import LOW_SHARE, SAMPLES_A_TURN
 from sparsecast.records import Record
 from sparsecast.results.differences import Difference, Differences, GeometricMean
-from sparsecast.system.grouping import grouped
+from sparsecast.system.tabular import grouped
 
 #: Share of those that are said to differ that may not.
 FALSE_SHARE = 0.05

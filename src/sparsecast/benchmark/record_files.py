@@ -18,8 +18,7 @@ from sparsecast.machines.storage import write_table
 from sparsecast.records import ROW_KINDS, SCHEMA_VERSION, Record
 from sparsecast.results.measurement import MERGED
 from sparsecast.system.addresses import Place, files_in, shown
-from sparsecast.system.grouping import grouped
-from sparsecast.system.tabular import Table, Tabular
+from sparsecast.system.tabular import Table, Tabular, grouped
 from sparsecast.system.texts import counted
 
 if TYPE_CHECKING:

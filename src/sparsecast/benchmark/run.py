@@ -1,6 +1,9 @@
 """A calibration: the benchmark matrices, measured within a budget, each kept at once.
 
 The required matrices come first, so that a short budget gives a coarse profile and not half of a fine one.
+
+The next matrices are made several at once, before a device is measured on them, not meanwhile: a thread that
+computes here delays the launches of the products that are timed.
 """
 
 from __future__ import annotations
@@ -8,6 +11,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -18,7 +22,6 @@ from time import perf_counter
 from typing import Any, ClassVar
 
 from sparsecast.benchmark.journal import Measurements, journal, read_journal
-from sparsecast.benchmark.made_ahead import MadeAhead
 from sparsecast.benchmark.measurement import Instruments, measure_candidates
 from sparsecast.devices import DEVICES
 from sparsecast.devices.compiling import compiled_in_turn
@@ -41,6 +44,46 @@ from sparsecast.measuring.timing import Effort
 from sparsecast.models.model import HELD_OUT_SUITE
 from sparsecast.records import PANEL_VECTORS, Bandwidth, Candidate, Parameters, Record
 from sparsecast.system.memory import free_bytes
+
+
+@dataclass
+class MadeAhead:
+    """Matrices with their Structures, of at most so many entries together."""
+
+    most_entries: float
+    cores: int
+    #: Seconds of the last batch, and what each of its matrices has of them.
+    batch_s: float = 0.0
+    share_s: float = 0.0
+    _made: dict[str, Problem] = field(default_factory=dict)
+
+    def take(self, matrix: SuiteMatrix, upcoming: Iterable[SuiteMatrix]) -> Problem:
+        """Return the problem of a matrix; if need be it is made, with as many others as there are cores.
+
+        One that cannot be made is returned unmade: whoever needs it learns why.
+        """
+        name, self.batch_s = matrix.problem.specification, 0.0
+        if name not in self._made:
+            chosen, entries = {name: matrix.problem}, matrix.entries
+            for other in upcoming:  # the same one comes again in another type
+                entries += other.entries * (other.problem.specification not in chosen)
+                if len(chosen) >= self.cores or entries > self.most_entries:
+                    break
+                chosen[other.problem.specification] = other.problem
+            start_s = perf_counter()
+            with ThreadPoolExecutor(len(chosen)) as pool:
+                self._made = dict(zip(chosen, pool.map(_made, chosen.values()), strict=True))
+            self.batch_s = perf_counter() - start_s
+            self.share_s = self.batch_s / len(chosen)
+        return self._made.pop(name)
+
+
+def _made(problem: Problem) -> Problem:
+    made = problem.released()
+    with suppress(Exception):  # raised again where the matrix is used
+        _ = made.structure
+    return made
+
 
 #: Seconds below which not even the required matrices get measured on a cold compilation cache.
 LEAST_BUDGET_S = 10.0

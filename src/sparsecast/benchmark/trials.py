@@ -15,12 +15,12 @@ from sparsecast.errors import InputError
 from sparsecast.features.structure import Structure
 from sparsecast.matrices.problem import Problem
 from sparsecast.measuring.timing import Call, Effort, Timing
+from sparsecast.models.fitting import INTERVAL_SHARE
 from sparsecast.models.forecaster import Forecaster
-from sparsecast.models.intervals import INTERVAL_SHARE
 from sparsecast.models.probing import Correction, Measured, ProbedForecaster, is_plain_csr
 from sparsecast.planning.trials import HOPELESS, LOADER, LOST_SHARE, Contest, chance
 from sparsecast.records import Candidate, Forecast, Record
-from sparsecast.results.trials import Trial, Trials
+from sparsecast.results.prediction import Trial, Trials
 
 #: Samples of each product of a trial, for few products and for many.
 _FEW, _MANY = 8, 24

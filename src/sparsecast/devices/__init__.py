@@ -14,17 +14,13 @@ DEVICES: Registry[Device] = Registry(
     "device",
     "sparsecast.devices",
     helpers=(
-        "bandwidths",
         "binding",
         "compiling",
         "device",
-        "format_kernels",
         "gpu",
-        "naming",
         "product_timer",
         "reference",
         "reordered",
-        "rounding",
         "target",
     ),
 )

@@ -18,19 +18,18 @@ from numpy.typing import NDArray
 from sparsecast.errors import ProfileError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
-from sparsecast.models.conversion import what_is_built
-from sparsecast.models.forecaster import AdjustedForecaster, Forecaster
-from sparsecast.models.intervals import (
+from sparsecast.models.fitting import (
     INTERVAL_FOLDS,
     LEAST_RANKED,
     Interval,
     half_width,
     prediction_interval,
 )
+from sparsecast.models.forecaster import AdjustedForecaster, Forecaster, what_is_built
 from sparsecast.models.model import Model
 from sparsecast.models.training import TrainingSet
 from sparsecast.records import Candidate, Forecast, Parameters
-from sparsecast.system.grouping import grouped
+from sparsecast.system.tabular import grouped
 
 
 def is_plain_csr(candidate: Candidate) -> bool:

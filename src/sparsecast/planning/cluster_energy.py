@@ -19,7 +19,7 @@ from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
 from sparsecast.machines.machine import PROCESSOR, Machine
 from sparsecast.models.clusters.cluster_model import ClusterForecast
-from sparsecast.models.intervals import interval_of_product
+from sparsecast.models.fitting import interval_of_product
 from sparsecast.models.power import IDLE
 from sparsecast.models.work import ProductWork
 

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from sparsecast.devices import DEVICES
-from sparsecast.devices.naming import machine_of
-from sparsecast.devices.target import Target
+from sparsecast.devices.target import Target, machine_of
 from sparsecast.machines.machine import Machine
 from sparsecast.machines.profile import Profile
 from sparsecast.measuring.references import Pooled, level_of, scale_since

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
-from sparsecast.devices.rounding import Rounding
+from sparsecast.devices.product_timer import Rounding
 from sparsecast.features.structure import Structure
 from sparsecast.formats.libraries import library_called
 from sparsecast.measuring.energy import MODELLED

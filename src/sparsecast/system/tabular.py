@@ -7,13 +7,25 @@ import io
 import json
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any
+from typing import Any, TypeVar
 
 from sparsecast.errors import InputError
 from sparsecast.system.texts import shown
+
+K = TypeVar("K", bound=Hashable)
+T = TypeVar("T")
+
+
+def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
+    """Return items by their key, in the order in which each key comes first."""
+    groups: dict[K, list[T]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return groups
+
 
 Document = dict[str, Any]
 

@@ -16,9 +16,8 @@ from sparsecast.api.executing import held_frequency, measure_here
 from sparsecast.api.matrices import left_out, named_problems
 from sparsecast.devices import DEVICES
 from sparsecast.devices.binding import prepared
-from sparsecast.devices.naming import machine_of
 from sparsecast.devices.product_timer import right_hand_side
-from sparsecast.devices.target import Target
+from sparsecast.devices.target import Target, machine_of
 from sparsecast.errors import DeviceError, InputError, StorageError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.machines.machine import PROCESSOR, Machine

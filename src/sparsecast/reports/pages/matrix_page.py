@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
-from sparsecast.models.intervals import INTERVAL_SHARE
+from sparsecast.models.fitting import INTERVAL_SHARE
 from sparsecast.planning.plan import break_even
 from sparsecast.records import Forecast, Record
 from sparsecast.reports.charts import intervals, patterns, plans, rooflines
