@@ -19,7 +19,7 @@ from sparsecast.api.executing import adapting
 from sparsecast.api.profiles import require_own
 from sparsecast.api.session import Asked, Session, question
 from sparsecast.devices.binding import Bound
-from sparsecast.devices.reference import ReferenceProduct
+from sparsecast.devices.product_timer import ReferenceProduct
 from sparsecast.devices.target import Target, machine_of
 from sparsecast.errors import DisturbedError, InputError, MatrixSizeError, ProfileError, reason_of
 from sparsecast.machines.machine import PROCESSOR

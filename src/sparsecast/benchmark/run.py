@@ -254,7 +254,13 @@ class Calibration:
                 f"what the required matrices take; raise the budget"
             )
         if self.rating:
-            self._leave_out_targets()
+            # Keep the first targets that the budget suffices for: each one's figures take their time.
+            affordable = max(1, int(min(len(self.targets), self.budget_s / _SETTING_S)))
+            if affordable < len(self.targets):
+                self.notes.append(
+                    f"time for {affordable} of {len(self.targets)} combinations of type and threads"
+                )
+                self.targets = self.targets[:affordable]
         self.targets = [_with_own_libraries(target, self.targets) for target in self.targets]
         share = self.budget_s / len(self.targets)
         self._effort = self.effort or (FULL_EFFORT if share >= _FULL_EFFORT_BUDGET_S else QUICK_EFFORT)
@@ -281,15 +287,6 @@ class Calibration:
     def _measures(self, suite: Suite) -> bool:
         is_rating = isinstance(suite, RatingSuite)
         return is_rating or bool(suite.whole(self.machine, self.targets[0].threads))
-
-    def _leave_out_targets(self) -> None:
-        """Keep the first targets that the budget suffices for: each one's figures take their time."""
-        affordable = max(1, int(min(len(self.targets), self.budget_s / _SETTING_S)))
-        if affordable < len(self.targets):
-            self.notes.append(
-                f"time for {affordable} of {len(self.targets)} combinations of type and threads"
-            )
-            self.targets = self.targets[:affordable]
 
     def compile_kernels(self) -> None:
         """Compile all kernels now, before `run` begins to count its budget."""
@@ -556,13 +553,30 @@ class Calibration:
 
     def _measure(self, target: Target, problem: Problem, matrix: SuiteMatrix) -> list[Record]:
         try:
-            wanted = self._wanted(target, problem, matrix)
+            # What is measured on a matrix, which is made for it.
+            chosen = whole_matrix(problem.structure, target, self.machine).candidates
+            formats = measured_formats(matrix, target)
+            wanted = [
+                each
+                for each in self._device.calibrated(chosen)
+                if each.format in formats
+                and (
+                    matrix.in_narrow_storage
+                    or each.format in target.libraries
+                    or NARROW_PARAMETERS.isdisjoint(each.parameters)
+                )
+            ]
             with self._phase("compiling"):
                 self._compile_in_turn(wanted)
             # Energy takes longer than time: of matrices as users have them alone, in what was asked for.
             is_metered = matrix.suite == HELD_OUT_SUITE and target in self.targets
             meter, idle_w = self._metered if is_metered else (None, None)
-            instruments = Instruments(self._device, meter, self._monitor(target.threads), idle_w)
+            # What watches the conditions of products of so many threads, the same for the whole run.
+            if target.threads not in self._monitors:
+                self._monitors[target.threads] = ConditionMonitor(
+                    self._device.references(self.machine, target.threads)
+                )
+            instruments = Instruments(self._device, meter, self._monitors[target.threads], idle_w)
             return measure_candidates(
                 problem, matrix.suite, wanted, self._effort, instruments, self._budget.watch
             )
@@ -576,32 +590,11 @@ class Calibration:
             self.on_failure(matrix.name, error)
         return []
 
-    def _wanted(self, target: Target, problem: Problem, matrix: SuiteMatrix) -> list[Candidate]:
-        """Return what is measured on a matrix, which is made for it."""
-        chosen = whole_matrix(problem.structure, target, self.machine).candidates
-        formats = measured_formats(matrix, target)
-        return [
-            each
-            for each in self._device.calibrated(chosen)
-            if each.format in formats
-            and (
-                matrix.in_narrow_storage
-                or each.format in target.libraries
-                or NARROW_PARAMETERS.isdisjoint(each.parameters)
-            )
-        ]
-
     @cached_property
     def _metered(self) -> tuple[Meter | None, float | None]:
         """The device's meter, and the idle power that it read before the first product with energy."""
         meter = self._device.meter()
         return meter, None if meter is None else idle_power_w(meter)
-
-    def _monitor(self, threads: int) -> ConditionMonitor:
-        """Return what watches the conditions of products of so many threads, the same for the whole run."""
-        if threads not in self._monitors:
-            self._monitors[threads] = ConditionMonitor(self._device.references(self.machine, threads))
-        return self._monitors[threads]
 
 
 def measured_formats(matrix: SuiteMatrix, target: Target) -> list[str]:
