@@ -238,13 +238,16 @@ class Scoring:
         if not pairs:
             return None
         differences = [abs(later.time_s / first.time_s - 1) for _, first, later in pairs]
-        waited = [_seconds_between(first, later) for _, first, later in pairs]
+        waited = [
+            datetime.fromisoformat(later.measured_at) - datetime.fromisoformat(first.measured_at)
+            for _, first, later in pairs
+        ]
         return Repeats(
             matrices=len({name for name, _, _ in pairs}),
             candidates=len(pairs),
             median=float(np.median(differences)),
             p90=float(np.quantile(differences, 0.9)),
-            after_s=float(np.median(waited)),
+            after_s=float(np.median([each.total_seconds() for each in waited])),
         )
 
 
@@ -293,8 +296,3 @@ def worst_of(rows: Iterable[EvaluationRow], count: int) -> tuple[tuple[str, floa
         for matrix, of_matrix in grouped(rows, lambda row: row.matrix).items()
     }
     return tuple(sorted(medians.items(), key=lambda item: -abs(item[1]))[:count])
-
-
-def _seconds_between(before: Record, later: Record) -> float:
-    first, second = (datetime.fromisoformat(record.measured_at) for record in (before, later))
-    return (second - first).total_seconds()

@@ -313,7 +313,7 @@ class Calibration:
                 self._skip(before.records)
             try:
                 with journal(journal_path, taken_over.matrices) as add:
-                    for problem, records in self._measure_all():
+                    for problem, records in self._measure_papers() if self.suites else self._measure_usual():
                         add(problem, records)
                         self.measured.add(problem, records)
             except KeyboardInterrupt:
@@ -343,9 +343,6 @@ class Calibration:
             threads = None if FORMATS.get(each.format).is_serial else each.threads
             setting = each.dtype, threads, each.vectors
             self._taken_over[record.matrix, record.suite, *setting, record.regime].add(each.format)
-
-    def _measure_all(self) -> Iterator[Measured]:
-        yield from self._measure_papers() if self.suites else self._measure_usual()
 
     def _measure_papers(self) -> Iterator[Measured]:
         """Measure the suites that were asked for, in turn, and the gallery, which tells the errors.
