@@ -45,46 +45,6 @@ from sparsecast.models.model import HELD_OUT_SUITE
 from sparsecast.records import PANEL_VECTORS, Bandwidth, Candidate, Parameters, Record
 from sparsecast.system.memory import free_bytes
 
-
-@dataclass
-class MadeAhead:
-    """Matrices with their Structures, of at most so many entries together."""
-
-    most_entries: float
-    cores: int
-    #: Seconds of the last batch, and what each of its matrices has of them.
-    batch_s: float = 0.0
-    share_s: float = 0.0
-    _made: dict[str, Problem] = field(default_factory=dict)
-
-    def take(self, matrix: SuiteMatrix, upcoming: Iterable[SuiteMatrix]) -> Problem:
-        """Return the problem of a matrix; if need be it is made, with as many others as there are cores.
-
-        One that cannot be made is returned unmade: whoever needs it learns why.
-        """
-        name, self.batch_s = matrix.problem.specification, 0.0
-        if name not in self._made:
-            chosen, entries = {name: matrix.problem}, matrix.entries
-            for other in upcoming:  # the same one comes again in another type
-                entries += other.entries * (other.problem.specification not in chosen)
-                if len(chosen) >= self.cores or entries > self.most_entries:
-                    break
-                chosen[other.problem.specification] = other.problem
-            start_s = perf_counter()
-            with ThreadPoolExecutor(len(chosen)) as pool:
-                self._made = dict(zip(chosen, pool.map(_made, chosen.values()), strict=True))
-            self.batch_s = perf_counter() - start_s
-            self.share_s = self.batch_s / len(chosen)
-        return self._made.pop(name)
-
-
-def _made(problem: Problem) -> Problem:
-    made = problem.released()
-    with suppress(Exception):  # raised again where the matrix is used
-        _ = made.structure
-    return made
-
-
 #: Seconds below which not even the required matrices get measured on a cold compilation cache.
 LEAST_BUDGET_S = 10.0
 
@@ -617,3 +577,42 @@ def _has_product(format_name: str, target: Target) -> bool:
 def most_entries_here(target: Target) -> float:
     """Return the entries of the largest matrix that there is memory for."""
     return MEMORY_SHARE * free_bytes() / (_VALUES_AN_ENTRY * target.value_bytes + _MORE_BYTES)
+
+
+@dataclass
+class MadeAhead:
+    """Matrices with their Structures, of at most so many entries together."""
+
+    most_entries: float
+    cores: int
+    #: Seconds of the last batch, and what each of its matrices has of them.
+    batch_s: float = 0.0
+    share_s: float = 0.0
+    _made: dict[str, Problem] = field(default_factory=dict)
+
+    def take(self, matrix: SuiteMatrix, upcoming: Iterable[SuiteMatrix]) -> Problem:
+        """Return the problem of a matrix; if need be it is made, with as many others as there are cores.
+
+        One that cannot be made is returned unmade: whoever needs it learns why.
+        """
+        name, self.batch_s = matrix.problem.specification, 0.0
+        if name not in self._made:
+            chosen, entries = {name: matrix.problem}, matrix.entries
+            for other in upcoming:  # the same one comes again in another type
+                entries += other.entries * (other.problem.specification not in chosen)
+                if len(chosen) >= self.cores or entries > self.most_entries:
+                    break
+                chosen[other.problem.specification] = other.problem
+            start_s = perf_counter()
+            with ThreadPoolExecutor(len(chosen)) as pool:
+                self._made = dict(zip(chosen, pool.map(_made, chosen.values()), strict=True))
+            self.batch_s = perf_counter() - start_s
+            self.share_s = self.batch_s / len(chosen)
+        return self._made.pop(name)
+
+
+def _made(problem: Problem) -> Problem:
+    made = problem.released()
+    with suppress(Exception):  # raised again where the matrix is used
+        _ = made.structure
+    return made
