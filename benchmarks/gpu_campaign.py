@@ -51,10 +51,9 @@ from sparsecast.devices.binding import prepared
 from sparsecast.devices.cuda import NvidiaGPU, NvmlMeter, detect_gpu
 from sparsecast.devices.device import measure_bandwidths
 from sparsecast.devices.gpu import launching
-from sparsecast.devices.gpu.gpu_device import EventClock
+from sparsecast.devices.gpu.clock import EventClock
 from sparsecast.devices.gpu.launching import SIMULATED
-from sparsecast.devices.product_timer import right_hand_side
-from sparsecast.devices.reference import ReferenceProduct
+from sparsecast.devices.product_timer import ReferenceProduct, right_hand_side
 from sparsecast.devices.target import Target, whole_matrix
 from sparsecast.errors import DeviceError, InputError, ProfileError
 from sparsecast.machines import storage

@@ -115,7 +115,7 @@ def idle_device() -> Iterator[IdleCuda]:
     """Put the device in place of ``numba.cuda``; before kernels are imported."""
     from sparsecast.devices import cuda
     from sparsecast.devices.gpu import launching
-    from sparsecast.devices.reference import ReferenceProduct
+    from sparsecast.devices.product_timer import ReferenceProduct
 
     idle, compared = IdleCuda(), ReferenceProduct.errors
     launching.cuda, launching.core = idle, None

@@ -38,7 +38,7 @@ from experiment import (
 )
 from libraries import IN_ORDER, SPIN_S, in_turn, library_call
 from sparsecast.devices.binding import bind, prepared
-from sparsecast.devices.reference import ReferenceProduct
+from sparsecast.devices.product_timer import ReferenceProduct
 from sparsecast.errors import FormatError, InputError, MissingLibraryError
 from sparsecast.formats.libraries import LIBRARIES
 from sparsecast.formats.libraries.library import PRODUCTS

@@ -19,8 +19,7 @@ from sparsecast.api import calibrating
 from sparsecast.benchmark import run as benchmark_run
 from sparsecast.devices.binding import prepared
 from sparsecast.devices.cpu.processor import Processor
-from sparsecast.devices.product_timer import right_hand_side
-from sparsecast.devices.reference import ReferenceProduct
+from sparsecast.devices.product_timer import ReferenceProduct, right_hand_side
 from sparsecast.devices.target import Target
 from sparsecast.errors import DeviceError, InputError, MatrixSizeError, ProfileError, UnknownNameError
 from sparsecast.features.row_blocks import RowBlocks

@@ -8,7 +8,7 @@ import pytest
 
 from sparsecast.devices import DEVICES
 from sparsecast.devices.device import measure_bandwidths
-from sparsecast.devices.gpu import gpu_device as cuda_clock
+from sparsecast.devices.gpu import clock as cuda_clock
 from sparsecast.devices.gpu.gpu_device import MOST_TRANSFER_BYTES
 from sparsecast.machines import data_sheet
 from sparsecast.machines.machine import Cache, Machine

@@ -12,8 +12,7 @@ from sparsecast.api.executing import measure_here
 from sparsecast.api.matrices import left_out, named_problems
 from sparsecast.api.session import Session
 from sparsecast.benchmark.journal import USER_SUITE, kept, measurements_folder
-from sparsecast.benchmark.record_differences import differences
-from sparsecast.benchmark.record_files import MergedRecords
+from sparsecast.benchmark.record_files import MergedRecords, differences
 from sparsecast.benchmark.run import Progress, no_progress
 from sparsecast.devices import DEVICES
 from sparsecast.devices.target import machine_of
@@ -26,7 +25,7 @@ from sparsecast.measuring.energy import Meter
 from sparsecast.records import Candidate, Record
 from sparsecast.results.differences import Differences
 from sparsecast.results.measurement import MeasuredCollection, Pending
-from sparsecast.system.addresses import Place
+from sparsecast.system.files import Place
 from sparsecast.system.version import VERSION
 
 #: What is done with a matrix: its name, and its problem.

@@ -43,9 +43,8 @@ from sparsecast.models.clusters.cluster_model import (
     ClusterTraining,
     Question,
 )
-from sparsecast.models.power import PowerFile
+from sparsecast.models.power import ClusterPower, PowerFile, PricesWork
 from sparsecast.models.training import Withheld, with_even_rows
-from sparsecast.planning.cluster_energy import ClusterPower, PricesWork
 from sparsecast.planning.plan import refuse_objective
 from sparsecast.records import Configuration
 from sparsecast.results.cluster import ClusterAnswer, ClusterChoice

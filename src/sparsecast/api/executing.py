@@ -15,10 +15,9 @@ from sparsecast.api.profiles import require_own
 from sparsecast.api.session import Session, session
 from sparsecast.benchmark.journal import USER_SUITE, keep
 from sparsecast.benchmark.measurement import Instruments, LeftOut, check_plan, measure_candidates
-from sparsecast.benchmark.reordering import REORDERED
+from sparsecast.benchmark.trials import REORDERED
 from sparsecast.devices import DEVICES
-from sparsecast.devices.binding import Bound, as_compiled, bind, prepared, row_slice
-from sparsecast.devices.reordered import in_first_order
+from sparsecast.devices.binding import Bound, as_compiled, bind, in_first_order, prepared, row_slice
 from sparsecast.devices.target import (
     AUTO,
     Target,

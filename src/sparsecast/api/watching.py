@@ -21,7 +21,7 @@ from sparsecast.api.profiles import require_own
 from sparsecast.api.session import Session
 from sparsecast.api.settings import Setting, Trust
 from sparsecast.devices.binding import Bound
-from sparsecast.devices.reference import ReferenceProduct
+from sparsecast.devices.product_timer import ReferenceProduct
 from sparsecast.devices.target import Target, machine_of
 from sparsecast.errors import DisturbedError, InputError, MatrixSizeError, ProfileError, reason_of
 from sparsecast.machines.machine import PROCESSOR

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from sparsecast.devices.product_timer import right_hand_side
-from sparsecast.devices.reference import ReferenceProduct
+from sparsecast.devices.product_timer import ReferenceProduct, right_hand_side
 from sparsecast.distributed.compiling import compile
 from sparsecast.distributed.distributed_product import COMMUNICATION, LOCAL, REMOTE, DistributedProduct
 from sparsecast.distributed.operator import DistributedOperator

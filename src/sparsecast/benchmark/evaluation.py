@@ -16,7 +16,6 @@ from operator import itemgetter
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecast.benchmark import evaluation
 from sparsecast.machines.machine import Machine
 from sparsecast.models.work import capacity
 from sparsecast.records import Candidate, Estimate, Record
@@ -39,11 +38,6 @@ def floats(values: Iterable[float | None]) -> Floats:
     return np.array([np.nan if value is None else value for value in values], dtype=float)
 
 
-def relative_errors(forecasts: Sequence[float] | Floats, measured: Sequence[float] | Floats) -> Floats:
-    """Return forecast over measurement, minus 1: negative where the forecast was too low."""
-    return np.asarray(np.divide(forecasts, measured) - 1, dtype=float)
-
-
 def error_score(
     forecasts: tuple[Floats, Floats, Floats], measured: Floats, noises: Floats, repeats: Floats
 ) -> ErrorScore:
@@ -52,7 +46,7 @@ def error_score(
     `repeats` are the relative differences of what was measured once more.
     """
     values, low, high = forecasts
-    errors = relative_errors(values, measured)
+    errors = np.asarray(np.divide(values, measured) - 1, dtype=float)
     return ErrorScore(
         forecasts=len(errors),
         mean_error=float(np.abs(errors).mean()),
@@ -196,7 +190,12 @@ class Scoring:
         for matrix, records in self.measured.items():
             known = [(value, r) for r in records if (value := value_of(r, quantity)) is not None]
             total += len(known)
-            chosen = _choice(by_matrix.get(matrix, ()), known)
+            # What a model's choice took: plain CSR without forecasts, None where that is not there.
+            forecast = by_matrix.get(matrix, ())
+            csr = (value for value, record in known if record.candidate.format == "csr")
+            chosen: float | None = min(csr, default=None)
+            if forecast:
+                chosen = min(forecast, key=lambda row: row.estimate.value).measured
             if chosen is not None:
                 least, best = min(known, key=itemgetter(0))
                 ratios.append(chosen / least)
@@ -209,11 +208,11 @@ class Scoring:
         return ModelScore(
             **dataclasses.asdict(errors_of(rows)),
             quantity=quantity,
-            regret=evaluation.regret(ratios),
+            regret=regret(ratios),
             worst_ratio=float(max(ratios)),
             top1=float(np.mean(are_best)),
             unforecast=total - len(rows),
-            forecast_products=evaluation.quantile(evaluation.floats(cost for cost, _ in costs), 0.5),
+            forecast_products=quantile(floats(cost for cost, _ in costs), 0.5),
             forecast_products_large=large,
             forecast_products_very_large=very_large,
             formats={name: errors_of(own) for name, own in sorted(by_storage.items())},
@@ -237,13 +236,16 @@ class Scoring:
         if not pairs:
             return None
         differences = [abs(later.time_s / first.time_s - 1) for _, first, later in pairs]
-        waited = [_seconds_between(first, later) for _, first, later in pairs]
+        waited = [
+            datetime.fromisoformat(later.measured_at) - datetime.fromisoformat(first.measured_at)
+            for _, first, later in pairs
+        ]
         return Repeats(
             matrices=len({name for name, _, _ in pairs}),
             candidates=len(pairs),
             median=float(np.median(differences)),
             p90=float(np.quantile(differences, 0.9)),
-            after_s=float(np.median(waited)),
+            after_s=float(np.median([each.total_seconds() for each in waited])),
         )
 
 
@@ -270,21 +272,14 @@ def _moved(row: EvaluationRow) -> int:
 def errors_of(rows: Sequence[EvaluationRow]) -> ErrorScore:
     """Return the score of some forecasts, at least one."""
     value, low, high = (
-        evaluation.floats(getattr(row.estimate, name) for row in rows) for name in ("value", "low", "high")
+        floats(getattr(row.estimate, name) for row in rows) for name in ("value", "low", "high")
     )
-    return evaluation.error_score(
+    return error_score(
         (value, low, high),
-        evaluation.floats(row.measured for row in rows),
-        evaluation.floats(row.record.noise for row in rows),
-        evaluation.floats(row.repeat_difference for row in rows),
+        floats(row.measured for row in rows),
+        floats(row.record.noise for row in rows),
+        floats(row.repeat_difference for row in rows),
     )
-
-
-def _choice(forecast: Sequence[EvaluationRow], known: Iterable[tuple[float, Record]]) -> float | None:
-    """Return what a model's choice took: plain CSR without forecasts, None where that is not there."""
-    if forecast:
-        return min(forecast, key=lambda row: row.estimate.value).measured
-    return min((value for value, record in known if record.candidate.format == "csr"), default=None)
 
 
 def _rank(score: ModelScore, rows: Sequence[EvaluationRow]) -> tuple[bool, float, float]:
@@ -299,8 +294,3 @@ def worst_of(rows: Iterable[EvaluationRow], count: int) -> tuple[tuple[str, floa
         for matrix, of_matrix in grouped(rows, lambda row: row.matrix).items()
     }
     return tuple(sorted(medians.items(), key=lambda item: -abs(item[1]))[:count])
-
-
-def _seconds_between(before: Record, later: Record) -> float:
-    first, second = (datetime.fromisoformat(record.measured_at) for record in (before, later))
-    return (second - first).total_seconds()

@@ -201,20 +201,7 @@ def described(line: Line) -> Structure:
             raise contradicting(line, f"{name} is {'missing' if value is None else format(value, 'g')}")
     if not (rows and nnz):
         return Structure(rows, cols, nnz).checked()
-    lengths = _lengths(line, rows, nnz)
-    near = Neighbourhood(
-        # Published with six digits: a full row may seem wider than the matrix by one.
-        row_bandwidth=min(line["avg_bw"], float(max(cols - 1, 0))),
-        row_bandwidth_deviation=line["std_bw"],
-        scatter=line["avg_sc"],
-        neighbours=min(line["avg_num_neighbours"], 2.0),
-        cross_row_similarity=min(line["cross_row_similarity"], 1.0),
-    )
-    return Structure(rows, cols, nnz).having(lengths, near).checked()
-
-
-def _lengths(line: Line, rows: int, nnz: int) -> RowLengths:
-    """Return row lengths of a log-normal distribution, with the longest row in addition."""
+    # Row lengths of a log-normal distribution, with the longest row in addition.
     mean, deviation = nnz / rows, float(line["std_nnz_per_row"])
     longest = round(mean * (1 + float(line["skew"])))
     variance = math.log1p((deviation / mean) ** 2)
@@ -236,7 +223,15 @@ def _lengths(line: Line, rows: int, nnz: int) -> RowLengths:
             f"no {rows:,} rows with {nnz:,} entries have the deviation {deviation:g} and the skew "
             f"{line['skew']:g}",
         )
-    return lengths
+    near = Neighbourhood(
+        # Published with six digits: a full row may seem wider than the matrix by one.
+        row_bandwidth=min(line["avg_bw"], float(max(cols - 1, 0))),
+        row_bandwidth_deviation=line["std_bw"],
+        scatter=line["avg_sc"],
+        neighbours=min(line["avg_num_neighbours"], 2.0),
+        cross_row_similarity=min(line["cross_row_similarity"], 1.0),
+    )
+    return Structure(rows, cols, nnz).having(lengths, near).checked()
 
 
 def _adding_up(five: list[float], four: float) -> list[float]:

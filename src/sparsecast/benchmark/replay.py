@@ -5,7 +5,7 @@ Models of products on many ranks are scored on kept records in the same way, wit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 
@@ -153,7 +153,10 @@ def replay_clusters(
     on_fold : callable
         Called after each fit: at most FOLDS times for each model.
     """
-    records, oversubscribed = _latest(training.records)
+    # The last record of each matrix and Configuration, and how many had ranks without a core.
+    latest = {(record.matrix, record.configuration): record for record in training.records}
+    records = [record for record in latest.values() if not record.is_oversubscribed]
+    oversubscribed = len(latest) - len(records)
     groups = list(dict.fromkeys(group_of(record.matrix) for record in records))
     refuse_too_few(
         groups,
@@ -177,13 +180,6 @@ def replay_clusters(
     ranked = dict(sorted(scored.items(), key=lambda item: (item[1].unforecast, item[1].median_error)))
     every_row = tuple(row for own in rows.values() for row in own)
     return ClusterEvaluation(training.machine.name, every_row, ranked, refused, oversubscribed)
-
-
-def _latest(records: Iterable[DistributedRecord]) -> tuple[list[DistributedRecord], int]:
-    """Return the last record of each matrix and Configuration, and how many had ranks without a core."""
-    latest = {(record.matrix, record.configuration): record for record in records}
-    on_cores = [record for record in latest.values() if not record.is_oversubscribed]
-    return on_cores, len(latest) - len(on_cores)
 
 
 def _rows_of_part(

@@ -1,4 +1,4 @@
-"""Devices: a folder for each, and shared modules."""
+"""Devices: a folder or a module for each, and shared modules."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ DEVICES: Registry[Device] = Registry(
         "device",
         "gpu",
         "product_timer",
-        "reference",
-        "reordered",
         "target",
     ),
 )

@@ -112,9 +112,7 @@ class Device(ABC):
         """Return a callable that moves an array of this size, for each kind of Bandwidth of the device."""
 
     def measure_bandwidths(self, machine: Machine, threads: int) -> list[Bandwidth]:
-        """Measure the bandwidths of the device on this number of threads; see `bandwidths`."""
-        from sparsecast.devices.device import measure_bandwidths
-
+        """Measure the bandwidths of the device on this number of threads."""
         return measure_bandwidths(self, self.array_sizes(machine, threads), threads)
 
     def suites(self, target: Target, machine: Machine) -> tuple[list[SuiteMatrix], list[SuiteMatrix]]:

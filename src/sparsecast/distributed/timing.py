@@ -20,30 +20,6 @@ from sparsecast.measuring.core_speed import CoreSpeed, reading
 from sparsecast.measuring.timing import Call, Clock, Effort, Timing, measure
 from sparsecast.system.jit import njit
 
-
-@njit(nogil=True, cache=True, fastmath={"contract"})
-def chains(count: int, factor: float) -> float:
-    """Do `count` multiplications and additions, in eight chains that do not wait for each other."""
-    a = b = c = d = e = f = g = h = 1.0
-    for _ in range(count // 8):
-        a = a * factor + 1.0
-        b = b * factor + 2.0
-        c = c * factor + 3.0
-        d = d * factor + 4.0
-        e = e * factor + 5.0
-        f = f * factor + 6.0
-        g = g * factor + 7.0
-        h = h * factor + 8.0
-    return a + b + c + d + e + f + g + h
-
-
-@njit(nogil=True, cache=True, fastmath={"contract"})
-def triad(a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], factor: float) -> None:
-    """Set a to b + factor c (McCalpin's STREAM)."""
-    for i in range(len(a)):
-        a[i] = b[i] + factor * c[i]
-
-
 #: Samples that no measurement goes below, however long they take.
 _LEAST_SAMPLES = 5
 
@@ -127,3 +103,26 @@ def measure_together(
     # No limit in seconds: ranks would reach it at different samples.
     effort = Effort(max(_LEAST_SAMPLES, min(samples, affordable)), least, math.inf, wait_s)
     return measure(calls, effort, on_sample, clock, cores)
+
+
+@njit(nogil=True, cache=True, fastmath={"contract"})
+def chains(count: int, factor: float) -> float:
+    """Do `count` multiplications and additions, in eight chains that do not wait for each other."""
+    a = b = c = d = e = f = g = h = 1.0
+    for _ in range(count // 8):
+        a = a * factor + 1.0
+        b = b * factor + 2.0
+        c = c * factor + 3.0
+        d = d * factor + 4.0
+        e = e * factor + 5.0
+        f = f * factor + 6.0
+        g = g * factor + 7.0
+        h = h * factor + 8.0
+    return a + b + c + d + e + f + g + h
+
+
+@njit(nogil=True, cache=True, fastmath={"contract"})
+def triad(a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], factor: float) -> None:
+    """Set a to b + factor c (McCalpin's STREAM)."""
+    for i in range(len(a)):
+        a[i] = b[i] + factor * c[i]

@@ -148,15 +148,15 @@ class ProbedForecaster(AdjustedForecaster):
         self._correction = correction
         self._measured = {_storage(record.candidate): record for record in measured}
         self._blocks = RowBlocks.of(structure)
-        self._factors = {storage: self._measured_factor(each) for storage, each in self._measured.items()}
+        self._factors = {
+            storage: each.time_s / float(self._model.values(each.candidate, self._blocks)[0])
+            for storage, each in self._measured.items()
+        }
         csr = next(record.candidate for record in measured if is_plain_csr(record.candidate))
         self.csr_factor = self._factors[_storage(csr)]
         self.conversion_ = model.conversion_.scaled(
             {what_is_built(record.candidate): self._conversion_factor(record) for record in measured}
         )
-
-    def _measured_factor(self, measured: Measured) -> float:
-        return measured.time_s / float(self._model.values(measured.candidate, self._blocks)[0])
 
     def _conversion_factor(self, measured: Measured) -> float:
         forecast_s = self._model.conversion_.seconds(measured.candidate, self._blocks)[0]

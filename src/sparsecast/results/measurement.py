@@ -22,7 +22,7 @@ from sparsecast.results.columns import (
     thread_numbers,
     within,
 )
-from sparsecast.system.addresses import shown
+from sparsecast.system.files import shown
 from sparsecast.system.tabular import Column, Columns, Table, Tabular, keys, lines_of
 from sparsecast.system.texts import counted, energy, interval, percent, signed_percent, time
 

@@ -149,7 +149,10 @@ class Table:
         file = io.StringIO()
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow([column.key for column in self.columns if column.key])
-        writer.writerows([_flat(value) for value in record.values()] for record in self.records())
+        writer.writerows(
+            [(json.dumps(value) if isinstance(value, dict | list) else value) for value in record.values()]
+            for record in self.records()
+        )
         return file.getvalue()
 
     def to_markdown(self) -> str:
@@ -200,7 +203,3 @@ def lines_of(refused: Mapping[str, str]) -> tuple[str, ...]:
     """Return a line for each missing item with its reason; a reason beginning with the name stands alone."""
     begins = {name: why.lower().startswith(name.lower()) for name, why in refused.items()}
     return tuple(why if begins[name] else f"{name}: {why}" for name, why in refused.items())
-
-
-def _flat(value: Any) -> Any:
-    return json.dumps(value) if isinstance(value, dict | list) else value

@@ -20,7 +20,7 @@ from sparsecast.devices import DEVICES
 from sparsecast.devices.binding import prepared, row_slice
 from sparsecast.devices.cuda import NvidiaGPU
 from sparsecast.devices.gpu import launching, tiles
-from sparsecast.devices.gpu.gpu_device import (
+from sparsecast.devices.gpu.clock import (
     EventClock,
     device_copy,
     device_download,
@@ -31,7 +31,7 @@ from sparsecast.devices.gpu.kernels.csr import PIECE
 from sparsecast.devices.gpu.launching import SIMULATED, THREADS, cuda
 from sparsecast.devices.gpu.operator import DeviceOperator
 from sparsecast.devices.gpu.tiles import TILE
-from sparsecast.devices.reference import ReferenceProduct
+from sparsecast.devices.product_timer import ReferenceProduct
 from sparsecast.devices.target import Target, whole_matrix
 from sparsecast.errors import InputError, MatrixSizeError, PaddingError, WrongResultError
 from sparsecast.features.analysis import structure

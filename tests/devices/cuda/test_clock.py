@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from sparsecast.devices.gpu import gpu_device as cuda_clock
-from sparsecast.devices.gpu.gpu_device import EventClock
+from sparsecast.devices.gpu import clock as cuda_clock
+from sparsecast.devices.gpu.clock import EventClock
 
 
 class FakeCuda:

@@ -1,9 +1,6 @@
 """Everything that GPUs have in common as devices; each adds its description and the errors of its driver.
 
 The other modules of this folder need the packages of a GPU. They are imported when a GPU is used.
-
-By the clock of a GPU, calls only queue work on the default stream; two events on it mark begin and end on the
-device. Earlier work is waited for, so that the host's head start does not count.
 """
 
 from __future__ import annotations
@@ -16,16 +13,14 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sparsecast.devices.binding import Bound, FormatKernels, bind
 from sparsecast.devices.device import Device
 from sparsecast.devices.gpu.kernels import KERNELS
-from sparsecast.devices.gpu.launching import SIMULATED, cuda
 from sparsecast.errors import InputError
 from sparsecast.formats.narrowing import NARROW_PARAMETERS
 from sparsecast.machines.machine import Machine
-from sparsecast.measuring.timing import Call, Clock, HostClock
+from sparsecast.measuring.timing import Call, Clock
 from sparsecast.operators.block_operator import BlockOperator
 from sparsecast.records import Candidate
 from sparsecast.system.integers import INT32_MAX
@@ -36,7 +31,6 @@ if TYPE_CHECKING:
 
     from sparsecast.devices.target import Target
     from sparsecast.matrices.suites import SuiteMatrix
-
 
 #: Arrays copied between host and device, from pure latency to pure bandwidth. A larger one would take a
 #: second.
@@ -87,7 +81,7 @@ class GPUDevice(Device):
         return 1
 
     def clock(self) -> Clock:
-        from sparsecast.devices.gpu.gpu_device import EventClock
+        from sparsecast.devices.gpu.clock import EventClock
 
         self.require_library()
         return EventClock()
@@ -98,12 +92,12 @@ class GPUDevice(Device):
         return sorted({*_TRANSFER_BYTES, 4 * machine.gpu.l2_bytes})
 
     def bandwidth_calls(self, size_bytes: int, threads: int) -> dict[str, Call]:
-        from sparsecast.devices.gpu import gpu_device
+        from sparsecast.devices.gpu import clock
 
-        calls = {"read": gpu_device.device_read(size_bytes), "copy": gpu_device.device_copy(size_bytes)}
+        calls = {"read": clock.device_read(size_bytes), "copy": clock.device_copy(size_bytes)}
         if size_bytes <= MOST_TRANSFER_BYTES:
-            calls["to device"] = gpu_device.device_upload(size_bytes)
-            calls["from device"] = gpu_device.device_download(size_bytes)
+            calls["to device"] = clock.device_upload(size_bytes)
+            calls["from device"] = clock.device_download(size_bytes)
         return calls
 
     def suites(self, target: Target, machine: Machine) -> tuple[list[SuiteMatrix], list[SuiteMatrix]]:
@@ -192,93 +186,3 @@ def _in_turn(used: list[tuple[Any, Any, Any]]) -> Call:
         return lambda held=used: queues[0]()  # type: ignore[misc]
     turns = cycle(queues)
     return lambda held=used: next(turns)()  # type: ignore[misc]
-
-
-_THREADS, _BLOCKS = 256, 2048
-
-
-class EventClock:
-    """The clock of the current GPU, for calls that queue their work on its default stream.
-
-    In the simulator of numba-cuda, which runs every call to its end and has no times of events, it is the
-    host's clock.
-    """
-
-    #: Only the first call of a run includes the latency of a launch.
-    least_calls = 1
-
-    def seconds(self, call: Call, times: int) -> float:
-        """Return the device's seconds from the begin of the first call to the end of the last."""
-        if SIMULATED:
-            return HostClock().seconds(call, times)
-        begin, end = cuda.event(), cuda.event()
-        cuda.synchronize()
-        begin.record()
-        for _ in range(times):
-            call()
-        end.record()
-        end.synchronize()
-        return float(begin.elapsed_time(end)) / 1e3
-
-
-def device_copy(size_bytes: int) -> Call:
-    """Return a callable that queues a copy of `size_bytes`, which are read and written."""
-    source, target = (cuda.device_array(_words(size_bytes), np.float64) for _ in range(2))
-    return lambda: target.copy_to_device(source)
-
-
-def device_read(size_bytes: int) -> Call:
-    """Return a callable that queues a read of an array, and returns partial sums on the device."""
-    words = _words(size_bytes)
-    blocks = max(1, min(_BLOCKS, words // _THREADS))
-    kernel = cuda.jit(_sum_strided)[blocks, _THREADS]
-    source, sums = cuda.device_array(words, np.float64), cuda.device_array(blocks * _THREADS, np.float64)
-    # There: to make gigabytes on the host and to copy them takes seconds.
-    cuda.jit(_fill_with_ones)[blocks, _THREADS](source)
-
-    def read() -> Any:
-        kernel(source, sums)
-        return sums
-
-    return read
-
-
-def device_upload(size_bytes: int) -> Call:
-    """Return a callable that copies a pageable NumPy array to the device."""
-    source = _ones(size_bytes)
-    target = cuda.device_array(source.size, np.float64)
-
-    def upload() -> Any:
-        target.copy_to_device(source)
-        return target
-
-    return upload
-
-
-def device_download(size_bytes: int) -> Call:
-    """Return a callable that copies an array on the device to a NumPy array."""
-    source = cuda.to_device(_ones(size_bytes))
-    target = np.zeros(source.size)
-    return lambda: source.copy_to_host(target)
-
-
-def _words(size_bytes: int) -> int:
-    """Return the words of 8 bytes of at least `size_bytes` bytes."""
-    return max(1, -(-size_bytes // 8))
-
-
-def _ones(size_bytes: int) -> NDArray[np.float64]:
-    return np.ones(_words(size_bytes))
-
-
-def _fill_with_ones(target):  # type: ignore[no-untyped-def]
-    for i in range(cuda.grid(1), target.size, cuda.gridsize(1)):
-        target[i] = 1.0
-
-
-def _sum_strided(source, sums):  # type: ignore[no-untyped-def]
-    first = cuda.grid(1)
-    total = 0.0
-    for i in range(first, source.size, cuda.gridsize(1)):
-        total += source[i]
-    sums[first] = total

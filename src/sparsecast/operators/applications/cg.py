@@ -109,7 +109,27 @@ class ConjugateGradients(Application):
         self, A: csr_array[Any], tolerance: float = TOLERANCE, preconditioner: str | None = None
     ) -> None:
         refuse_settings(tolerance, 1)
-        _refuse_matrix(A)
+        # The matrix has to be square, real, finite, and symmetric up to ROUNDINGS.
+        if A.shape[0] != A.shape[1]:
+            raise InputError(
+                f"conjugate gradients with {A.shape[0]:,} rows and {A.shape[1]:,} columns: expected a square "
+                f"matrix; solve the normal equations"
+            )
+        if A.dtype.kind == "c":
+            raise InputError(
+                "conjugate gradients with complex values: expected real ones; name another matrix"
+            )
+        if not np.isfinite(A.data).all():
+            raise InputError(
+                "conjugate gradients with values that are NaN or infinite: expected finite ones; correct them"
+            )
+        difference, largest = (abs(part).max() if part.nnz else 0.0 for part in (A - csr_array(A.T), A))
+        if difference > ROUNDINGS * np.finfo(A.dtype).eps * largest:
+            raise InputError(
+                f"conjugate gradients with a matrix that is not symmetric: expected equal values on both "
+                f"sides of the diagonal, found a difference of {difference / largest:.2g} of the largest; "
+                f"use bicg or gmres of SciPy with sc.compile(A)"
+            )
         self.matrix, self.tolerance = A, tolerance
         self.inverse_diagonal = None if preconditioner is None else _inverse_diagonal(A, preconditioner)
         is_preconditioned = self.inverse_diagonal is not None
@@ -140,7 +160,10 @@ class ConjugateGradients(Application):
         return Iterations(expected, low, high, why, tried)
 
     def run(self, op: Operator, most: int, on_iteration: OnIteration, laps: Laps) -> Solution:
-        b = _right_hand_side(op)
+        # The b of forecasts and of their checks: random, so that no matrix finds it easy.
+        b, generator = op.range.host_zeros(), np.random.default_rng(0)
+        for array in op.range.arrays(b):
+            array[:] = generator.standard_normal(array.size)
         laps.start()  # not before b, which is no part of the run
         return self.solved(op, b, most, on_iteration=on_iteration, lap=laps)
 
@@ -148,17 +171,6 @@ class ConjugateGradients(Application):
         """Return the solution; what is `asked` is as in `conjugate_gradients`."""
         asked |= {"tolerance": self.tolerance, "most": most}
         return conjugate_gradients(op, b, self.inverse_diagonal, **asked)
-
-
-def _right_hand_side(op: Operator) -> Any:
-    """Return the b of forecasts and of their checks: random, so that no matrix finds it easy.
-
-    On many ranks, each part has the same numbers.
-    """
-    b, generator = op.range.host_zeros(), np.random.default_rng(0)
-    for array in op.range.arrays(b):
-        array[:] = generator.standard_normal(array.size)
-    return b
 
 
 def conjugate_gradients(
@@ -259,28 +271,6 @@ def refuse_settings(tolerance: float, most: int) -> None:
         )
     if most < 1:
         raise InputError(f"{most} iterations at most: expected at least 1; allow some")
-
-
-def _refuse_matrix(A: csr_array[Any]) -> None:
-    """Raise an InputError for a matrix that is not square, real, finite, and symmetric up to ROUNDINGS."""
-    if A.shape[0] != A.shape[1]:
-        raise InputError(
-            f"conjugate gradients with {A.shape[0]:,} rows and {A.shape[1]:,} columns: expected a square "
-            f"matrix; solve the normal equations"
-        )
-    if A.dtype.kind == "c":
-        raise InputError("conjugate gradients with complex values: expected real ones; name another matrix")
-    if not np.isfinite(A.data).all():
-        raise InputError(
-            "conjugate gradients with values that are NaN or infinite: expected finite ones; correct them"
-        )
-    difference, largest = (abs(part).max() if part.nnz else 0.0 for part in (A - csr_array(A.T), A))
-    if difference > ROUNDINGS * np.finfo(A.dtype).eps * largest:
-        raise InputError(
-            f"conjugate gradients with a matrix that is not symmetric: expected equal values on both sides "
-            f"of the diagonal, found a difference of {difference / largest:.2g} of the largest value; "
-            f"use bicg or gmres of SciPy with sc.compile(A)"
-        )
 
 
 def _inverse_diagonal(A: csr_array[Any], preconditioner: str) -> Floats:

@@ -313,7 +313,14 @@ def links(A: csr_array[Any]) -> Links:
     inverse = np.zeros(rows, dtype=A.dtype)
     with np.errstate(over="ignore"):  # looked at in the next line
         np.divide(1, leaving, out=inverse, where=leaving > 0)
-    _refuse_extremes(leaving, inverse)
+    # The weights that leave a node need a finite sum, and that a finite inverse.
+    odd = np.flatnonzero(~(np.isfinite(leaving) & np.isfinite(inverse)))
+    if odd.size:
+        node = int(odd[0])
+        raise InputError(
+            f"a graph whose weights from node {node:,} sum to {leaving[node]:g}: expected a sum with "
+            f"a finite inverse; scale the weights"
+        )
     dangling = np.flatnonzero(leaving == 0).astype(A.indices.dtype)
     if is_alike:
         # Only the places are transposed: one byte per entry instead of eight, and no second array of values.
@@ -329,17 +336,6 @@ def links(A: csr_array[Any]) -> Links:
 def _sorted(matrix: csr_array[Any]) -> csr_array[Any]:
     matrix.has_sorted_indices = True  # a transposition goes through the rows in order
     return matrix
-
-
-def _refuse_extremes(leaving: Floats, inverse: Floats) -> None:
-    """Raise if the weights that leave a node have no finite sum, or their sum no finite inverse."""
-    odd = np.flatnonzero(~(np.isfinite(leaving) & np.isfinite(inverse)))
-    if odd.size:
-        node = int(odd[0])
-        raise InputError(
-            f"a graph whose weights from node {node:,} sum to {leaving[node]:g}: expected a sum with "
-            f"a finite inverse; scale the weights"
-        )
 
 
 def _refuse_no_graph(A: csr_array[Any]) -> None:
