@@ -15,7 +15,7 @@ from scipy.sparse.linalg import LinearOperator
 
 import sparsecast as sc
 from sparsecast import api
-from sparsecast.api import calibrating
+from sparsecast.api import calibrating, profiles
 from sparsecast.benchmark import run as benchmark_run
 from sparsecast.devices.binding import prepared
 from sparsecast.devices.cpu.processor import Processor
@@ -371,8 +371,8 @@ def test_machines_lists_what_can_be_used_and_what_cannot(own):
     assert here == detect()
     assert found[own.name] == own
     assert isinstance(found["broken"], ProfileError)
-    assert api.contents(own).startswith("cpu float64 1 thread (")
-    assert api.contents(Profile(here, ())) == "no records"
+    assert profiles.contents(own).startswith("cpu float64 1 thread (")
+    assert profiles.contents(Profile(here, ())) == "no records"
 
 
 def test_formats_that_the_model_does_not_know_are_named(recorded):

@@ -117,12 +117,9 @@ LEFT_OUT: Columns = (
 )
 
 
-def trial_columns(*kinds: Column, heading: str = "") -> Columns:
-    """Return the columns of trials: `kinds` after the matrix, and a heading before each error."""
-    errors = (
-        dataclasses.replace(each, heading=heading + each.heading, value=partial(Trial.error, way=each.key))
-        for each in ERRORS
-    )
+def trial_columns(*kinds: Column) -> Columns:
+    """Return the columns of trials: `kinds` after the matrix."""
+    errors = (dataclasses.replace(each, value=partial(Trial.error, way=each.key)) for each in ERRORS)
     return (MATRIX, *kinds, *TIMES, *errors)
 
 

@@ -61,7 +61,6 @@ class DistributedMeasurement:
     nodes: Nodes
     problem: Problem | None  # on rank 0; None elsewhere
     configurations: Sequence[Configuration]  # the same on all ranks
-    on_sample: Callable[[], None] = lambda: None
     #: Called on rank 0 with each Configuration that is left out, and why.
     on_left_out: LeftOut = lambda configuration, why: None
     suite: str = "user"  # of the records
@@ -76,7 +75,7 @@ class DistributedMeasurement:
         cores = None if self._is_oversubscribed else cores_together(self.comm)
         clock = TogetherClock(self.comm)
         calls = {key: product.call for key, product in built.items()}
-        timings = measure_together(calls, clock, _WAIT_S, cores, _SAMPLES, self.on_sample)
+        timings = measure_together(calls, clock, _WAIT_S, cores, _SAMPLES)
         parts = {
             key: parts_s(self.comm, product.operator.product, product.x, product.out)
             for key, product in built.items()

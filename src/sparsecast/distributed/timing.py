@@ -9,7 +9,7 @@ Two loops are timed for the speed of arithmetic, and that of memory.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from time import perf_counter
 from typing import Any
 
@@ -87,7 +87,6 @@ def measure_together(
     wait_s: float,
     cores: CoreSpeed | None,
     samples: int = 40,
-    on_sample: Callable[[], None] = lambda: None,
 ) -> dict[str, Timing]:
     """Return the Timing of calls that all ranks make together, sampled in turn; the same on all ranks.
 
@@ -102,7 +101,7 @@ def measure_together(
     affordable = math.ceil(MOST_S / max(one_s, least))
     # No limit in seconds: ranks would reach it at different samples.
     effort = Effort(max(_LEAST_SAMPLES, min(samples, affordable)), least, math.inf, wait_s)
-    return measure(calls, effort, on_sample, clock, cores)
+    return measure(calls, effort, clock=clock, cores=cores)
 
 
 @njit(nogil=True, cache=True, fastmath={"contract"})

@@ -129,17 +129,16 @@ def journal(path: Path) -> Iterator[Callable[[str], None]]:
 
 
 @contextmanager
-def exclusive(path: Path, waits: bool = False) -> Iterator[None]:
+def exclusive(path: Path) -> Iterator[None]:
     """Hold the lock file `path` during the body; the system releases it if the process dies.
 
-    If another process holds it, wait if `waits`, for short tasks, else raise a BusyError. A lock file that
-    cannot be written is a StorageError.
+    A BusyError says that another process holds it, a StorageError that it cannot be written.
     """
     with storage_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         lock = FileLock(path)
         try:
-            lock.acquire(timeout=-1 if waits else 0)
+            lock.acquire(timeout=0)
         except Timeout as error:
             raise BusyError(
                 f"another calibration of this machine holds {path}: expected none; wait for it or stop it"
