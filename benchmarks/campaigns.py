@@ -46,18 +46,19 @@ _COMMAND = "from sparsecast.cli.main import main; main()"
 _SHARD = """
 import sys
 from dataclasses import replace
-from sparsecast.api import campaigns, executing
+from sparsecast import Session
+from sparsecast.api import campaigns, executing, session
 from sparsecast.measuring.timing import Effort
 
-executing.DEFAULT_EFFORT, choose = Effort(3, 1e-6, 1e-4, 0.0), campaigns.choice
+executing.DEFAULT_EFFORT, choose = Effort(3, 1e-6, 1e-4, 0.0), Session.choice
 
-def choice(problem, **setting):
-    found = choose(problem, **setting)
+def choice(self, problem):
+    found = choose(self, problem)
     return replace(found, candidates=[each for each in found.candidates if each.format in ("csr", "coo")])
 
-campaigns.choice = choice
+Session.choice = choice
 names = [f"gallery:banded?n={{n}}" for n in range(50, 50 + {matrices})]
-done = campaigns.measure_all(names, shard={shard!r}, resume=True, threads=1)
+done = campaigns.measure_all(session(threads=1), names, shard={shard!r}, resume=True)
 print(len(done.rows), done.taken_over)
 """
 

@@ -11,7 +11,6 @@ import typer
 
 import sparsecast as sc
 from experiment import ProfileName, Rows, Threads, experiment, geometric_mean, named, timed
-from sparsecast import api
 from sparsecast.api.profiles import training_for
 from sparsecast.devices import DEVICES
 from sparsecast.devices.binding import as_compiled
@@ -53,21 +52,19 @@ def choice(
     the forecasts themselves do not count: "to plan" has them.
     """
     tiny = Problem.named("gallery:poisson3d?n=20")  # what a first plan of a process loads
-    sc.compile(tiny, sc.plan(tiny, iterations=10**6, threads=threads))
+    sc.compile(tiny, sc.plan(tiny, products=10**6, threads=threads))
     ratios: dict[str, list[float]] = {}
     for problem in named(_files(matrices)):
         if problem.matrix.nnz < least_entries:
             continue
-        candidates = api.choice(problem, threads=threads).candidates
+        candidates = sc.session(threads=threads).choice(problem).candidates
         for candidate in candidates:
             LOADER.load(DEVICES.get(candidate.device), as_compiled(candidate, problem.structure))
         operators: dict[str, Any] = {}
         plans, before_s, to_plan_s = {}, {}, {}
         for count in (FEW, products):
             own = Problem.of(problem.matrix, problem.name)
-            plan, to_plan_s[count] = timed(
-                lambda own=own, n=count: sc.plan(own, iterations=n, threads=threads)
-            )
+            plan, to_plan_s[count] = timed(lambda own=own, n=count: sc.plan(own, products=n, threads=threads))
             operators[f"{count}"], build_s = timed(lambda own=own, plan=plan: sc.compile(own, plan))
             plans[count], before_s[count] = plan, build_s + (plan.trials.used_s if plan.trials else 0.0)
         csr_plan = plans[FEW].csr_alone(plans[FEW].baseline.time_s)

@@ -110,7 +110,9 @@ def conversions(matrices: Matrices = None, dtype: str = "float64", rounds: int =
         A = problem.matrix.astype(dtype)
         calls: dict[str, Callable[[], Any]] = {}
         ways = [(name, {}) for name in sorted(set(FORMATS.names()) - {"csr"})]
-        ways += [(each.format, each.parameters) for each in api.choice(A).candidates if each.parameters]
+        ways += [
+            (each.format, each.parameters) for each in sc.session().choice(A).candidates if each.parameters
+        ]
         for name, parameters in ways:
             call = partial(FORMATS.get(name).from_csr, A, **parameters)
             try:
@@ -250,21 +252,21 @@ def forecast_cost(
     One thread. The cost is that of the Structure, which is a sample of a large matrix, and of the forecasts
     of all formats. The goal is at most 2 products above 1 million entries and 1 above 10 million.
     """
-    from sparsecast.api.session import Session
+    from sparsecast.api.forecast_basis import ForecastBasis
     from sparsecast.devices.target import Target
 
     target, chosen_profile = Target("cpu", "float64", 32, 1), sc.profile(profile)
     differences: dict[str, list[float]] = {}
     for problem in named(matrices, [f"gallery:{name}" for name in LARGE]):
         A = problem.matrix
-        sessions = {name: Session.of(problem, chosen_profile, target, name) for name in models.split(",")}
+        bases = {name: ForecastBasis.of(problem, chosen_profile, target, name) for name in models.split(",")}
         exact, sample = problem.structure, problem.sampled_structure
         tasks: dict[str, Callable[[], Any]] = {
             "product": checked_product(A, "csr"),
             "whole": partial(structure_of, A, threads=1),
             "sample": partial(structure_of, A, threads=1, is_sampled=True),
         }
-        tasks |= {name: partial(session.estimates, sample) for name, session in sessions.items()}
+        tasks |= {name: partial(basis.estimates, sample) for name, basis in bases.items()}
         seconds = least(tasks, rounds)
         row: dict[str, Any] = {
             "matrix": problem.name.removeprefix("gallery:"),
@@ -273,8 +275,8 @@ def forecast_cost(
             "product_s": seconds["product"],
             "Structure of all, products": seconds["whole"] / seconds["product"],
         }
-        for name, session in sessions.items():
-            changes = relative_differences(session, sample, exact)
+        for name, basis in bases.items():
+            changes = relative_differences(basis, sample, exact)
             differences.setdefault(name, []).extend(changes)
             row[f"{name}, products"] = (seconds["sample"] + seconds[name]) / seconds["product"]
             row[f"{name}, worst difference"] = max(changes)
@@ -287,10 +289,10 @@ def forecast_cost(
         )
 
 
-def relative_differences(session: Any, sample: Structure, exact: Structure) -> list[float]:
+def relative_differences(basis: Any, sample: Structure, exact: Structure) -> list[float]:
     """Return by how much each forecast from a sample differs from that from all entries, relative to it."""
     of_sample, of_all = (
-        {estimate.candidate: estimate.value for estimate in session.estimates(structure)}
+        {estimate.candidate: estimate.value for estimate in basis.estimates(structure)}
         for structure in (sample, exact)
     )
     if of_sample.keys() != of_all.keys():
@@ -441,9 +443,7 @@ def solvers(
                 solver, op = asked.application, scipy_operator(asked.problem.matrix)
                 if is_planned:
                     expected = solver.iterations().expected
-                    op = sc.compile(
-                        asked.problem, sc.plan(asked.problem, iterations=expected, threads=threads)
-                    )
+                    op = sc.compile(asked.problem, sc.plan(asked.problem, products=expected, threads=threads))
                 return solver.run(op, solver.most_iterations, no_iteration, Laps())
 
             ours = partial(sc.pagerank, A) if application == "pagerank" else partial(sc.cg, A, b)

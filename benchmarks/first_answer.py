@@ -18,7 +18,6 @@ import typer
 from numpy.typing import NDArray
 
 from experiment import Rows, experiment, percent
-from published import PROCESSORS_MEASURED
 from sparsecast.benchmark.published import import_published
 from sparsecast.machines.profile import Profile, find_profile
 from sparsecast.models.intervals import conformal_bound
@@ -30,6 +29,10 @@ from sparsecast.models.work import capacity
 from sparsecast.records import Record
 
 PANEL = "Forecasts"
+
+#: Processors of the table of published results.
+PROCESSORS_MEASURED = ("Epyc1", "Epyc64", "Icy")
+
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
 
@@ -247,9 +250,7 @@ def in_gallery(pair: Pair, name: str, count: int) -> dict[str, Any]:
 @experiment(PANEL)
 def first_answer(
     profiles: Annotated[list[str], typer.Argument(metavar="PROFILE...")],
-    real: Annotated[
-        Path | None, typer.Option(metavar="REAL", help="Published processors, as data-sheets.")
-    ] = None,
+    real: Annotated[Path | None, typer.Option(metavar="REAL", help="Table of published processors.")] = None,
     references: Annotated[int, typer.Option(min=2, help="Products that are measured first.")] = 20,
     draws: int = 20,
 ) -> Rows:

@@ -42,7 +42,7 @@ from gpu_graphs import beside_graph
 from gpu_peers import beside_peers, mean_ratio
 from gpu_scope import SIMULATOR, SMALL, TINY, Scope, label
 from ranks import MPIRUN, SPARSECAST, environment
-from sparsecast.benchmark.experiments import EXPERIMENTS, Setting
+from sparsecast.benchmark.experiments import EXPERIMENTS, ExperimentSetting
 from sparsecast.benchmark.journal import Measurements
 from sparsecast.benchmark.measurement import Instruments, measure_candidates
 from sparsecast.benchmark.replay import replay
@@ -359,9 +359,11 @@ def papers(campaign: Campaign, end_s: float) -> None:
             left_s = share_s - (perf_counter() - start_s)
             experiment = EXPERIMENTS.get(name)()
             if campaign.scope.is_device:
-                report = experiment.run(Setting("cuda", dtype, campaign.profile, left_s, campaign.usable))
+                report = experiment.run(
+                    ExperimentSetting("cuda", dtype, campaign.profile, left_s, campaign.usable)
+                )
             else:
-                report = experiment.from_records(campaign.profile, Setting("cuda", dtype))
+                report = experiment.from_records(campaign.profile, ExperimentSetting("cuda", dtype))
             campaign.write(f"{name}-{dtype}.json", document(DOCUMENTS["paper NAME"], report))
             page = replace(report, charts={}).to_markdown("make gpu-campaign")
             (campaign.out / f"{name}-{dtype}.md").write_text(page, encoding="utf-8")

@@ -19,6 +19,7 @@ import typer
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+import sparsecast as sc
 from experiment import (
     Matrices,
     Rows,
@@ -33,7 +34,6 @@ from experiment import (
     timed,
     uniform_vector,
 )
-from sparsecast import api
 from sparsecast.devices import DEVICES
 from sparsecast.devices.binding import bind, prepared
 from sparsecast.errors import InputError, PaddingError
@@ -338,7 +338,7 @@ def formats(matrices: Matrices = None) -> Rows:
     )
     for problem in named(matrices, defaults):
         A, full = problem.matrix, {}
-        for candidate in api.choice(A, threads=threads).candidates:
+        for candidate in sc.session(threads=threads).choice(A).candidates:
             ready = prepared(A, candidate.dtype, candidate.index_bits)
             try:
                 bounds = {count: bind(ready, replace(candidate, threads=count)) for count in (1, threads)}
@@ -424,7 +424,7 @@ def _measure_aligned(way: str, files: list[str]) -> None:
 
     seconds = {}
     for problem in named(files):
-        for record in sc.measure(problem, api.choice(problem, threads=1).candidates, keeps=False):
+        for record in sc.measure(problem, sc.session(threads=1).choice(problem).candidates, keeps=False):
             seconds[f"{record.candidate.format} {problem.name}"] = record.time_s
     print(json.dumps(seconds))
 

@@ -37,7 +37,6 @@ from experiment import (
     uniform_vector,
 )
 from libraries import IN_ORDER, SPIN_S, in_turn, library_call
-from sparsecast import api
 from sparsecast.devices.binding import bind, prepared
 from sparsecast.devices.reference import ReferenceProduct
 from sparsecast.errors import FormatError, InputError, MissingLibraryError
@@ -89,7 +88,7 @@ def single_formats(problem: Problem, threads: int) -> dict[str, Call]:
     A, calls = problem.matrix, {}
     x, out = uniform_vector(A), np.empty(A.shape[0], dtype=A.dtype)
     reference = ReferenceProduct.of(A, x)
-    for candidate in api.choice(problem, threads=threads).candidates:
+    for candidate in sc.session(threads=threads).choice(problem).candidates:
         try:
             product = bind(prepared(A, candidate.dtype, candidate.index_bits), candidate).product
         except InputError as error:
@@ -114,7 +113,7 @@ class Contest:
         A = self.problem.matrix
         x, out = uniform_vector(A), np.empty(A.shape[0], dtype=A.dtype)
         reference = ReferenceProduct.of(A, x)
-        plan = sc.plan(self.problem, iterations=PRODUCTS, threads=self.threads)
+        plan = sc.plan(self.problem, products=PRODUCTS, threads=self.threads)
         operator = sc.compile(self.problem, plan)
         reference.check(operator.matvec(x, out), "the plan")
         calls: dict[str, Call] = {"plan": lambda: operator.matvec(x, out)}
@@ -217,10 +216,10 @@ def peers(
 
 
 @experiment(PANEL)
-def plan_gain(matrices: Matrices = None, iterations: int = 100_000, threads: Threads = 1) -> Rows:
+def plan_gain(matrices: Matrices = None, products: int = 100_000, threads: Threads = 1) -> Rows:
     """Time the planned operator against every single format: a gain is the other's time over the plan's."""
     for problem in named(matrices, ("gallery:poisson2d?n=500", "gallery:circuit?n=200000")):
-        A, plan = problem.matrix, sc.plan(problem, iterations=iterations, threads=threads)
+        A, plan = problem.matrix, sc.plan(problem, products=products, threads=threads)
         operator = sc.compile(problem, plan)
         x = uniform_vector(A)
         out = operator.matvec(x)
@@ -257,7 +256,9 @@ def adapting(matrices: Matrices = None, products: int = 1000, threads: Threads =
         formats = single_formats(problem, threads)
         timings = measure(formats, Effort(samples=20, most_s=0.2))
         best = min(timings, key=lambda name: timings[name].time_s)
-        candidate = next(c for c in api.choice(problem, threads=threads).candidates if c.format == best)
+        candidate = next(
+            c for c in sc.session(threads=threads).choice(problem).candidates if c.format == best
+        )
         _, build_s = timed(lambda A=A, candidate=candidate: bind(A, candidate))
         operator, compile_s = timed(lambda p=problem: sc.compile(p, threads=threads, adapt=True))
         calls: dict[str, Call] = {

@@ -7,12 +7,11 @@ GINKGO is the table of ginkgo-project/ginkgo-data, commit b9082895 (CC BY 4.0), 
 
 from __future__ import annotations
 
-import json
 import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from itertools import pairwise, permutations, product
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,7 +20,6 @@ import typer
 from numpy.typing import NDArray
 
 from experiment import Rows, experiment, geometric_mean
-from sparsecast import models
 from sparsecast.benchmark.published import (
     FIVE,
     OPTIONAL,
@@ -34,11 +32,9 @@ from sparsecast.benchmark.published_tables import table_lines
 from sparsecast.errors import ProfileError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
-from sparsecast.machines.data_sheet import DataSheet
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.problem import PUBLISHED_PREFIX, group_of
 from sparsecast.models import MODELS
-from sparsecast.models.data_sheets import Law, Learned, Products, kind_of, made_profile
 from sparsecast.models.model import Model
 from sparsecast.models.power import PowerModel
 from sparsecast.models.sparsecast import SparsecastModel
@@ -367,199 +363,3 @@ def published_power(machine: Machine, real: Real, artificial: Artificial = None)
             row[f"median, {name}"] = float(np.median(errors))
             row[f"90th percentile, {name}"] = float(np.quantile(errors, 0.9))
         yield row | {"within": float(np.mean([value["within"] for value in values]))}
-
-
-#: What is tried: shares of the peak, powers of cores times frequency, and shares of the caches.
-SHARES, POWERS, KEPT = np.linspace(0.1, 1.0, 10), np.linspace(0.0, 1.0, 5), np.linspace(0.0, 1.0, 5)
-
-#: Places along log(time / start) at which intervals end, and the share of the errors that they hold.
-PLACES, INSIDE = 8, 0.9
-
-PROCESSORS_MEASURED = ("Epyc1", "Epyc64", "Icy")
-
-
-@dataclass(frozen=True)
-class MeasuredMachine:
-    """A measured machine: its profile, its data sheet, its products, and where each Record is."""
-
-    profile: Profile
-    sheet: DataSheet
-    products: Products
-    places: Mapping[tuple[str, str], int]
-
-    @classmethod
-    def of(cls, profile: Profile) -> MeasuredMachine:
-        """Return the machine of a profile whose data sheet is known."""
-        assert profile.machine.sheet is not None
-        places = {(r.matrix, r.candidate.kernel): place for place, r in enumerate(profile.records)}
-        return cls(profile, profile.machine.sheet, Products.of(profile.records, profile.matrices), places)
-
-    def common(self, other: MeasuredMachine) -> tuple[Products, Products]:
-        """Return the products of both that are the same, in one order."""
-        keys = [key for key in self.places if key in other.places]
-        return (
-            self.products.part([self.places[key] for key in keys]),
-            other.products.part([other.places[key] for key in keys]),
-        )
-
-
-Machines = Mapping[str, MeasuredMachine]
-
-
-@dataclass(frozen=True)
-class Scaled:
-    """Products of one machine, forecast from those of another: arrays of shape (products,)."""
-
-    forecast_s: Floats
-    start_s: Floats
-    measured: Products
-
-    @property
-    def logs(self) -> Floats:
-        """log(measured / forecast)."""
-        return np.log(self.measured.time_s / self.forecast_s)
-
-    @property
-    def over_start(self) -> Floats:
-        """log(forecast / start)."""
-        return np.log(np.maximum(self.forecast_s / self.start_s, 1.0))
-
-    def error(self) -> float:
-        """Return the median error."""
-        return float(np.median(np.abs(np.expm1(-self.logs))))
-
-
-def scaled(like: MeasuredMachine, target: MeasuredMachine, law: Law) -> Scaled:
-    """Forecast a machine from another one and both data sheets."""
-    known, wanted = like.common(target)
-    return Scaled(law.scaled(known, like.sheet, target.sheet), known.start_s, wanted)
-
-
-def law_of(machines: Machines) -> Law:
-    """Return the law that machines teach; fewer than two teach none."""
-    common = [(like, target, *like.common(target)) for like, target in permutations(machines.values(), 2)]
-    if not common:
-        return Law()
-
-    def loss(law: Law) -> float:
-        medians = [
-            np.median(np.abs(np.log(wanted.time_s / law.scaled(known, like.sheet, target.sheet))))
-            for like, target, known, wanted in common
-        ]
-        return float(np.mean(medians))
-
-    laws = (Law(round(float(s), 2), float(p), float(k)) for s, p, k in product(SHARES, POWERS, KEPT))
-    return min(laws, key=loss)
-
-
-def learned_from(machines: Machines) -> Learned:
-    """Return the law of machines, and how far off each of them is that is left out."""
-    results = []
-    for name, target in machines.items():
-        others = {other: machine for other, machine in machines.items() if other != name}
-        law = law_of(others)
-        results += [scaled(like, target, law) for like in others.values()]
-    # Each pair counts the same: as many of its products as the smallest pair has, evenly spread.
-    least = min(len(result.forecast_s) for result in results)
-    spread = [np.linspace(0, len(result.forecast_s) - 1, least).astype(int) for result in results]
-    x = np.concatenate([result.over_start[places] for result, places in zip(results, spread, strict=True)])
-    y = np.concatenate([result.logs[places] for result, places in zip(results, spread, strict=True)])
-    windows = np.array_split(np.argsort(x, kind="stable"), PLACES)
-    beyond = (1 - INSIDE) / 2
-
-    def ends(pick: Callable[[NDArray[np.int64]], Any]) -> tuple[float, ...]:
-        return tuple(round(float(pick(window)), 4) for window in windows)
-
-    return Learned(
-        law_of(machines),
-        tuple(machines),
-        ends(lambda window: np.median(x[window])),
-        ends(lambda window: np.quantile(y[window], beyond)),
-        ends(lambda window: np.quantile(y[window], 1 - beyond)),
-    )
-
-
-def nearest(sheet: DataSheet, machines: Machines) -> str:
-    """Return the machine with the nearest data sheet, by bandwidth and by cores times frequency."""
-
-    def distance(name: str) -> float:
-        other = machines[name].sheet
-        bandwidth = abs(math.log(other.bandwidth_bytes_per_s / sheet.bandwidth_bytes_per_s))
-        return bandwidth + abs(math.log(other.cycles_per_s / sheet.cycles_per_s))
-
-    return min(machines, key=distance)
-
-
-def share_inside(result: Scaled, learned: Learned) -> float:
-    """Return the share of products in the intervals."""
-    low, high = (
-        np.interp(result.over_start, learned.over_start, ends) for ends in (learned.low, learned.high)
-    )
-    return float(np.mean((np.minimum(low, 0) <= result.logs) & (result.logs <= np.maximum(high, 0))))
-
-
-def forecast_errors(like: MeasuredMachine, target: MeasuredMachine, learned: Learned) -> tuple[float, float]:
-    """Return median error and share inside where the matrices are not known either: a fifth of the groups."""
-    held_out = set(sorted({group_of(record.matrix) for record in target.profile.records})[::PARTS])
-    made = made_profile("left-out", like.profile, target.sheet, learned)
-    rest = [record for record in made.records if group_of(record.matrix) not in held_out]
-    model = SparsecastModel().fit(TrainingSet.of(made, rest))
-    candidates = {record.candidate.kernel: record.candidate for record in made.records}
-    errors, holds = [], []
-    for record in target.profile.records:
-        candidate = candidates.get(record.candidate.kernel)
-        if candidate and group_of(record.matrix) in held_out and model.serves(candidate):
-            for estimate in model.estimates(target.profile.structure(record), [candidate]):
-                errors.append(abs(estimate.value / record.time_s - 1))
-                holds.append((estimate.low or 0) <= record.time_s <= (estimate.high or math.inf))
-    return float(np.median(errors)), float(np.mean(holds))
-
-
-@experiment(PANEL)
-def data_sheets(
-    ginkgo: Ginkgo,
-    real: Real,
-    write: Annotated[
-        bool, typer.Option("--write", help="Write the law of all machines into the package.")
-    ] = False,
-) -> Rows:
-    """Score machines that are forecast from a data sheet: each measured one is left out once.
-
-    For each machine the law is learned from the others of its kind. "like" has the nearest data sheet. Errors
-    are medians: times as they are, divided by the ratio of the bandwidths, and by the law; "any" over all
-    others in place of the nearest. "whole way": a fifth of the groups of matrices is held out too.
-    """
-    profiles = published_profiles(ginkgo)
-    profiles = {name: profile for name, profile in profiles.items() if kind_of(profile.machine) == "gpu"}
-    profiles |= {name: import_published([real], name, name).profile for name in PROCESSORS_MEASURED}
-    kinds: dict[str, dict[str, MeasuredMachine]] = {"gpu": {}, "cpu": {}}
-    for name, profile in profiles.items():
-        kinds[kind_of(profile.machine)][name] = MeasuredMachine.of(profile)
-    if write:
-        laws = {kind: asdict(learned_from(machines)) for kind, machines in kinds.items()}
-        path = Path(models.__file__).parent / "data_sheets.json"
-        path.write_text(json.dumps(laws, indent=1) + "\n", encoding="utf-8")
-        yield f"Written: {path.name}."
-        return
-    for machines in kinds.values():
-        for name, target in machines.items():
-            others = {other: machine for other, machine in machines.items() if other != name}
-            learned, like = learned_from(others), nearest(target.sheet, others)
-            times, wanted = others[like].common(target)
-            ratio = others[like].sheet.bandwidth_bytes_per_s / target.sheet.bandwidth_bytes_per_s
-            by_law = scaled(others[like], target, learned.law)
-            any_other = [scaled(other, target, learned.law) for other in others.values()]
-            error, within = forecast_errors(others[like], target, learned)
-            yield {
-                "machine": name,
-                "like": like,
-                "results": len(by_law.forecast_s),
-                "as it is error": Scaled(times.time_s, times.start_s, wanted).error(),
-                "bandwidth error": Scaled(ratio * times.time_s, times.start_s, wanted).error(),
-                "law error": by_law.error(),
-                "any, law error": float(np.median([result.error() for result in any_other])),
-                "within": share_inside(by_law, learned),
-                "any within": float(np.mean([share_inside(result, learned) for result in any_other])),
-                "whole way error": error,
-                "whole way within": within,
-            }

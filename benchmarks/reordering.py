@@ -12,6 +12,7 @@ import typer
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+import sparsecast as sc
 from experiment import (
     Folder,
     Kept,
@@ -27,7 +28,6 @@ from experiment import (
     timed,
     uniform_vector,
 )
-from sparsecast import api
 from sparsecast.devices.binding import bind, prepared
 from sparsecast.devices.reference import ReferenceProduct
 from sparsecast.devices.reordered import in_first_order
@@ -45,7 +45,7 @@ def checked_candidates(A: csr_array[Any], threads: int, order: NDArray[Any] | No
     calls: dict[str, Call] = {}
     x, out = uniform_vector(A), np.empty(A.shape[0], dtype=A.dtype)
     reference = ReferenceProduct.of(A, x)
-    for each in api.choice(Problem.of(A), threads=threads).candidates:
+    for each in sc.session(threads=threads).choice(Problem.of(A)).candidates:
         name = " ".join([each.format, *map(str, each.parameters.values()), each.kernel])
         try:
             bound = bind(prepared(A, each.dtype, each.index_bits), each)

@@ -70,13 +70,13 @@ def planned(monkeypatch):
     """Let no matrix be too small for a plan, which is CSR; return what plans are asked for."""
     asked = []
 
-    def compiled(A, **how):
-        asked.append(how)
+    def compiled(self, A, *, products):
+        asked.append({"products": products, "threads": self.setting.threads})
         return in_csr(csr_array(A), 1)
 
     monkeypatch.setattr(accelerating, "PLANNING_S", 0.0)
     monkeypatch.setattr(accelerating, "SHORT_S", 0.0)
-    monkeypatch.setattr(accelerating, "compile", compiled)
+    monkeypatch.setattr(sc.Session, "compile", compiled)
     return asked
 
 
@@ -170,7 +170,7 @@ def test_truncated_svd_takes_it_and_many_vectors_are_scipys(terms, algorithm):
 @pytest.mark.parametrize("smoother", ("gauss_seidel", "jacobi", "chebyshev"))
 @pytest.mark.parametrize("made", (pyamg.ruge_stuben_solver, pyamg.smoothed_aggregation_solver))
 def test_a_solver_of_pyamg_takes_the_same_steps(planned, smoother, made, monkeypatch):
-    monkeypatch.setattr(accelerating, "compile", lambda A, **_: Counting(A))
+    monkeypatch.setattr(sc.Session, "compile", lambda self, A, products: Counting(A))
     A = csr_array(pyamg.gallery.poisson((30, 30), format="csr"))
     plain = made(A, presmoother=smoother, postsmoother=smoother)
     levels = [(level.A, level.P, level.R) for level in plain.levels[:-1]]
@@ -195,8 +195,8 @@ def test_a_matrix_is_planned_for_its_products(planned, dtype):
     A = sc.gallery("circuit", n=400).astype(dtype)
     if dtype == "complex128":
         A.data *= np.exp(1j * np.arange(A.nnz))
-    B = sc.accelerate(A, iterations=77, threads=1)
-    assert planned == [{"iterations": 77, "threads": 1}]
+    B = sc.accelerate(A, products=77, threads=1)
+    assert planned == [{"products": 77, "threads": 1}]
     assert isinstance(B._operator(), BlockOperator)
     ours, scipys = (svds(M, k=3, v0=np.ones(400), return_singular_vectors=False) for M in (B, A))
     np.testing.assert_allclose(ours, scipys, rtol=1e-10)
@@ -208,7 +208,7 @@ def test_where_no_plan_pays_this_machine_need_not_be_calibrated(monkeypatch):
     assert sc.accelerate(A) is A
     monkeypatch.setattr(accelerating, "SHORT_S", 0.0)
     for made in (A, A.tocsc(), A.tobsr((3, 3)), A.tocoo(), A.todia()):
-        B = sc.accelerate(made, iterations=1)
+        B = sc.accelerate(made, products=1)
         assert isinstance(B._operator(), BlockOperator)
         assert B.format == (made.format if made.format in ("csr", "csc", "bsr") else "csr")
         x = np.arange(81.0)
@@ -221,7 +221,7 @@ def test_what_is_no_matrix_of_numbers_with_a_point_is_refused(wrong):
     with pytest.raises(InputError):
         sc.accelerate(wrong)
     with pytest.raises(InputError):
-        sc.accelerate(sc.gallery("poisson2d", n=9), iterations=0)
+        sc.accelerate(sc.gallery("poisson2d", n=9), products=0)
 
 
 @given(st.integers(0, 5), st.integers(0, 5), st.integers(0, 2**16))

@@ -119,7 +119,7 @@ def test_predict_takes_the_matrix_type_or_the_named_one(recorded):
 
 def test_compile_equals_the_oracle_however_it_is_planned(A, recorded):
     for iterations in (1, 10**7):
-        check(A, sc.compile(A, sc.plan(A, recorded, iterations=iterations)))
+        check(A, sc.compile(A, sc.plan(A, recorded, products=iterations)))
 
 
 def test_a_real_matrix_may_be_asked_for_as_complex(recorded):
@@ -134,10 +134,10 @@ def test_a_real_matrix_may_be_asked_for_as_complex(recorded):
 
 def test_a_complex_matrix_is_refused_as_a_real_one(recorded):
     A = small("helmholtz2d")
-    for question in (sc.predict, sc.plan, sc.measure, sc.compile, api.choice):
-        profile = {"profile": recorded} if question in (sc.predict, sc.plan) else {"threads": 1}
+    session = sc.session(recorded, dtype="float64", threads=1)
+    for ask in (session.predict, session.plan, session.measure, session.compile, session.choice):
         with pytest.raises(InputError):
-            question(A, **profile, dtype="float64")
+            ask(A)
     made = sc.plan(small("poisson2d"), recorded)
     with pytest.raises(InputError):
         sc.compile(A, made)
@@ -149,11 +149,11 @@ def test_a_complex_matrix_is_refused_as_a_real_one(recorded):
 )
 def test_other_types_are_computed_in_the_nearest(dtype, computed):
     A = sc.gallery("banded", n=40).astype(dtype)
-    assert {candidate.dtype for candidate in api.choice(A, threads=1).candidates} == {computed}
+    assert {candidate.dtype for candidate in sc.session(threads=1).choice(A).candidates} == {computed}
 
 
 def test_compile_equals_the_oracle_in_every_format_by_blocks(mixed, recorded):
-    made = sc.plan(mixed, recorded, iterations=10**6)
+    made = sc.plan(mixed, recorded, products=10**6)
     block = made.blocks[0]
     names = ["ell", "csr", "coo", "hyb", "csr"]
     bounds = np.linspace(0, 6000, len(names) + 1).astype(int)
@@ -171,7 +171,7 @@ def test_compile_equals_the_oracle_in_every_format_by_blocks(mixed, recorded):
 
 
 def _candidate(matrix, first, last, name):
-    choice = api.choice(matrix[first:last], threads=1)
+    choice = sc.session(threads=1).choice(matrix[first:last])
     return next(candidate for candidate in choice.candidates if candidate.format == name)
 
 
@@ -239,8 +239,8 @@ def test_what_cannot_be_asked_is_refused(recorded, changes):
 @pytest.mark.parametrize(
     "changes",
     [
-        {"iterations": 0},
-        {"iterations": -3},
+        {"products": 0},
+        {"products": -3},
     ],
 )
 def test_a_plan_that_cannot_be_is_refused(recorded, changes):
@@ -251,7 +251,7 @@ def test_a_plan_that_cannot_be_is_refused(recorded, changes):
 def test_a_profile_without_the_records_is_told_what_it_has(recorded):
     double = dataclasses.replace(recorded, records=tuple(recorded.select(dtype="float64")))
     with pytest.raises(ProfileError):
-        api.replay(double, dtype="float32")
+        api.replay(sc.session(double, dtype="float32"))
 
 
 def test_measure_checks_every_result_and_sorts(own):
@@ -348,7 +348,7 @@ def test_a_question_that_cannot_be_does_not_meet_the_machine(short_calibration, 
         with pytest.raises(InputError):
             sc.predict(A, **changes)
     with pytest.raises(InputError):
-        sc.plan(A, iterations=0)
+        sc.plan(A, products=0)
     with pytest.raises(InputError):
         sc.calibrate(1.0)
     assert short_calibration == []
@@ -417,12 +417,12 @@ def test_a_processors_profile_has_no_gpu(recorded):
 
 def test_a_plan_for_several_devices_is_the_one_that_is_done_first(recorded, gpu_profile):
     A = sc.gallery("poisson2d", n=300)
-    few, many = (sc.where(A, (recorded, gpu_profile), iterations=count, threads=1) for count in (1, 10**6))
+    few, many = (sc.where(A, (recorded, gpu_profile), products=count, threads=1) for count in (1, 10**6))
     assert few.best.device == "cpu" and few.best.transfer_s == 0
     assert many.best.device == "cuda"
     x_and_y_s = 2 * (1e-5 + A.shape[0] * 8 / 2e10)  # as the fixture makes it up
     assert many.best.transfer_s == pytest.approx(x_and_y_s, rel=1e-6)
-    assert 1 < many.break_even_iterations < 10**6
+    assert 1 < many.break_even_products < 10**6
 
 
 def test_a_device_that_is_too_small_is_left_out_with_its_reason(recorded, gpu_profile):
@@ -431,7 +431,7 @@ def test_a_device_that_is_too_small_is_left_out_with_its_reason(recorded, gpu_pr
     small = dataclasses.replace(gpu_profile, machine=dataclasses.replace(gpu_profile.machine, gpu=gpu))
     found = sc.where(A, (recorded, small), threads=1)
     assert [placement.device for placement in found.placements] == ["cpu"]
-    assert found.break_even_iterations is None
+    assert found.break_even_products is None
     assert list(found.refused) == [small.name] and "expected" in found.refused[small.name]
     with pytest.raises(MatrixSizeError):
         sc.where(A, [small])
@@ -473,7 +473,7 @@ def test_what_would_not_fit_while_it_is_built_is_refused_before_it_is(recorded, 
         raise AssertionError("a conversion began")
 
     A = sc.gallery("poisson2d", n=100)
-    planned = sc.plan(A, recorded, threads=1, iterations=10**6)
+    planned = sc.plan(A, recorded, threads=1, products=10**6)
     [block] = planned.blocks
     assert block.candidate.format != "csr" and planned.building_bytes >= planned.built_bytes > 0
     more = dataclasses.replace(block, built_bytes=10**9, building_bytes=2 * 10**9)
@@ -489,7 +489,7 @@ def test_a_plan_for_this_machine_fits_in_its_free_memory(recorded, data_folder, 
     own.save()
     A = sc.gallery("poisson2d", n=300)
     have_little_memory(monkeypatch)
-    asked = {"threads": 1, "iterations": 10**6, "measure": False, "drift_correction": False}
+    asked = {"threads": 1, "products": 10**6, "probe_s": 0, "drift_correction": False}
     elsewhere, here = sc.plan(A, recorded, **asked), sc.plan(A, own, **asked)
     assert elsewhere.building_bytes > 1_000_000 and not any("is built" in note for note in elsewhere.notes)
     assert here.building_bytes == 0 and here.blocks == (here.baseline,)
@@ -577,7 +577,7 @@ def test_a_plan_whose_blocks_exceed_the_memory_is_none(gpu_profile):
         for r in gpu_profile.records
     )
     gpu_profile = dataclasses.replace(gpu_profile, records=faster)
-    best = sc.plan(A, gpu_profile, iterations=10**9)
+    best = sc.plan(A, gpu_profile, products=10**9)
     assert best.baseline.candidate not in {block.candidate for block in best.blocks}
     target = Target("cuda", "float64", 32, 1)
     blocks = RowBlocks.of(sc.structure(A))
@@ -588,7 +588,7 @@ def test_a_plan_whose_blocks_exceed_the_memory_is_none(gpu_profile):
     assert chosen > csr, "or there is nothing to test"
     gpu = dataclasses.replace(gpu_profile.machine.gpu, memory_bytes=csr + 2 * 8 * 100)
     machine = dataclasses.replace(gpu_profile.machine, gpu=gpu)
-    planned = sc.plan(A, dataclasses.replace(gpu_profile, machine=machine), iterations=10**9)
+    planned = sc.plan(A, dataclasses.replace(gpu_profile, machine=machine), products=10**9)
     size = sum(int(target.format_bytes(b.candidate.format, blocks)[0]) for b in planned.blocks)
     assert len(planned.blocks) == 1 and size <= csr
 

@@ -107,7 +107,7 @@ def test_the_questions_of_a_report_share_one_reading(own, monkeypatch):
     monkeypatch.setattr(
         Processor, "references", lambda self, machine, threads: made.append(threads) or Monitor(2.5)
     )
-    report = api.matrix_report(Problem.of(sc.gallery("poisson2d", n=30)), profile, threads=1)
+    report = api.matrix_report(sc.session(profile, threads=1), Problem.of(sc.gallery("poisson2d", n=30)))
     assert made == [1]
     assert report.prediction.notes == report.plan.notes == (report.trust.drift,)
     sc.predict(sc.gallery("poisson2d", n=30), profile, threads=1)

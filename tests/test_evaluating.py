@@ -136,7 +136,7 @@ def test_no_model_learns_from_the_groups_that_it_is_scored_on(own, monkeypatch):
 def test_an_evaluation_and_its_replay_score_the_same_records_with_the_same_noise(own):
     names = ["gallery:banded?n=60", "gallery:rmat?scale=7", "gallery:poisson2d?n=9"]
     here = api.evaluate(names, own, threads=1)
-    found = api.replay(own, threads=1)
+    found = api.replay(sc.session(own, threads=1))
     assert found.repeats == here.repeats is not None
     replayed = [row.record for row in found.rows if row.matrix in names and row.model == "linear"]
     measured = [row.record for row in here.rows if row.model == "linear"]
@@ -203,10 +203,10 @@ def test_a_collection_is_measured_without_a_profile_and_goes_on_where_it_was(own
             raise KeyboardInterrupt
 
     asked = [*SEVERAL, "gallery:nope"]
-    stopped = api.measure_all(asked, threads=1, on_progress=stop)
+    stopped = api.measure_all(sc.session(threads=1), asked, on_progress=stop)
     assert stopped.interrupted and [name for name, _ in measurements] == SEVERAL[:2]
     del measurements[:]
-    whole = api.measure_all(asked, threads=1, resume=True)
+    whole = api.measure_all(sc.session(threads=1), asked, resume=True)
     assert [name for name, _ in measurements] == SEVERAL[2:] and whole.taken_over == 2
     assert list(dict.fromkeys(row["matrix"] for row in whole.rows)) == SEVERAL
     assert set(whole.refused) == {"gallery:nope"} and not whole.interrupted

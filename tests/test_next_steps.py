@@ -7,7 +7,7 @@ import pytest
 from scipy.sparse import csr_array
 
 import sparsecast as sc
-from sparsecast.api import forecast_next_steps, next_steps
+from sparsecast.api import Trust, forecast_next_steps, next_steps
 from sparsecast.records import PANEL_VECTORS
 
 ASKED = {"threads": 1, "model": "linear"}
@@ -26,8 +26,8 @@ def matrix():
 
 
 def steps_of(A, recorded, iterations):
-    made = sc.plan(A, recorded, iterations=iterations, **ASKED)
-    return made, {step.kind: step for step in forecast_next_steps(A, recorded, made, model="linear")}
+    made = sc.plan(A, recorded, products=iterations, **ASKED)
+    return made, {step.kind: step for step in forecast_next_steps(A, recorded, made, Trust("linear"))}
 
 
 def test_each_is_the_forecast_of_what_it_names(recorded, every, A):
@@ -58,14 +58,14 @@ def test_more_products_pay_for_another_format(recorded, every, A):
     made, steps = steps_of(A, recorded, 1)
     step = steps["products"]
     assert made.blocks[0].candidate.format == "csr" and step.products > 1
-    many = sc.plan(A, recorded, iterations=100 * step.products, **ASKED)
+    many = sc.plan(A, recorded, products=100 * step.products, **ASKED)
     assert (many.blocks[0].candidate, many.time_s) == (step.forecast.candidate, pytest.approx(step.time_s))
-    assert many.break_even_iterations == step.products
+    assert many.break_even_products == step.products
     assert {steps[kind].format for kind in ("vectors", "values")} == {"csr"}
 
 
 def test_without_a_plan_it_begins_at_plain_csr(recorded, every, A):
-    steps = {step.kind: step for step in forecast_next_steps(A, recorded, model="linear")}
+    steps = {step.kind: step for step in forecast_next_steps(A, recorded, trust=Trust("linear"))}
     here = sc.predict(A, recorded, model="linear")
     assert steps["format"].forecast == here[0] == steps["vectors"].now
     assert steps["format"].now == next(
@@ -74,7 +74,7 @@ def test_without_a_plan_it_begins_at_plain_csr(recorded, every, A):
 
 
 def test_three_at_most_that_are_worth_naming_the_best_first(recorded, A):
-    found = forecast_next_steps(A, recorded, model="linear")
+    found = forecast_next_steps(A, recorded, trust=Trust("linear"))
     gains = [step.gain for step in found]
     assert 0 < len(found) <= next_steps.MOST_STEPS and gains == sorted(gains, reverse=True)
     assert min(gains) >= next_steps.WORTH_NAMING
@@ -88,7 +88,7 @@ def test_values_that_float32_holds_are_no_step(recorded, A):
 
 @pytest.mark.parametrize("matrix", (csr_array((5, 5)), csr_array((0, 3))))
 def test_a_matrix_without_entries_has_none(recorded, every, matrix):
-    assert forecast_next_steps(matrix, recorded, model="linear") == ()
+    assert forecast_next_steps(matrix, recorded, trust=Trust("linear")) == ()
 
 
 def test_without_a_calibration_there_are_none(A):

@@ -17,7 +17,7 @@ def results(recorded):
         "plan": sc.plan(A, recorded, threads=1),
         "structure": sc.structure(A),
         "profile": recorded,
-        "evaluation": replay(recorded, threads=1, models=["linear"]),
+        "evaluation": replay(sc.session(recorded, threads=1), models=["linear"]),
     }
 
 

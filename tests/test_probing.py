@@ -84,13 +84,13 @@ def test_a_contender_that_is_slower_than_forecast_is_not_chosen(takes):
     A, profile, expected, measured = takes(**{first: 50.0, "others": 1.0})
     table = sc.predict(A, profile, threads=1, probe_s=1000.0)
     assert first in {candidate.format for candidate in measured} and table[0].candidate.format != first
-    plan = sc.plan(A, profile, threads=1, probe_s=1000.0, iterations=10**9)
+    plan = sc.plan(A, profile, threads=1, probe_s=1000.0, products=10**9)
     assert first not in {block.candidate.format for block in plan.blocks}
 
 
 def test_a_plan_has_the_measured_times(takes):
     A, profile, _, _ = takes(others=3.0)
-    plan = sc.plan(A, profile, threads=1, probe_s=1000.0, iterations=1)
+    plan = sc.plan(A, profile, threads=1, probe_s=1000.0, products=1)
     table = sc.predict(A, profile, threads=1, probe_s=1000.0)
     csr = next(f for f in table if is_plain_csr(f.candidate))
     assert plan.baseline.time_s == pytest.approx(csr.time_s)
@@ -103,17 +103,17 @@ def test_a_plan_tries_what_pays_and_nothing_is_converted_twice(takes, monkeypatc
     A, profile, expected, measured = takes(others=1.0)
     problem = Problem.of(A)
     first = min(expected, key=expected.__getitem__)
-    for asked in ({"iterations": 100}, {"measure": False}, {"drift_correction": False}):
-        assert sc.plan(problem, profile, threads=1, **{"iterations": 10**7, **asked}).trials is None
+    for asked in ({"products": 100}, {"probe_s": 0}, {"drift_correction": False}):
+        assert sc.plan(problem, profile, threads=1, **{"products": 10**7, **asked}).trials is None
     assert not measured and not problem.built
-    plan = sc.plan(problem, profile, threads=1, iterations=10**7)
+    plan = sc.plan(problem, profile, threads=1, products=10**7)
     [block] = plan.blocks
     assert is_plain_csr(measured[0]) and first in measured and block.candidate == first
     kept = [trial for trial in plan.trials.tried if trial.is_kept]
     assert [trial.candidate for trial in kept] == [block.candidate] == list(problem.built)
     assert plan.convert_s == kept[0].convert_s and plan.time_s == kept[0].time_s
     assert plan.trials.gain_s == pytest.approx(plan.baseline.time_s - plan.time_s)
-    assert plan.trials.share == pytest.approx(plan.trials.used_s / (plan.iterations * plan.baseline.time_s))
+    assert plan.trials.share == pytest.approx(plan.trials.used_s / (plan.products * plan.baseline.time_s))
     monkeypatch.setattr(type(problem.built[block.candidate].matrix), "from_csr", None)
     x = np.ones(A.shape[1])
     np.testing.assert_allclose(sc.compile(problem, plan) @ x, A @ x)
@@ -123,7 +123,7 @@ def test_a_plan_tries_what_pays_and_nothing_is_converted_twice(takes, monkeypatc
 def test_what_a_plan_tried_is_kept_and_no_model_learns_from_it(takes):
     A, profile, _, measured = takes(others=1.0)
     before = sc.predict(A, profile, threads=1, drift_correction=False)
-    sc.plan(A, profile, threads=1, iterations=10**7)
+    sc.plan(A, profile, threads=1, products=10**7)
     records = kept(profile.machine).records
     assert {record.suite for record in records} == {TRIED_SUITE}
     assert {record.candidate for record in records} == set(measured)
@@ -139,11 +139,11 @@ def test_a_plan_that_cannot_keep_what_it_tried_or_not_learn_to_correct_says_so(o
     def refuse_to_keep(machine, problem, records):
         raise StorageError("no room")
 
-    monkeypatch.setattr("sparsecast.api.session.keep", refuse_to_keep)
-    kept_not = sc.plan(sc.gallery("circuit", n=3000), own, threads=1, iterations=10**7)
+    monkeypatch.setattr("sparsecast.api.forecast_basis.keep", refuse_to_keep)
+    kept_not = sc.plan(sc.gallery("circuit", n=3000), own, threads=1, products=10**7)
     assert kept_not.trials is not None and "What was tried is not kept: no room." in kept_not.notes
-    monkeypatch.setattr("sparsecast.api.session.probe_correction", refuse)
-    plan = sc.plan(sc.gallery("circuit", n=3000), own, threads=1, iterations=10**7)
+    monkeypatch.setattr("sparsecast.api.forecast_basis.probe_correction", refuse)
+    plan = sc.plan(sc.gallery("circuit", n=3000), own, threads=1, products=10**7)
     assert plan.trials is None and "Nothing was tried: too few." in plan.notes
 
 
@@ -180,7 +180,6 @@ def test_a_matrix_without_entries_is_probed(own, shape):
 @pytest.mark.parametrize(
     "changes",
     [
-        {"probe_s": 0.0},
         {"probe_s": -1.0},
         {"probe_s": math.nan},
         {"probe_s": math.inf},

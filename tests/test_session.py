@@ -9,8 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sparsecast as sc
-from sparsecast import api
-from sparsecast.api.session import Asked, Session, question
 from sparsecast.matrices.problem import Problem
 
 SIZES = st.integers(1, 300)
@@ -27,7 +25,7 @@ def matrix(rows, cols, most, empty, seed):
 
 
 @pytest.mark.parametrize("model", ["linear", "sparsecast"])
-def test_predict_and_predict_table_and_plan_agree(recorded, data_folder, model):
+def test_forecasts_of_a_matrix_and_of_its_structure_and_plans_agree(recorded, data_folder, model):
     @given(SIZES, SIZES, SIZES, st.sampled_from([0.0, 0.5]), st.integers(0, 99))
     @settings(max_examples=20)
     def agree(rows, cols, most, empty, seed):
@@ -37,7 +35,7 @@ def test_predict_and_predict_table_and_plan_agree(recorded, data_folder, model):
         )
         predicted = {forecast.candidate: forecast for forecast in sc.predict(A, recorded, **asked)}
         assert predicted
-        [(_, of_structure)] = api.predict_table({"A": sc.structure(A)}, recorded, **asked)
+        of_structure = sc.predict(sc.structure(A), recorded, **asked)
         assert {forecast.candidate: forecast for forecast in of_structure} == predicted
 
         made = sc.plan(A, recorded, **asked)
@@ -52,7 +50,7 @@ def test_predict_and_predict_table_and_plan_agree(recorded, data_folder, model):
 @pytest.mark.parametrize("model", ["linear", "guo", "sparsecast"])
 def test_an_evaluation_and_an_adapting_operator_ask_the_same_session(recorded, data_folder, model):
     problem = Problem.of(sc.gallery("circuit", n=900))
-    session = Session.of(problem, *question(problem, recorded, Asked(threads=1)), model)
-    estimates = {item.candidate: item.value for item in session.estimates(session.structure(problem))}
+    basis = sc.session(recorded, threads=1, model=model).basis(problem)
+    estimates = {item.candidate: item.value for item in basis.estimates(basis.structure(problem))}
     predicted = sc.predict(problem, recorded, threads=1, model=model, drift_correction=False)
     assert estimates == pytest.approx({forecast.candidate: forecast.time_s for forecast in predicted})

@@ -101,7 +101,8 @@ def test_published_results_answer_for_nothing_else(double, A):
 
 def test_a_table_is_answered_too(double, A):
     structures = {"a": sc.structure(A), "b": sc.structure(sc.gallery("banded", n=500))}
-    found = dict(api.predict_table(structures, double, dtype="complex64", threads=1))
+    session = sc.session(double, dtype="complex64", threads=1)
+    found = {name: session.predict(structure) for name, structure in structures.items()}
     assert {each.transferred_from for each in found.values()} == {Setting("float64", 1)}
     whole = sc.predict(A, double, dtype="complex64", threads=1)
     assert [f.time_s for f in found["a"]] == pytest.approx([f.time_s for f in whole])
@@ -112,9 +113,9 @@ def test_a_probe_and_measurements_keep_to_what_was_measured(double, A):
     own.save()
     with pytest.raises(ProfileError):
         sc.predict(A, own, dtype="complex128", threads=1, probe_s=0.1)
-    assert api.forecasts_at_hand(A, dtype="complex128", threads=1) is None
+    assert sc.session(dtype="complex128", threads=1).forecasts_at_hand(A) is None
     with pytest.raises(ProfileError):
-        api.replay(own, dtype="complex128", threads=1)
+        api.replay(sc.session(own, dtype="complex128", threads=1))
     refused = api.evaluate([A], own, dtype="complex128", threads=1).refused
     assert any("no records for cpu complex128 1 thread" in why for why in refused.values())
 
@@ -155,10 +156,10 @@ def test_auto_ranks_the_forecasts_of_each_number_of_threads(of_both, A):
 
 
 @pytest.mark.parametrize(("n", "best"), [(20, 1), (300, 2)])
-@pytest.mark.parametrize("iterations", [1, 10_000])
+@pytest.mark.parametrize("products", [1, 10_000])
 def test_auto_plans_for_more_threads_only_where_they_pay(of_both, n, best, iterations):
     A = sc.gallery("poisson2d", n=n)
-    how = {"iterations": iterations, "drift_correction": False}
+    how = {"products": iterations, "drift_correction": False}
     plan = sc.plan(A, of_both, threads="auto", **how)
     each = [sc.plan(A, of_both, threads=count, **how) for count in (1, 2)]
     assert plan.threads == best and plan.thread_plans == tuple(each)
@@ -184,5 +185,5 @@ def test_an_operator_of_auto_has_the_planned_threads(of_both, A):
     for adapt in (False, True):
         operator = sc.compile(A, threads="auto", adapt=adapt)
         assert abs(operator @ A.diagonal() - A @ A.diagonal()).max() < 1e-12
-    counts = {candidate.threads for candidate in api.choice(A, threads="auto").candidates}
-    assert counts == {1, 2} and len(api.choice(A, threads=1).candidates) > 3
+    counts = {candidate.threads for candidate in sc.session(threads="auto").choice(A).candidates}
+    assert counts == {1, 2} and len(sc.session(threads=1).choice(A).candidates) > 3

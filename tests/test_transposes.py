@@ -395,7 +395,7 @@ def with_one_other(A):
 )
 def test_values_that_a_format_cannot_hold_are_refused_and_change_nothing(own, name, kernel, parameters):
     A = csr_array(abs(gallery("poisson2d", n=9)).sign())
-    made = sc.plan(A, threads=1, measure=False)
+    made = sc.plan(A, threads=1, probe_s=0)
     candidate = Candidate(name, kernel, "cpu", "float64", 32, 1, Parameters(parameters))
     block = dataclasses.replace(made.baseline, candidate=candidate)
     op = sc.compile(A, dataclasses.replace(made, blocks=(block,)))
@@ -411,7 +411,7 @@ def test_values_that_a_format_cannot_hold_are_refused_and_change_nothing(own, na
 
 def test_new_values_are_rounded_as_planned(own):
     A = RECTANGULAR["tall"] * 0.1
-    made = sc.plan(A, threads=1, measure=False, values="float32")
+    made = sc.plan(A, threads=1, probe_s=0, values="float32")
     block = dataclasses.replace(
         made.baseline,
         candidate=dataclasses.replace(made.baseline.candidate, parameters=Parameters({"values": LOSSY})),
@@ -435,7 +435,7 @@ def test_new_values_are_rounded_as_planned(own):
 def test_a_transpose_in_use_keeps_its_symmetry(own):
     A = SQUARE["symmetric"]
     changed, x = with_one_other(A), vector(49, float)
-    made = sc.plan(A, threads=1, measure=False)
+    made = sc.plan(A, threads=1, probe_s=0)
     made = dataclasses.replace(made, blocks=(made.baseline,))
     unused, used = sc.compile(A, made), sc.compile(A, made, transpose=True)
     unused.update(changed)

@@ -61,7 +61,9 @@ def test_each_format_is_measured_with_several_vectors_and_forecast_to_stream_the
 def test_a_wrong_column_is_found(A, wrong):
     machine = detect()
     target = dataclasses.replace(Target.of(A, machine, 1, None), vectors=8)
-    timer = ProductTimer(A, api.choice(A, threads=1, vectors=8).candidates[0], DEVICES.get(target.device))
+    timer = ProductTimer(
+        A, sc.session(threads=1, vectors=8).choice(A).candidates[0], DEVICES.get(target.device)
+    )
 
     def product(X, out):
         out[:] = A @ X
@@ -118,7 +120,7 @@ def test_models_of_papers_forecast_no_several_vectors(A, recorded):
     found = sc.predict(A, recorded, threads=1, vectors=8, model="guo", drift_correction=False)
     assert len(found) == 0 and "one vector" in found.refused["csr"]
     with pytest.raises(InputError):
-        api.replay(recorded, threads=1, models=["guo"], vectors=8)
+        api.replay(sc.session(recorded, threads=1, vectors=8), models=["guo"])
 
 
 def test_more_vectors_take_longer_in_all_and_less_time_each(recorded):
@@ -181,9 +183,8 @@ def test_a_replay_scores_transposes_and_several_vectors_apart(recorded):
     for vectors in (1, 8):
         found = {}
         for transpose in (False, True):
-            rows = api.replay(
-                profile, threads=1, models=["linear"], vectors=vectors, transpose=transpose
-            ).rows
+            session = sc.session(profile, threads=1, vectors=vectors)
+            rows = api.replay(session, models=["linear"], transpose=transpose).rows
             assert {row.record.candidate.vectors for row in rows} == {vectors}
             found[transpose] = {row.record.matrix for row in rows}
         assert found[True] == {f"{TRANSPOSE_PREFIX}{name}" for name in chosen}

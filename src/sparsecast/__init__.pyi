@@ -1,5 +1,6 @@
 import typing
 
+from .api import Session as Session
 from .api import accelerate as accelerate
 from .api import calibrate as calibrate
 from .api import cg as cg
@@ -13,6 +14,7 @@ from .api import partition as partition
 from .api import plan as plan
 from .api import predict as predict
 from .api import profile as profile
+from .api import session as session
 from .api import structure as structure
 from .api import watch as watch
 from .api import where as where

@@ -19,7 +19,7 @@ from sparsecast.results.trials import Trials
 
 def tried(problem, profile, **asked):
     """Return a plan of which CSR was tried, and is kept."""
-    made = sc.plan(problem, profile, threads=1, measure=False, **{"iterations": 10**6, **asked})
+    made = sc.plan(problem, profile, threads=1, probe_s=0, **{"products": 10**6, **asked})
     csr = dataclasses.replace(made, blocks=(made.baseline,), trials=Trials(1e-3, 1.0, 0.0, (), 1e-6))
     problem.built[made.baseline.candidate] = bind(problem.matrix, made.baseline.candidate)
     return csr
@@ -32,7 +32,7 @@ def test_another_order_is_tried_for_many_products_where_rows_reach_far(recorded)
     assert may_pay(made, structure, machine)
     assert not may_pay(made, structure, dataclasses.replace(machine, caches=(Cache(1, 8 * 6000, 1),)))
     assert not may_pay(made, structure, dataclasses.replace(machine, caches=()))
-    assert not may_pay(dataclasses.replace(made, iterations=5000), structure, machine)
+    assert not may_pay(dataclasses.replace(made, products=5000), structure, machine)
     for trials in (
         None,
         dataclasses.replace(made.trials, share=0.06),

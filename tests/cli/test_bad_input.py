@@ -92,9 +92,9 @@ predict SMALL --power-model {tmp}/absent.json --profile {tmp}/recorded.parquet
 predict SMALL --probe --no-drift-correction
 predict counts:rows=9&cols=9&nnz=9 --probe
 predict {tmp}/table.csv --probe
-plan SMALL --probe 0
+plan SMALL --probe -1
 plan SMALL --probe 1 --where cpu,cuda
-plan SMALL --iterations 0
+plan SMALL --products 0
 plan SMALL --objective beauty
 plan SMALL --objective energy --profile {tmp}/recorded.parquet --threads 1
 plan SMALL --objective edp --as-printed --profile {tmp}/recorded.parquet --threads 1
@@ -186,7 +186,7 @@ report {tmp}/notes
 report {tmp}/absent.mtx {tmp}/gone.mtx -o {tmp}/page.html --profile {tmp}/recorded.parquet
 report {tmp}/notes SMALL --models nope --profile {tmp}/recorded.parquet
 report SMALL --models linear --profile {tmp}/recorded.parquet
-report SMALL --iterations 0
+report SMALL --products 0
 report SMALL -o {tmp}/nope/page.html --profile {tmp}/recorded.parquet
 report SMALL -o {tmp}/taken.html --profile {tmp}/recorded.parquet
 report SMALL gallery:poisson2d?n=11 -o {tmp}/all.html --profile {tmp}/recorded.parquet

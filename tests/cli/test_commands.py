@@ -197,7 +197,7 @@ def test_a_structure_and_another_machine_are_not_probed(run, calibrated, foreign
 
 
 def test_plan_as_printed(run, foreign):
-    line = ("plan", DENSE_ROW, "--profile", foreign, "--iterations", "1", "--model", "guo")
+    line = ("plan", DENSE_ROW, "--profile", foreign, "--products", "1", "--model", "guo")
     ours, printed = (json.loads(run(*line, *way, "--json").out)["plan"] for way in ((), ("--as-printed",)))
     assert (ours["as_printed"], printed["as_printed"]) == (False, True)
     assert printed["baseline"]["time_s"] != ours["baseline"]["time_s"], "the fits are as printed, too"
@@ -411,7 +411,7 @@ def test_a_gpus_profile_answers_without_a_gpu(run, gpu_path, gpu_profile):
 def test_all_places_at_hand_are_compared(run, exact, calibrated, gpu_profile):
     saved = gpu_profile.save()
     (saved.parent / "broken.parquet").write_bytes(saved.read_bytes()[:1000])
-    asked = ("plan", SMALL, "--where", "all", "--threads", "1", "--iterations", "20000")
+    asked = ("plan", SMALL, "--where", "all", "--threads", "1", "--products", "20000")
     document = exact(run(*asked, "--price", "cpu=3.6/h", "--json"), "plan --where PLACE,PLACE")
     rows = {row["machine"]: row for row in document["placements"]}
     assert {calibrated.name, gpu_profile.name, "nvidia-v100", "xeon-gold-6154-edr"} <= set(rows)

@@ -166,7 +166,7 @@ def test_products_of_a_run_take_the_mean_of_the_samples_not_their_low_quantile(s
         records = [replace(each, samples_s=(each.time_s, slower * each.time_s)) for each in streaming.records]
         question = sc.api.application_question("pagerank", gallery("rmat", scale=10))
         profile = replace(streaming, records=tuple(records))
-        found = sc.api.application_cost(question, profile, iterations=10, threads=1)
+        found = sc.api.application_cost(sc.session(profile, threads=1), question, iterations=10)
         return {loop.name: loop for loop in found.loops}, found.plan
 
     (usual, alone), (calm, same) = cost(1.5), cost(1.0)
@@ -182,7 +182,9 @@ def test_products_of_a_graph_whose_weights_are_alike_stream_no_values(streaming,
     A = gallery("rmat", scale=15, degree=12)
     A.data[:] = weight
     question = sc.api.application_question("pagerank", A)
-    found = sc.api.application_cost(question, streaming, iterations=10_000, threads=1, measure=False)
+    found = sc.api.application_cost(
+        sc.session(streaming, threads=1), question, iterations=10_000, measures=False
+    )
     assert {block.candidate.parameters.get("values") for block in found.plan.blocks} == {"one"}
     ranked = question.application.ranked(scipy_operator(question.problem.matrix), 5)
     np.testing.assert_allclose(sc.pagerank(A, plan=found.plan, most=5).ranks, ranked.ranks, rtol=1e-12)
@@ -193,7 +195,9 @@ def test_ranks_are_those_of_networkx_with_and_without_a_plan(streaming, narrow):
     A = gallery("rmat", scale=8)
     A.data[:] = 1 if narrow else np.random.default_rng(3).integers(1, 8, A.nnz, endpoint=True)
     question = sc.api.application_question("pagerank", A, epsilon=1e-12)
-    plan = sc.api.application_cost(question, streaming, iterations=10_000, threads=1, measure=False).plan
+    plan = sc.api.application_cost(
+        sc.session(streaming, threads=1), question, iterations=10_000, measures=False
+    ).plan
     # So small a matrix is forecast to take as long either way.
     [block] = plan.blocks
     plan = replace(
@@ -250,15 +254,19 @@ def test_a_short_run_asks_for_no_plan_and_a_long_one_for_what_is_left(streaming,
     graph, grid = gallery("rmat", scale=8), gallery("poisson2d", n=30)
     b = np.random.default_rng(0).uniform(-1, 1, grid.shape[0])
 
-    def planned(problem, *, iterations, threads, anyway):
-        asked.append(iterations)
-        return sc.plan(problem, streaming, iterations=iterations, threads=threads, measure=False)
+    plan = sc.Session.plan
 
-    monkeypatch.setattr(applications, "plan_of", planned)
+    def planned(self, problem, *, products):
+        asked.append(products)
+        alike = sc.session(streaming, threads=self.setting.threads)
+        return plan(alike, problem, products=products, probe_s=0)
+
     short = sc.pagerank(graph, epsilon=1e-12, threads=1), sc.cg(grid, b, threads=1)
     assert asked == []
     monkeypatch.setattr(applications, "PLANNING_S", 0.0)
-    long = sc.pagerank(graph, epsilon=1e-12, threads=1), sc.cg(grid, b, threads=1)
+    with monkeypatch.context() as patched:
+        patched.setattr(sc.Session, "plan", planned)
+        long = sc.pagerank(graph, epsilon=1e-12, threads=1), sc.cg(grid, b, threads=1)
     ranking = sc.api.application_question("pagerank", graph, epsilon=1e-12).application
     assert asked[0] == ranking.iterations().expected - 12 and asked[1] >= 1
     for one, other in zip(short, long, strict=True):

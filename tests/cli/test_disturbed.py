@@ -68,15 +68,16 @@ def test_ranks_of_a_disturbed_machine_refuse_as_its_processor_does(disturbed):
 
 def test_a_milder_disturbance_is_a_warning(disturbed):
     A, profile = sc.gallery("poisson2d", n=30), disturbed(0.4)
-    for found in (sc.predict(A, profile, threads=1), sc.plan(A, profile, threads=1, measure=False)):
+    for found in (sc.predict(A, profile, threads=1), sc.plan(A, profile, threads=1, probe_s=0)):
         assert any("2.0 other processes ran" in note for note in found.notes)
 
 
 def test_what_measures_goes_on(disturbed):
     A, profile = sc.gallery("poisson2d", n=30), disturbed(0.9)
     with pytest.raises(DisturbedError):
-        next(api.predict_table({"A": sc.structure(A)}, profile, threads=1))
-    assert api.forecasts_at_hand(A, threads=1) is None
+        sc.predict(sc.structure(A), profile, threads=1)
+    assert sc.session(threads=1).forecasts_at_hand(A) is None
     assert (
-        "no basis for a forecast" in api.matrix_report(Problem.of(A), profile, threads=1).prediction.notes[0]
+        "no basis for a forecast"
+        in api.matrix_report(sc.session(profile, threads=1), Problem.of(A)).prediction.notes[0]
     )

@@ -28,7 +28,7 @@ def test_a_power_model_gives_joules_to_forecasts_and_plans(run, recorded_path, p
     # Where all power is idle, the least energy is the least time.
     power.write_text(json.dumps({"joules": {"idle": 10.0}}))
     plans = [
-        json.loads(run("plan", SMALL, *asked, "--objective", each, "--iterations", "100000").out)["plan"]
+        json.loads(run("plan", SMALL, *asked, "--objective", each, "--products", "100000").out)["plan"]
         for each in ("time", "energy")
     ]
     assert plans[0]["blocks"][0]["format"] == plans[1]["blocks"][0]["format"]

@@ -41,7 +41,10 @@ def test_the_shipped_gpu_has_errors_on_what_the_fits_have_not_seen(run, exact, d
     report = exact(run("paper", name, "--from", "nvidia-h100", "--json"), "paper NAME")
     [left_out] = [table["rows"] for table in report["tables"] if "left out" in table["title"]]
     assert {row["kernel"].partition(" ")[0] for row in left_out} >= {"CSR"}
-    assert all(row["records"] >= row["groups"] > 0 and row["ours"] > 0 for row in left_out)
+    for row in left_out:
+        for what in ("row lengths", "rows"):
+            if row[f"{what} ours"] is not None:
+                assert row[f"{what} records"] >= row[f"{what} groups"] > 0 and row[f"{what} ours"] > 0
     assert "median errors" in report["ours"]
 
 
@@ -92,8 +95,8 @@ def test_guo_on_records_is_the_errors_of_its_own_times(run, exact, data_folder, 
     outcome = run("paper", "guo-2014", "--from", stored, "--dtype", "float64", "--json")
     report = exact(outcome, "paper NAME")
     means, small, solutions, optima, split, times, left_out = (table["rows"] for table in report["tables"])
-    assert {row["what"] for row in left_out} == {"row lengths", "rows"}
-    assert all(row["groups"] > 1 and 0 < row["median"] < 1 for row in left_out if row["what"] == "rows")
+    assert all(row["rows groups"] > 1 and 0 < row["rows median"] < 1 for row in left_out)
+    assert any(row["row lengths ours"] for row in left_out)
     assert [row["paper"] for row in means] == [0.063, 0.044, 0.022, 0.047]
     for row in means:
         errors = [

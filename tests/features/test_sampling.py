@@ -251,7 +251,7 @@ def test_a_plan_that_a_sample_misled_is_made_again(
 
     records = [clearly_apart(record) for record in recorded.records if record.candidate.format in formats]
     profile = Profile(detect(), tuple(records), recorded.matrices)
-    asked = {"threads": 1, "iterations": 10**6, "measure": False, "drift_correction": False}
+    asked = {"threads": 1, "products": 10**6, "probe_s": 0, "drift_correction": False}
     A = matrices[specification].copy()
     if not parameters:
         A.data *= 0.1  # no values of float32, or narrow storage would be chosen

@@ -266,7 +266,7 @@ def test_a_library_is_forecast_planned_and_compiled(calibrated):
     assert scipy.time_s == pytest.approx(csr.time_s / 10, rel=0.3) and scipy.convert_s == 0
     assert {"pytorch", "mkl"}.isdisjoint({*times, *table.refused})
 
-    plan = sc.plan(A, calibrated, library="scipy", iterations=10**6, measure=False, **asked)
+    plan = sc.plan(A, calibrated, library="scipy", products=10**6, probe_s=0, **asked)
     assert [block.candidate.format for block in plan.blocks] == ["scipy"]
     op, x = sc.compile(A, plan), np.linspace(-1, 1, A.shape[1])
     np.testing.assert_allclose(op @ x, A @ x)
@@ -274,7 +274,7 @@ def test_a_library_is_forecast_planned_and_compiled(calibrated):
     op.update(2 * A)
     np.testing.assert_allclose(op @ x, 2 * (A @ x))
 
-    report = api.matrix_report(Problem.of(A), calibrated, threads=1, library="scipy")
+    report = api.matrix_report(sc.session(calibrated, threads=1, library="scipy"), Problem.of(A))
     assert (
         report.prediction[0].candidate.format == "scipy" and report.plan.blocks[0].candidate.format == "scipy"
     )
@@ -357,7 +357,7 @@ def test_measured_with_our_formats_they_stay_out_of_what_is_asked_without_them(c
     records = sc.measure(A, threads=1, library="scipy")
     [own] = [record for record in records if record.candidate.format == "scipy"]
     assert own.error < 1e-15 and own.convert_s == 0.0 and own.candidate.kernel == "csr_matvec"
-    report = api.matrix_report(Problem.of(A), calibrated, threads=1)
+    report = api.matrix_report(sc.session(calibrated, threads=1), Problem.of(A))
     assert "csr" in report.measured and "scipy" not in report.measured
     several = sc.measure(A, threads=1, vectors=2, library="scipy", keeps=False)
     assert "scipy" not in {record.candidate.format for record in several}

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array, diags_array, eye_array, kron
+from scipy.sparse.csgraph import connected_components
 
 from sparsecast.errors import InputError, MatrixSizeError, UnknownNameError
 from sparsecast.matrices.gallery import (
@@ -19,6 +20,7 @@ from sparsecast.matrices.gallery import (
 
 SMALL = {
     "arrow": {"n": 50, "dense_rows": 3},
+    "delaunay": {"n": 200, "seed": 1},
     "banded": {"n": 60, "half_bandwidth": 4},
     "circuit": {"n": 400},
     "elasticity3d": {"n": 4},
@@ -208,3 +210,15 @@ def test_refusals_are_one_line(specification):
 def test_what_does_not_fit_is_refused_before_allocation(specification):
     with pytest.raises(MatrixSizeError):
         gallery_from_specification(specification)
+
+
+@given(st.integers(4, 300), st.integers(0, 99), st.data())
+@settings(deadline=None, max_examples=40)
+def test_a_triangulation_is_planar_connected_and_keeps_its_shortest_edges(n, seed, data):
+    A = gallery("delaunay", n=n, seed=seed)
+    assert (A != A.T).nnz == 0 and not A.diagonal().any()
+    hull = 3 * n - 3 - A.nnz // 2  # Euler: 3 n - 3 - h edges with h points on the boundary
+    assert 3 <= hull <= n and connected_components(A)[0] == 1
+    edges = data.draw(st.integers(1, A.nnz // 2))
+    fewer = gallery("delaunay", n=n, seed=seed, edges=edges)
+    assert fewer.nnz == 2 * edges and (fewer > A).nnz == 0

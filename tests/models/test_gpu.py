@@ -7,6 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
+from sparsecast import api
 from sparsecast.api import forecasting
 from sparsecast.devices import DEVICES
 from sparsecast.devices.target import Target
@@ -23,7 +24,7 @@ from sparsecast.matrices.synthesis import varied_matrix
 from sparsecast.models import MODELS
 from sparsecast.models.linear import LEAST_RECORDS, LinearModel
 from sparsecast.models.strip_lines import LEAST_SCATTERED
-from sparsecast.papers.guo_2014.models.guo import GuoModel
+from sparsecast.papers.guo_2014.strip_models import GuoModel
 from sparsecast.planning.dynamic_programme import strip_statistics
 from sparsecast.planning.plan import Goal, make_plan
 from sparsecast.records import Parameters
@@ -352,7 +353,7 @@ def test_strips_of_any_gpu_keep_the_groups_of_16_bit_columns_whole(gpu_profile, 
         gpu = dataclasses.replace(gpu_profile.machine.gpu, multiprocessors=multiprocessors)
         machine = dataclasses.replace(gpu_profile.machine, gpu=gpu)
         profile = dataclasses.replace(gpu_profile, machine=machine)
-        forecasting.plan(gallery("poisson2d", n=60), profile=profile, iterations=100)
+        api.session(profile).plan(gallery("poisson2d", n=60), products=100)
     assert strips == [6_400, 7_424] and 7_424 % GROUP_ROWS == 0
 
 

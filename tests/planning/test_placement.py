@@ -23,12 +23,12 @@ def candidate(device):
     return Candidate("csr", "rows", device, "float64", 32, 1)
 
 
-def placement(device, time_s, convert_s, transfer_s, iterations=100, plain=None):
+def placement(device, time_s, convert_s, transfer_s, products=100, plain=None):
     """A placement, of a plan that is plain CSR or takes `plain` seconds a product and to convert to."""
     block = PlannedBlock(0, 9, candidate(device), time_s, convert_s)
     baseline = PlannedBlock(0, 9, candidate(device), *plain) if plain else block
-    plan = Plan((block,), iterations, time_s, None, None, convert_s, baseline, None)
-    return Placement("m", f"a {device}", plan, iterations, transfer_s)
+    plan = Plan((block,), products, time_s, None, None, convert_s, baseline, None)
+    return Placement("m", f"a {device}", plan, products, transfer_s)
 
 
 def after(found, iterations):
@@ -49,25 +49,25 @@ def test_a_device_pays_once_its_products_have_saved_what_it_takes_to_get_there()
     assert found.best.device == "cpu" and found.fastest.device == "cuda", (
         "100 products save 0.4 s and cost 0.41 s"
     )
-    assert found.break_even_iterations == 103
+    assert found.break_even_products == 103
     assert ranked([after(host, 103), after(gpu, 103)]).best.device == "cuda"
 
 
 def test_plain_csr_is_what_few_products_are_compared_with():
     host = placement("cpu", 5e-3, 10.0, 0.0, plain=(6e-3, 0.0))
     found = ranked([host, placement("cuda", 1e-3, 0.5, 0.0)])
-    assert found.break_even_iterations == 100, "0.5 s to get there, 5 ms saved by every product"
+    assert found.break_even_products == 100, "0.5 s to get there, 5 ms saved by every product"
 
 
 def test_a_few_products_for_which_it_is_best_too_are_no_break_even():
     host = placement("cpu", 2.0, 30.0, 0.0, plain=(20.0, 0.0))
     gpu = placement("cuda", 1.0, 1000.0, 0.0, plain=(5.0, 10.0))
     assert best_s(gpu, 1) < best_s(host, 1) and best_s(gpu, 20) > best_s(host, 20)
-    assert ranked([host, gpu]).break_even_iterations == 970, "1000 - 30 s more before, 1 s saved by each"
+    assert ranked([host, gpu]).break_even_products == 970, "1000 - 30 s more before, 1 s saved by each"
 
 
 def test_one_place_has_nothing_to_break_even_with():
-    assert ranked([placement("cpu", 1e-3, 0.0, 0.0)]).break_even_iterations is None
+    assert ranked([placement("cpu", 1e-3, 0.0, 0.0)]).break_even_products is None
 
 
 def best_s(found, iterations):
@@ -92,10 +92,10 @@ def test_unknown_conversions_and_copies_are_marked_and_prices_are_of_nodes_and_h
     far = Placement("m", "far", product, 1000, None, 3600.0)
     assert (far.total_s, far.price) == (1.0, (1.0, pytest.approx(0.1), 2.0)) and not far.is_known_before
     assert far.energy == (500.0, None, None)
-    here = placement("cpu", 1.0, 0.0, 0.0, iterations=1000)
+    here = placement("cpu", 1.0, 0.0, 0.0, products=1000)
     found = ranked([far, here], {"third": "it has no records"})
     assert (found.best, found.comparable, found.best_from) == (far, [here], ((1, here),))
-    assert found.break_even_iterations is None, "what far takes before the first product is unknown"
+    assert found.break_even_products is None, "what far takes before the first product is unknown"
     assert f"take less than {time(999.0)}" in " ".join(found.sentences())
     below = " ".join(found.table().below)
     assert "are not counted" in below and "it has no records" in below
@@ -117,7 +117,7 @@ def test_break_even_is_the_number_from_which_on_the_fastest_is_best(
     plain_there = slower_there * gpu_s, gpu_convert_s / 2
     gpu = placement("cuda", gpu_s, gpu_convert_s, transfer_s, plain=plain_there)
     found = ranked([host, gpu])
-    count, fastest = found.break_even_iterations, found.fastest
+    count, fastest = found.break_even_products, found.fastest
     other = gpu if fastest.device == "cpu" else host
     if count is None:
         endless = 10**18  # no conversion or copy counts any more: the fastest is not faster than the other

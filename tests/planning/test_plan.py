@@ -81,7 +81,7 @@ def test_one_product_converts_nothing_on_a_real_machine(served_fits):
         plan = make_plan(statistics(gallery("poisson2d", n=200), 1024), model, SETTING, HERE, Goal(1))
         assert {block.candidate.format for block in plan.blocks} == {"csr"}
         assert plan.convert_s == 0
-        assert plan.break_even_iterations == 0
+        assert plan.break_even_products == 0
 
 
 def test_break_even_is_the_first_product_that_has_paid(strips):
@@ -91,25 +91,25 @@ def test_break_even_is_the_first_product_that_has_paid(strips):
     assert plan.baseline.time_s == pytest.approx(640 * 3e-6)
     assert plan.time_s == pytest.approx(640 * 2e-6)
     assert plan.convert_s == pytest.approx(640 * 9.5e-6)
-    assert plan.break_even_iterations == 10
-    assert plan.iterations == 1000
+    assert plan.break_even_products == 10
+    assert plan.products == 1000
 
 
 @given(
     st.floats(1e-9, 1e-3), st.floats(1e-9, 1e-3), st.floats(1e-9, 1e-2), st.sampled_from((1, 7, 1000, 10**9))
 )
-def test_a_plan_never_loses_against_plain_csr(strips, csr_s, coo_s, convert_s, iterations):
+def test_a_plan_never_loses_against_plain_csr(strips, csr_s, coo_s, convert_s, products):
     plan = make_plan(
-        strips, PerRow({"csr": csr_s, "coo": coo_s}, {"coo": convert_s}), SETTING, HERE, Goal(iterations)
+        strips, PerRow({"csr": csr_s, "coo": coo_s}, {"coo": convert_s}), SETTING, HERE, Goal(products)
     )
-    total = iterations * plan.time_s + plan.convert_s
-    assert total <= iterations * plan.baseline.time_s * (1 + 1e-9)
+    total = products * plan.time_s + plan.convert_s
+    assert total <= products * plan.baseline.time_s * (1 + 1e-9)
     if plan.convert_s:
         saved = plan.baseline.time_s - plan.time_s
-        assert plan.break_even_iterations == math.ceil(plan.convert_s / saved)
-        assert plan.break_even_iterations <= iterations + 1
+        assert plan.break_even_products == math.ceil(plan.convert_s / saved)
+        assert plan.break_even_products <= products + 1
     else:
-        assert plan.break_even_iterations == 0
+        assert plan.break_even_products == 0
 
 
 def test_a_plans_interval_is_the_sum_of_its_blocks(strips):
@@ -152,16 +152,14 @@ def two_kinds():
 
 
 @pytest.mark.parametrize(
-    ("ell_s", "convert_s", "iterations"),
+    ("ell_s", "convert_s", "products"),
     [(0.6e-9, 1e-6, 1), (0.9e-9, 0.0, 10**9)],
     ids=["conversion unpaid", "gain below 5 %"],
 )
-def test_as_printed_a_plan_takes_the_fastest_product_whatever_it_costs(
-    two_kinds, ell_s, convert_s, iterations
-):
+def test_as_printed_a_plan_takes_the_fastest_product_whatever_it_costs(two_kinds, ell_s, convert_s, products):
     model = Padded({"csr": 1e-9, "ell": ell_s}, {"ell": convert_s})
     ours, printed = (
-        make_plan(statistics(two_kinds, 1), model, SETTING, HERE, Goal(iterations, planner=planner))
+        make_plan(statistics(two_kinds, 1), model, SETTING, HERE, Goal(products, planner=planner))
         for planner in (None, PRINTED)
     )
     assert (ours.as_printed, printed.as_printed) == (False, True)

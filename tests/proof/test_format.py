@@ -42,7 +42,7 @@ def test_a_format_is_calibrated_forecast_and_measured(install, documents):
 def test_a_plan_takes_it_where_it_is_forecast_to_be_fast(install, document, faster_than_csr):
     install("short_csr")
     faster_than_csr("short_csr", "rows", 0.5)
-    asked = ("plan", SMALL, "--check", "--threads", "1", "--iterations", "1000000", "--model", "linear")
+    asked = ("plan", SMALL, "--check", "--threads", "1", "--products", "1000000", "--model", "linear")
     plan = document(*asked, "--no-drift-correction")["plan"]  # nor are products here tried
     assert [block["format"] for block in plan["blocks"]] == ["short_csr"]
     assert plan["check"]["error"] < 1e-15

@@ -10,7 +10,7 @@ def test_a_library_is_measured_forecast_planned_and_looked_for(install, document
     faster_than_csr("counted", "bincount", 0.1)
     asked = "--library", "counted,scipy", "--threads", "1"
 
-    planned = ("plan", SMALL, "--check", "--forecast-only", "--iterations", "1000000", *asked)
+    planned = ("plan", SMALL, "--check", "--forecast-only", "--products", "1000000", *asked)
     measured, plan, doctor = documents(("measure", SMALL, "--no-keep", *asked), planned, ("doctor",))
     own = next(item for item in measured["measurements"] if item["format"] == "counted")
     assert own["kernel"] == "bincount" and own["error"] < 1e-15

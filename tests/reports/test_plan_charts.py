@@ -59,7 +59,7 @@ def test_a_line_is_conversion_and_products(made, rows_of):
 
 
 def test_plain_csr_itself_has_one_line_and_no_break_even(made, rows_of):
-    plain = dataclasses.replace(made, blocks=(made.baseline,), break_even_iterations=0, time_s=4e-6)
+    plain = dataclasses.replace(made, blocks=(made.baseline,), break_even_products=0, time_s=4e-6)
     chart = totals(plain, None, None)
     assert len(ways(chart, rows_of)) == 1 and "pays off" not in chart.caption
     assert "pays off after 5 products" in totals(made, None, None).caption

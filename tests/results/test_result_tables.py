@@ -113,7 +113,7 @@ def test_devices_side_by_side():
     assert column(table, "place") == ["this machine (here)", "a GPU"]
     assert placements.planned is placements.best
     best, by_products, *_ = placements.sentences()
-    count = placements.break_even_iterations
+    count = placements.break_even_products
     assert best.startswith("Best on this machine (here)")
     assert f"up to {count - 1:,}" in by_products and f"a GPU from {count:,} on" in by_products
     assert "copying it to the device" in far.sentences("a GPU")[-1]
@@ -125,7 +125,7 @@ def test_a_device_that_is_always_the_best():
     placements = ranked(
         [Placement("m", "this machine", PLAN, 100), Placement("m", "a GPU", slow, 100, 0.001)]
     )
-    assert placements.break_even_iterations == 1
+    assert placements.break_even_products == 1
 
 
 def test_a_check_is_compared_with_the_plan():

@@ -11,7 +11,8 @@ import numpy as np
 from scipy.sparse import issparse
 
 from sparsecast.api.applications import PLANNING_S
-from sparsecast.api.executing import compile, in_csr
+from sparsecast.api.executing import in_csr
+from sparsecast.api.session import session
 from sparsecast.errors import InputError
 from sparsecast.matrices.problem import Problem, sound
 from sparsecast.operators.sparse_arrays import with_operator
@@ -21,7 +22,7 @@ from sparsecast.planning.adapting import SHORT_S
 _TIMED = 3
 
 
-def accelerate(A: Any, *, iterations: int = 1000, threads: int | None = None) -> Any:
+def accelerate(A: Any, *, products: int = 1000, threads: int | None = None) -> Any:
     """Return a matrix, or a solver of pyamg, whose products with vectors are planned.
 
     It is still a sparse array, with the same arrays, for libraries that read these or check the type: SciPy's
@@ -35,7 +36,7 @@ def accelerate(A: Any, *, iterations: int = 1000, threads: int | None = None) ->
         Of floating-point or complex values; in CSR, CSC or BSR, else it is converted to CSR. The arrays are
         shared and must not change. Of a solver, which stays as it is, the matrices of all levels but the
         coarsest are planned. Smoothers that are compiled code of pyamg, such as Gauss-Seidel, stay.
-    iterations : int
+    products : int
         Products to plan for, at least 1. Each matrix of a solver has about one in a cycle.
     threads : int, optional
         As in `plan`.
@@ -50,18 +51,19 @@ def accelerate(A: Any, *, iterations: int = 1000, threads: int | None = None) ->
     Raises
     ------
     InputError
-        If `A` is neither, or its values are whole numbers; if `iterations` is below 1.
+        If `A` is neither, or its values are whole numbers; if `products` is below 1.
     ProfileError, DisturbedError
         As `plan`.
     """
-    if iterations < 1:
-        raise InputError(f"iterations {iterations}: expected at least 1; name the products you will do")
-    how: dict[str, Any] = {"iterations": iterations, "threads": threads}
+    if products < 1:
+        raise InputError(f"products {products}: expected at least 1; name how many you will do")
     if (pyamg := sys.modules.get("pyamg")) and isinstance(A, pyamg.MultilevelSolver):
         made = copy.copy(A)
         made.levels = [copy.copy(level) for level in A.levels]
         for level in made.levels[:-1]:  # the coarsest is solved by a factorization
-            level.A, level.P, level.R = (accelerate(M, **how) for M in (level.A, level.P, level.R))
+            level.A, level.P, level.R = (
+                accelerate(M, products=products, threads=threads) for M in (level.A, level.P, level.R)
+            )
         return made
     is_sparse: bool = issparse(A)
     if not is_sparse or A.ndim != 2 or A.dtype.kind not in "fc":
@@ -76,6 +78,8 @@ def accelerate(A: Any, *, iterations: int = 1000, threads: int | None = None) ->
     product_s = min(timeit.repeat(lambda: A @ x, number=1, repeat=_TIMED))
     if product_s < SHORT_S:
         return A
-    pays = iterations * product_s >= PLANNING_S
-    operator = compile(A, **how) if pays else in_csr(Problem.of(A).matrix, threads)
+    if products * product_s >= PLANNING_S:
+        operator = session(threads=threads).compile(A, products=products)
+    else:
+        operator = in_csr(Problem.of(A).matrix, threads)
     return with_operator(A, lambda: operator)

@@ -7,21 +7,18 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from time import perf_counter
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar
 
 import numpy as np
 
-from sparsecast.api.calibrating import own_profile
-from sparsecast.api.executing import compile, in_csr, load
-from sparsecast.api.forecasting import plan as plan_of
-from sparsecast.api.forecasting import predict
+from sparsecast.api.executing import in_csr, load, operator_of
 from sparsecast.api.profiles import model_records
+from sparsecast.api.session import Session
 from sparsecast.devices import DEVICES
-from sparsecast.devices.naming import machine_of
+from sparsecast.devices.naming import machine_of, number_of
 from sparsecast.devices.target import Target
 from sparsecast.errors import InputError
 from sparsecast.machines.machine import PROCESSOR
-from sparsecast.machines.profile import Profile
 from sparsecast.matrices.problem import Problem
 from sparsecast.measuring.energy import Meter, ProcessorMeter, used_joules
 from sparsecast.measuring.timing import measure as measure_calls
@@ -62,57 +59,56 @@ TRIED_S = 1.0
 RUNS, REPEATED_S = 10, 1.0
 
 
-def pagerank(
-    A: Any,
-    *,
-    plan: Plan | None = None,
-    damping: float = DAMPING,
-    epsilon: float = EPSILON,
-    most: int = power_method.MOST_ITERATIONS,
-    threads: int | None = None,
-    on_iteration: Callable[[int, float], object] = no_iteration,
-    personalization: Any = None,
-    dangling: Any = None,
-    start: Any = None,
-) -> power_method.PageRank:
-    """Return the PageRank of the nodes of a graph, by products in the format that suits so many.
+class PageRankOptions(TypedDict, total=False):
+    """What `Session.pagerank` takes beside a graph.
 
-    Parameters
-    ----------
-    A : sparse matrix of shape (nodes, nodes)
-        With an edge i -> j of weight a_ij for each entry; not negative.
-    plan : Plan, optional
-        For the transposed graph, as `application_cost` has it. Without one the first iterations are done in
-        plain CSR; if what they tell of the others is worth a plan, it is made for these.
-    damping, epsilon, most, on_iteration
-        As in `sparsecast.operators.applications.pagerank.pagerank`.
-    threads : int, optional
-        Of the products; all of the machine's by default.
-    personalization, dangling : array of shape (nodes,), optional
-        How probable each node is where a surfer follows no link: at any time, and from a dangling node. Both
-        are divided by their sums. All nodes are alike by default, and from dangling nodes as at any time.
-    start : array of shape (nodes,), optional
-        Ranks to begin with, divided by their sum; all alike by default.
-
-    Raises
-    ------
-    InputError
-        If A is no graph with weights from 0 on, or a setting cannot be.
+    `damping`, `epsilon`, `most` and `on_iteration` are as in
+    `sparsecast.operators.applications.pagerank.pagerank`. `personalization` and `dangling`, arrays of shape
+    (nodes,), say how probable each node is where a surfer follows no link: at any time, and from a dangling
+    node. Both are divided by their sums; all nodes are alike by default, and from dangling nodes as at any
+    time. `start` has ranks to begin with, divided by their sum; all alike by default.
     """
+
+    damping: float
+    epsilon: float
+    most: int
+    on_iteration: Callable[[int, float], object]
+    personalization: Any
+    dangling: Any
+    start: Any
+
+
+class CgOptions(TypedDict, total=False):
+    """What `Session.cg` takes beside a system.
+
+    `preconditioner` is ``"jacobi"``, the diagonal, or None; `tolerance`, `most` and `on_iteration` are as in
+    `sparsecast.operators.applications.cg.conjugate_gradients`.
+    """
+
+    preconditioner: str | None
+    tolerance: float
+    most: int | None
+    on_iteration: Callable[[int, float], object]
+
+
+def ranked(session: Session, A: Any, plan: Plan | None, options: PageRankOptions) -> power_method.PageRank:
+    """Return the PageRank of a graph: see `Session.pagerank`."""
+    damping, epsilon = options.get("damping", DAMPING), options.get("epsilon", EPSILON)
+    most = options.get("most", power_method.MOST_ITERATIONS)
     power_method.refuse_settings(damping, epsilon, most)
     ranking = power_method.PageRankOfGraph(Problem.of(A).matrix, damping, epsilon)
-    asked: dict[str, Any] = {"on_iteration": on_iteration}
-    if personalization is not None or dangling is not None:
-        likely = np.ones(ranking.graph.nodes) if personalization is None else personalization
-        anywhere = _shares(ranking, likely)
-        asked["jumps"] = anywhere, anywhere if dangling is None else _shares(ranking, dangling)
+    how: dict[str, Any] = {"on_iteration": options.get("on_iteration", no_iteration)}
+    likely, from_dangling, start = (options.get(name) for name in ("personalization", "dangling", "start"))
+    if likely is not None or from_dangling is not None:
+        anywhere = _shares(ranking, np.ones(ranking.graph.nodes) if likely is None else likely)
+        how["jumps"] = anywhere, anywhere if from_dangling is None else _shares(ranking, from_dangling)
     if start is not None:
-        asked["start"] = power_method.PageRank(_shares(ranking, start), 0, (), "most iterations")
+        how["start"] = power_method.PageRank(_shares(ranking, start), 0, (), "most iterations")
     if plan is not None:
-        return ranking.ranked(compile(ranking.matrix, plan), most, **asked)
-    run = partial(ranking.ranked, **asked)
-    op = in_csr(ranking.matrix, threads, all_alike=ranking.is_alike)
-    return _planned_on_the_way(ranking, op, threads, most, run)
+        return ranking.ranked(operator_of(Problem.of(ranking.matrix), plan), most, **how)
+    run = partial(ranking.ranked, **how)
+    op = in_csr(ranking.matrix, number_of(session.setting.threads), all_alike=ranking.is_alike)
+    return _planned_on_the_way(ranking, op, session, most, run)
 
 
 def _shares(ranking: power_method.PageRankOfGraph, weights: Any) -> Any:
@@ -127,57 +123,30 @@ def _shares(ranking: power_method.PageRankOfGraph, weights: Any) -> Any:
     return np.divide(weights, total, dtype=ranking.matrix.dtype)
 
 
-def cg(
-    A: Any,
-    b: Any,
-    *,
-    plan: Plan | None = None,
-    preconditioner: str | None = None,
-    tolerance: float = TOLERANCE,
-    most: int | None = None,
-    threads: int | None = None,
-    on_iteration: Callable[[int, float], object] = no_iteration,
+def solved(
+    session: Session, A: Any, b: Any, plan: Plan | None, options: CgOptions
 ) -> conjugate_gradients.Solution:
-    """Solve A x = b by conjugate gradients, with products in the format that suits as many as are expected.
-
-    Parameters
-    ----------
-    A : sparse matrix of shape (rows, rows)
-        Real, symmetric and positive definite.
-    b : float array of shape (rows,)
-    plan : Plan, optional
-        Without one it is made on the way, as in `pagerank`.
-    preconditioner : str, optional
-        ``"jacobi"``: the diagonal.
-    tolerance, most, on_iteration
-        As in `sparsecast.operators.applications.cg.conjugate_gradients`.
-    threads : int, optional
-        Of the products; all of the machine's by default.
-
-    Raises
-    ------
-    InputError
-        If A is not square, real and symmetric, or b has another shape, or a setting cannot be.
-    """
-    problem = Problem.of(A)
+    """Solve A x = b: see `Session.cg`."""
+    problem, tolerance, most = Problem.of(A), options.get("tolerance", TOLERANCE), options.get("most")
     conjugate_gradients.refuse_settings(tolerance, 1 if most is None else most)
-    solver = conjugate_gradients.ConjugateGradients(problem.matrix, tolerance, preconditioner)
+    solver = conjugate_gradients.ConjugateGradients(problem.matrix, tolerance, options.get("preconditioner"))
     b, rows = np.asarray(b), problem.matrix.shape[0]
     if b.shape != (rows,) or b.dtype.kind not in "biuf":
         raise InputError(
             f"b is {b.dtype} of shape {b.shape}: expected real numbers of shape ({rows},), one for each row; "
             f"correct b"
         )
+    on_iteration = options.get("on_iteration", no_iteration)
     if plan is not None:
-        return solver.solved(compile(problem, plan), b, most, on_iteration=on_iteration)
+        return solver.solved(operator_of(problem, plan), b, most, on_iteration=on_iteration)
     run = partial(solver.solved, b=b, on_iteration=on_iteration)
     most = solver.most_iterations if most is None else most
-    op = in_csr(solver.matrix, threads)
-    return _planned_on_the_way(solver, op, threads, most, run)
+    op = in_csr(solver.matrix, number_of(session.setting.threads))
+    return _planned_on_the_way(solver, op, session, most, run)
 
 
 def _planned_on_the_way(
-    application: Application, op: Operator, threads: int | None, most: int, run: Callable[..., Ran]
+    application: Application, op: Operator, session: Session, most: int, run: Callable[..., Ran]
 ) -> Ran:
     """Run an application: first iterations with an operator, then by a plan for as many as they tell.
 
@@ -190,7 +159,7 @@ def _planned_on_the_way(
     left = min(application.told(begun).expected, most) - begun.iterations
     if left * laps.time_s[PRODUCT] / laps.runs[PRODUCT] > PLANNING_S:
         problem = Problem.of(application.matrix)
-        op = compile(problem, plan_of(problem, iterations=left, threads=threads, anyway=True))
+        op = operator_of(problem, session.changed(anyway=True).plan(problem, products=left))
     return run(op, most=most, start=begun)
 
 
@@ -223,21 +192,16 @@ def threads_of_networks(networks: Sequence[Path], threads: int | None) -> int | 
 
 
 def application_cost(
+    session: Session,
     question: ApplicationQuestion,
-    profile: Profile | None = None,
     *,
     iterations: int | None = None,
-    threads: int | None = None,
-    device: str | None = None,
-    model: str | None = None,
     networks: Sequence[Path] = (),
-    measure: bool = True,
-    anyway: bool = False,
+    measures: bool = True,
 ) -> ApplicationCost:
     """Forecast a whole run of an application, with the best format for so many products.
 
-    `profile`, `threads`, `device`, `model` and `anyway` are as in `predict`, `measure` as in `plan`. Without
-    `measure` nothing is timed, and no iterations are done.
+    Without `measures` nothing is timed, and no iterations are done.
 
     `iterations` says how many there will be, where that is known; else some are done here to tell, also for
     another machine, as their number does not depend on it. With this machine's profile and several threads
@@ -246,29 +210,29 @@ def application_cost(
     `networks` are files that forecast the product in the place of the model: its time, its energy, or one
     file of each. It is then done in CSR on one thread, as they know it, and nothing is timed.
 
-    Errors are those of `plan`, `predict` and `product_forecast`, and a ProfileError for a profile without
-    Bandwidths. This machine's are read then; not without `measure`.
+    Errors are those of `Session.plan`, `Session.predict` and `product_forecast`, and a ProfileError for a
+    profile without Bandwidths. This machine's are read then; not without `measures`.
     """
-    threads = threads_of_networks(networks, threads)
+    threads = threads_of_networks(networks, number_of(session.setting.threads))
     application, problem = question.application, question.problem
-    options: dict[str, Any] = {"threads": threads, "device": device, "model": model, "anyway": anyway}
-    profile = profile or own_profile(problem, threads=threads, device=device or PROCESSOR)
-    if measure and profile.name == machine_of(PROCESSOR).name and not profile.bandwidths:
+    session = session.changed(threads=threads)
+    profile, _ = session.question(problem)
+    if measures and profile.name == machine_of(PROCESSOR).name and not profile.bandwidths:
         profile = profile.with_bandwidths(DEVICES.get(PROCESSOR).measure_bandwidths(profile.machine, 1))
-    measures, loops_s = measure and not networks, dict[str, float]()
+    times, loops_s = measures and not networks, dict[str, float]()
     if iterations is not None:
         expected = Iterations.known(iterations)
-    elif measures and threads != 1 and profile.name == machine_of(PROCESSOR).name:
+    elif times and threads != 1 and profile.name == machine_of(PROCESSOR).name:
         expected, loops_s = _timed(application, threads)
     else:
         start = perf_counter()
-        expected = application.iterations(most_s=TRIED_S) if measure else application.untried()
+        expected = application.iterations(most_s=TRIED_S) if measures else application.untried()
         if expected.tried:
             where = "The iterations were tried on this machine; their number is the same on any."
             why = expected.why if profile.name == machine_of(PROCESSOR).name else f"{expected.why} {where}"
             expected = replace(expected, why=why, tried_s=perf_counter() - start)
-    plan = plan_of(problem, profile, iterations=expected.expected, measure=measures, **options)
-    prediction = predict(problem, profile, **options, drift_correction=False)
+    plan = session.plan(problem, products=expected.expected, probe_s=None if times else 0)
+    prediction = session.changed(drift_correction=False).predict(problem)
     forecasts = [product_forecast(problem, profile, path) for path in networks]
     if forecasts:
         time_s = next((f.time_s for f in forecasts if f.time_s is not None), plan.baseline.time_s)
@@ -330,9 +294,9 @@ def run_application(
     """
     problem, application = question.problem, question.application
     load(problem, plan)
-    compile(problem, plan)  # starts threads and loads what converts
+    operator_of(problem, plan)  # starts threads and loads what converts
     start = perf_counter()
-    op = compile(problem, plan)
+    op = operator_of(problem, plan)
     convert_s = plan.convert_s if plan.trials else perf_counter() - start  # trials have built and timed it
     most = application.most_iterations if most is None else most
     application.run(op, 2, no_iteration, Laps())

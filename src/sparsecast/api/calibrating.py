@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from sparsecast.api.profiles import (
     calibrated_profile,
@@ -96,37 +96,38 @@ def _described(here: Machine, profiles: Mapping[str, Profile | InputError]) -> M
     )
 
 
+class CalibrationOptions(TypedDict, total=False):
+    """What a calibration measures.
+
+    `threads` and `dtype` are this number of threads, or type of values, only; by default all threads and one,
+    float64 and float32, the most usual first. Complex types are measured when they are asked for. `device` is
+    ``"cpu"``, the default, ``"cuda"`` or ``"cuda:N"``. `vectors` are the columns of X in Y = A X: Records of
+    several are added to the profile, of formats with a kernel for them. `suites` are names of the benchmark
+    matrices of papers, which are measured instead of the usual ones and added to the profile: those of
+    SUITES. `library` names other libraries to measure with our formats, as in `Setting`.
+    """
+
+    threads: int | None
+    dtype: str | None
+    device: str
+    vectors: int
+    suites: Sequence[str]
+    library: str | None
+
+
 def calibrate(
-    budget_s: float = 300.0,
-    *,
-    threads: int | None = None,
-    dtype: str | None = None,
-    device: str = "cpu",
-    vectors: int = 1,
-    suites: Sequence[str] = (),
-    library: str | None = None,
-    on_progress: Progress = no_progress,
+    budget_s: float = 300.0, *, on_progress: Progress = no_progress, **options: Unpack[CalibrationOptions]
 ) -> Profile:
     """Measure the benchmark matrices on this machine and keep the profile.
 
     Parameters
     ----------
     budget_s : float
-    threads, dtype : int and str, optional
-        Measure this number of threads, or type of values, only; by default all threads and one, float64
-        and float32, the most usual first. Complex types are measured when they are asked for.
-    device : str
-        ``"cpu"``, ``"cuda"`` or ``"cuda:N"``.
-    vectors : int
-        Columns of X in Y = A X. Records of several are added to the profile, of formats with a kernel for
-        them.
-    suites : sequence of str
-        Names of the benchmark matrices of papers, which are measured instead of the usual ones and added to
-        the profile: those of SUITES.
-    library : str, optional
-        Other libraries to measure with our formats, as in `predict`: ``"any"`` that is installed.
+        Seconds, after compiling.
     on_progress : callable
         Called with the seconds done, the seconds expected in all, and what is being measured.
+    **options
+        `threads`, `dtype`, `device`, `vectors`, `suites` and `library`, as in `CalibrationOptions`.
 
     Raises
     ------
@@ -137,32 +138,24 @@ def calibrate(
     BusyError, StorageError
         If another calibration runs, or the profile cannot be kept.
     """
-    setting: dict[str, Any] = {"threads": threads, "dtype": dtype, "device": device, "vectors": vectors}
-    run = calibration(budget_s, **setting, suites=suites, library=library)
+    run = calibration(budget_s, **options)
     run.on_progress = on_progress
     return run.run()
 
 
 def calibration(
-    budget_s: float,
-    *,
-    threads: int | None = None,
-    dtype: str | None = None,
-    device: str = "cpu",
-    vectors: int = 1,
-    rating: RatingSuite | None = None,
-    suites: Sequence[str] = (),
-    library: str | None = None,
+    budget_s: float, rating: RatingSuite | None = None, **options: Unpack[CalibrationOptions]
 ) -> Calibration:
     """Return the calibration that `calibrate` runs; the figures of `rating` come first where there is one."""
-    machine = machine_of(device)
-    libraries = chosen_libraries(library, machine.device)
+    machine, vectors = machine_of(options.get("device", "cpu")), options.get("vectors", 1)
+    libraries, dtype = chosen_libraries(options.get("library"), machine.device), options.get("dtype")
     targets = [
         Target(machine.device, values, 32, count, vectors=vectors, libraries=libraries)
         for values in (("float64", "float32") if dtype is None else (dtype,))
-        for count in thread_counts(machine, threads)
+        for count in thread_counts(machine, options.get("threads"))
     ]
     last = rating_suites() if vectors == 1 else []  # their figures are of one
+    suites = options.get("suites", ())
     return Calibration(machine, targets, budget_s, rating=rating, last=last, suites=suites)
 
 

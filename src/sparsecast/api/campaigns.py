@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from sparsecast.api.executing import measure_here
-from sparsecast.api.forecasting import choice
 from sparsecast.api.matrices import left_out, named_problems
+from sparsecast.api.session import Session
 from sparsecast.benchmark.journal import USER_SUITE, kept, measurements_folder
 from sparsecast.benchmark.record_differences import differences
 from sparsecast.benchmark.record_files import MergedRecords
@@ -94,16 +94,50 @@ class Campaign:
         return sorted(taken + records, key=lambda record: record.time_s), bool(records)
 
 
+class CollectionOptions(TypedDict, total=False):
+    """How a collection is measured.
+
+    With `keeps`, the default, each matrix' Records are kept in the data folder at once, for models to learn
+    from and to be scored on. With `resume`, Records that were kept are taken over, whatever their age: what
+    the same version of Sparsecast and of its kernels measured is not measured again, so that a run that was
+    killed goes on where it stopped. `shard` is the part of the matrices to measure: ``"I/N"``, part I of N,
+    the same whatever their order, or ``"slurm"``, that of the task of a Slurm array. With `transpose`,
+    products are those with the transposes, of matrices that differ from these. `on_progress` is called after
+    each matrix with the seconds done, the seconds expected in all, and its name.
+    """
+
+    keeps: bool
+    resume: bool
+    shard: str | Shard | None
+    transpose: bool
+    on_progress: Progress
+
+
+def campaign_of(
+    machine: Machine, matrices: Sequence[Any], options: CollectionOptions, meter: Meter | None = None
+) -> Campaign:
+    """Return the campaign that measures a collection, with what was kept where it resumes."""
+    problems, refused = named_problems(matrices, options.get("shard"))
+    campaign = Campaign(
+        machine,
+        problems,
+        refused,
+        options.get("keeps", True),
+        meter,
+        options.get("transpose", False),
+        options.get("on_progress", no_progress),
+    )
+    if options.get("resume"):
+        campaign.take_over()
+    return campaign
+
+
 def measure_all(
+    session: Session,
     matrices: Sequence[Any],
     *,
-    shard: str | Shard | None = None,
-    resume: bool = False,
-    keeps: bool = True,
     meter: Meter | None = None,
-    transpose: bool = False,
-    on_progress: Progress = no_progress,
-    **setting: Any,
+    **options: Unpack[CollectionOptions],
 ) -> MeasuredCollection:
     """Measure the products of a collection, or of a shard of it, in every format that suits.
 
@@ -111,12 +145,13 @@ def measure_all(
 
     Parameters
     ----------
-    matrices, shard, resume, keeps, transpose, on_progress
-        As in `evaluate`.
+    session : Session
+    matrices
+        As in `Session.evaluate`.
     meter
-        As in `measure`.
-    **setting
-        `threads`, `dtype`, `device`, `vectors` and `values`, as in `predict`.
+        As in `Session.measure`.
+    **options
+        Those of `CollectionOptions`.
 
     Raises
     ------
@@ -125,18 +160,15 @@ def measure_all(
     StorageError
         If nothing can be kept.
     """
-    here = machine_of(setting.get("device") or PROCESSOR)
-    problems, refused = named_problems(matrices, shard)
-    campaign = Campaign(here, problems, refused, keeps, meter, transpose, on_progress)
-    if resume:
-        campaign.take_over()
-    done = MeasuredCollection(here.name, refused=refused)
+    campaign = campaign_of(machine_of(session.setting.device or PROCESSOR), matrices, options, meter)
+    done = MeasuredCollection(campaign.here.name, refused=campaign.refused)
 
     def measure(name: str, problem: Problem) -> None:
-        records, is_new = campaign.measured(problem, choice(problem, **setting).candidates)
+        records, is_new = campaign.measured(problem, session.choice(problem).candidates)
         done.rows += [{"matrix": name, "record": record, "forecast": None} for record in records]
         done.taken_over += not is_new
 
+    problems = campaign.problems
     done.interrupted = campaign.run([(name, measure) for name in problems], len(problems))
     return done
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from sparsecast.api.forecasting import predict
+from sparsecast.api.session import Session
+from sparsecast.api.settings import Setting, Trust
 from sparsecast.devices.target import Target
 from sparsecast.distributed.distributed_product import DistributedProduct
 from sparsecast.distributed.layout import local_layout
@@ -46,6 +47,13 @@ class ClusterProblem:
     def is_square(self) -> bool:
         """Whether it has as many rows as columns."""
         return self.structure.rows == self.structure.cols
+
+    @cached_property
+    def _node(self) -> Session:
+        """What forecasts the products of one rank."""
+        return Session(
+            self.profile, Setting(1, self.dtype, PROCESSOR), Trust(drift_correction=False, anyway=True)
+        )
 
     @property
     def has_node_times(self) -> bool:
@@ -97,8 +105,7 @@ class ClusterProblem:
         if part is None:
             return {}
         times: dict[str, LocalTime] = {}
-        asked: dict[str, Any] = {"threads": 1, "dtype": self.dtype, "device": PROCESSOR, "anyway": True}
-        for forecast in predict(part, self.profile, **asked, drift_correction=False):
+        for forecast in self._node.predict(part):
             time = LocalTime(forecast.time_s, forecast.low_s, forecast.high_s, forecast.bytes)
             times.setdefault(forecast.candidate.format, time)
         return times

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil, isqrt
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from sparsecast.api.cluster_questions import ClusterProblem, cluster_problem
 from sparsecast.api.forecasting import without_joules
@@ -59,21 +59,35 @@ _ALONE = "global-1d"
 MESH_DIMENSION = 2
 
 
+class ClusterOptions(TypedDict, total=False):
+    """What `cluster` takes beside a matrix, ranks and a profile.
+
+    `ranks_per_node` are as many as the machine has cores by default. `algorithms`, `formats` and `partitions`
+    are by default the products that we have; CSR, COO and what is fastest for a rank alone; rows by
+    non-zeros, METIS where it is installed and the matrix is square, and for 2D the uniform grid. `model` is
+    one of CLUSTER_MODELS. `power_model` says what a node draws, in place of what the profile's Records with
+    joules tell; `energy_model` names the model that learns from these, which must tell joules by kinds of
+    work. `dtype` is as in `Setting`.
+    """
+
+    ranks_per_node: int | None
+    algorithms: Sequence[str] | None
+    formats: Sequence[str] | None
+    partitions: Sequence[str] | None
+    model: str | None
+    power_model: PowerFile | None
+    energy_model: str | None
+    dtype: str | None
+
+
 def cluster(
     A: Any,
     ranks: Sequence[int],
     profile: Profile | None = None,
     *,
-    ranks_per_node: int | None = None,
-    algorithms: Sequence[str] | None = None,
-    formats: Sequence[str] | None = None,
-    partitions: Sequence[str] | None = None,
     price: float | None = None,
-    model: str | None = None,
-    power_model: PowerFile | None = None,
-    energy_model: str | None = None,
     objective: str = "time",
-    dtype: str | None = None,
+    **options: Unpack[ClusterOptions],
 ) -> ClusterAnswer:
     """Forecast products on many ranks, and rank algorithm, format, partition and number of ranks.
 
@@ -86,23 +100,13 @@ def cluster(
         Numbers of ranks to compare. 2D needs squares.
     profile : Profile, optional
         With micro-benchmarks of several ranks; by default this machine's.
-    ranks_per_node : int, optional
-        As many as the machine has cores by default.
-    algorithms, formats, partitions : sequence of str, optional
-        By default the products that we have; CSR, COO and what is fastest for a rank alone; rows by
-        non-zeros, METIS where it is installed and the matrix is square, and for 2D the uniform grid.
     price : float, optional
         Of a node and hour, in any currency.
-    model : str, optional
-        One of CLUSTER_MODELS.
-    power_model : PowerFile, optional
-        What a node draws, in place of what the profile's Records with joules tell.
-    energy_model : str, optional
-        Name of the model that learns from these, which must tell joules by kinds of work.
     objective : str
         By what the choices are ordered: ``"time"``, ``"energy"``, or ``"edp"``, energy times time.
-    dtype : str, optional
-        As in `predict`.
+    **options
+        `ranks_per_node`, `algorithms`, `formats`, `partitions`, `model`, `power_model`, `energy_model` and
+        `dtype`, as in `ClusterOptions`.
 
     Raises
     ------
@@ -112,15 +116,17 @@ def cluster(
         If the profile lacks micro-benchmarks.
     """
     profile = profile or calibrated_profile(machine_of(PROCESSOR))
-    per_node = _checked(ranks, ranks_per_node, price, profile)
-    PRODUCTS.require(algorithms or ())
-    FORMATS.require(formats or ())
-    METHODS.require(partitions or ())
+    per_node = _checked(ranks, options.get("ranks_per_node"), price, profile)
+    algorithms, formats = options.get("algorithms") or (), options.get("formats") or ()
+    partitions = options.get("partitions") or ()
+    PRODUCTS.require(algorithms)
+    FORMATS.require(formats)
+    METHODS.require(partitions)
     refuse_objective(objective)
-    name = DEFAULT_CLUSTER_MODEL if model is None else model
+    name = options.get("model") or DEFAULT_CLUSTER_MODEL
     chosen = CLUSTER_MODELS.get(name)()
     fit = chosen.fit(training_of_ranks(profile))
-    problem = cluster_problem(A, profile, dtype)
+    problem = cluster_problem(A, profile, options.get("dtype"))
     if not problem.structure.nnz:
         raise InputError("a matrix without non-zeros: expected some to forecast; name another matrix")
     answering = _Answering(
@@ -128,19 +134,19 @@ def cluster(
         fit,
         per_node,
         _once(algorithms or default_algorithms()),
-        _once(formats or ()),
-        _once(partitions or ()),
+        _once(formats),
+        _once(partitions),
     )
     forecasts = [forecast for count in sorted(set(ranks)) for forecast in answering.of_ranks(count)]
     if not forecasts:
         raise InputError(
             next(
                 iter(answering.refused.values()),
-                f"partitions {', '.join(partitions or ())} with algorithms {', '.join(algorithms or ())}: "
+                f"partitions {', '.join(partitions)} with algorithms {', '.join(algorithms)}: "
                 f"expected {GRID} for algorithms of blocks, and another one for the others; name such",
             )
         )
-    power = _power(problem, per_node, power_model, energy_model, objective)
+    power = _power(problem, per_node, options, objective)
     if power is not None:
         structure = with_even_rows(problem.structure)
         forecasts = [power.of(forecast, structure) for forecast in forecasts]
@@ -161,19 +167,20 @@ def cluster(
 def _power(
     problem: ClusterProblem,
     per_node: int,
-    power_model: PowerFile | None,
-    energy_model: str | None,
+    options: ClusterOptions,
     objective: str,
 ) -> ClusterPower | None:
     """Return what a node draws: as a file says, or as Records with joules do; None where nothing tells."""
     machine = problem.profile.machine
-    if power_model is not None:
+    if (power_model := options.get("power_model")) is not None:
         return ClusterPower(machine, power_model.joules)
     fit = None
     target = Target(PROCESSOR, problem.dtype, problem.index_bits, per_node)
     if problem.has_node_times and model_records(problem.profile, target):
         training = training_for(problem.profile, target)
-        fit = fitted_energy_model(Withheld.of(problem.structure, training).training(training), energy_model)
+        fit = fitted_energy_model(
+            Withheld.of(problem.structure, training).training(training), options.get("energy_model")
+        )
     if isinstance(fit, PricesWork):
         return ClusterPower(machine, fit.joules_, fit.ends_)
     if objective != "time":

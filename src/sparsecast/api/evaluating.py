@@ -9,17 +9,17 @@ from functools import cached_property, partial
 from time import perf_counter
 from typing import Any
 
-from sparsecast.api.campaigns import Campaign, Turn
-from sparsecast.api.matrices import named_problems
+from sparsecast.api.campaigns import Campaign, CollectionOptions, Turn, campaign_of
+from sparsecast.api.forecast_basis import ForecastBasis
 from sparsecast.api.profiles import asked_machine, require_own, training_for
-from sparsecast.api.session import Asked, Session, question
+from sparsecast.api.session import Session
+from sparsecast.api.settings import Setting
 from sparsecast.benchmark.evaluation import Scoring
 from sparsecast.benchmark.journal import AGAIN_SUITE, kept
 from sparsecast.benchmark.replay import FOLDS
 from sparsecast.benchmark.replay import replay as replay_records
-from sparsecast.benchmark.run import Progress, no_progress
 from sparsecast.devices import DEVICES
-from sparsecast.devices.naming import machine_of, number_of
+from sparsecast.devices.naming import AUTO, machine_of, number_of
 from sparsecast.devices.target import Target, whole_matrix
 from sparsecast.errors import InputError
 from sparsecast.features.analysis import structure
@@ -27,7 +27,6 @@ from sparsecast.formats.libraries import chosen_libraries
 from sparsecast.machines.machine import PROCESSOR
 from sparsecast.machines.profile import Profile, find_profile
 from sparsecast.matrices.problem import Problem
-from sparsecast.matrices.shards import Shard
 from sparsecast.models import MODELS
 from sparsecast.models.model import Model
 from sparsecast.models.store import fitted
@@ -42,86 +41,43 @@ _AGAIN_EVERY, _AGAIN_MOST = 4, 12
 _COST_TRIALS = 2
 
 
-def evaluate(
+def evaluated(
+    session: Session,
     matrices: Sequence[Any],
-    profile: Profile | None = None,
-    *,
-    threads: int | None = None,
-    dtype: str | None = None,
-    device: str = PROCESSOR,
-    vectors: int = 1,
-    library: str | None = None,
-    transpose: bool = False,
-    models: Sequence[str] | None = None,
-    keeps: bool = True,
-    resume: bool = False,
-    shard: str | Shard | None = None,
-    on_progress: Progress = no_progress,
-    on_matrix: Callable[[str, Evaluation], None] | None = None,
+    models: Sequence[str] | None,
+    on_matrix: Callable[[str, Evaluation], None] | None,
+    options: CollectionOptions,
 ) -> Evaluation:
-    """Forecast a collection of matrices with all models, and measure them on this machine.
-
-    No model learns from a matrix that it is scored on, nor from one of its group, whatever the profile and
-    the kept Records hold: the groups that are known are left out in turn, in FOLDS parts. A matrix or a
-    model that refuses is left out with its reason; an interrupted run gives what was done. At the end every
-    fourth matrix, twelve at most, is measured once more: what a repeated measurement differs by is the error
-    of a perfect forecast.
-
-    Parameters
-    ----------
-    matrices : sequence of paths, folders of matrix files, gallery specifications or sparse matrices
-    profile, threads, dtype, device, vectors, library
-        As in `predict`.
-    transpose : bool
-        Whether products with the transposes are forecast and measured, of matrices that differ from these.
-    models : sequence of str, optional
-        Names of the models; all by default.
-    keeps : bool
-        Whether each matrix' Records are kept in the data folder at once, for models to learn from and to be
-        scored on.
-    resume : bool
-        Whether Records that were kept are taken over, whatever their age: what the same version of Sparsecast
-        and of its kernels measured is not measured again. So a run that was killed goes on where it stopped.
-    shard : str or Shard, optional
-        The part of the matrices to measure: ``"I/N"``, part I of N, the same whatever their order; or
-        ``"slurm"``, that of the task of a Slurm array.
-    on_progress : callable
-        Called after each matrix with the seconds done, the seconds expected in all, and its name.
-    on_matrix : callable
-        Called after each matrix with its name and its evaluation.
-
-    Raises
-    ------
-    InputError
-        If a folder has no matrix files, or there is no such shard.
-    UnknownNameError
-        If there is no such model.
-    ProfileError
-        If the profile is another machine's, or the journal of kept Records is damaged.
-    StorageError
-        If nothing can be kept.
-    """
-    machine = machine_of(device)
-    if profile is not None:
-        require_own(profile.name, machine)
-    product, kinds = Asked(threads, dtype, device, vectors, library=library), chosen_models(models, vectors)
-    problems, refused = named_problems(matrices, shard)
-    campaign = Campaign(machine, problems, refused, keeps, transpose=transpose, on_progress=on_progress)
-    if resume:
-        campaign.take_over()
-    run = _Run(campaign, product, profile, kinds, on_matrix, Scoring(machine, refused=refused))
-    again = min(max(1, len(problems) // _AGAIN_EVERY), _AGAIN_MOST, len(problems))
-    is_interrupted = campaign.run(run.turns(again), len(problems) + again)
+    """Forecast and measure a collection: see `Session.evaluate`."""
+    machine = machine_of(session.setting.device or PROCESSOR)
+    if session.profile is not None:
+        require_own(session.profile.name, machine)
+    _refuse_unscored(session.setting)
+    kinds = chosen_models(models, session.setting.vectors)
+    campaign = campaign_of(machine, matrices, options)
+    run = _Run(campaign, session, kinds, on_matrix, Scoring(machine, refused=campaign.refused))
+    count = len(campaign.problems)
+    again = min(max(1, count // _AGAIN_EVERY), _AGAIN_MOST, count)
+    is_interrupted = campaign.run(run.turns(again), count + again)
     return run.scoring.evaluation(machine.name, is_interrupted)
+
+
+def _refuse_unscored(setting: Setting) -> None:
+    """Raise an InputError for a setting in which models are not scored."""
+    if setting.values is not None:
+        raise InputError(
+            f"values '{setting.values}' in an evaluation: expected values in full; leave them out"
+        )
+    if setting.threads == AUTO:
+        raise InputError(f"threads {AUTO} in an evaluation: expected one number; name it, or leave it out")
 
 
 @dataclass
 class _Run:
-    """One evaluation, of products that are `asked` about."""
+    """One evaluation, of the products of a session."""
 
     campaign: Campaign
-    asked: Asked
-    profile: Profile | None
+    session: Session
     models: list[type[Model]]
     on_matrix: Callable[[str, Evaluation], None] | None
     scoring: Scoring
@@ -129,7 +85,7 @@ class _Run:
     #: the matrices.
     trainings: dict[Target, tuple[TrainingSet, list[str]]] = field(default_factory=dict)
     #: Of a target and a part of the groups.
-    sessions: dict[tuple[Target, int | None], list[Session]] = field(default_factory=dict)
+    bases: dict[tuple[Target, int | None], list[ForecastBasis]] = field(default_factory=dict)
 
     @cached_property
     def groups(self) -> set[str]:
@@ -151,19 +107,21 @@ class _Run:
         """Measure a matrix in every way that is open to it or forecast; add what each model says of them."""
         if problem.matrix.nnz == 0:
             raise InputError(f"{name} has no entries: expected at least one; leave it out")
-        profile, target = question(problem, self.profile, self.asked)
+        profile, target = self.session.question(problem)
         table = dict.fromkeys(whole_matrix(problem.sampled_structure, target, self.campaign.here).candidates)
         analysis_s = _least_seconds(
-            lambda: structure(problem.matrix, threads=number_of(self.asked.threads), is_sampled=True)
+            lambda: structure(
+                problem.matrix, threads=number_of(self.session.setting.threads), is_sampled=True
+            )
         )
         estimates = []
-        for session in self._sessions(profile, target, problem.group):
-            forecast = partial(_estimates, session, problem)
+        for basis in self._bases(profile, target, problem.group):
+            forecast = partial(_estimates, basis, problem)
             try:
-                estimates.append((session.model, forecast()))
-                self.scoring.costs_s[name, session.model.name] = analysis_s + _least_seconds(forecast)
+                estimates.append((basis.model, forecast()))
+                self.scoring.costs_s[name, basis.model.name] = analysis_s + _least_seconds(forecast)
             except InputError as error:
-                self.scoring.refused.setdefault(f"model {session.model.name}", str(error))
+                self.scoring.refused.setdefault(f"model {basis.model.name}", str(error))
         table |= dict.fromkeys(each.candidate for _, own in estimates for each in own)
         records, is_new = self.campaign.measured(problem, list(table))
         self.scoring.taken_over += not is_new
@@ -171,20 +129,21 @@ class _Run:
         for model, own in estimates:
             self.scoring.add_estimates(name, model.name, model.quantity, own)
 
-    def _sessions(self, profile: Profile, target: Target, group: str) -> list[Session]:
+    def _bases(self, profile: Profile, target: Target, group: str) -> list[ForecastBasis]:
         """Return the models for a target, fitted without a part of the known groups that has this one."""
         if target not in self.trainings:
             training = training_for(profile, target)
             self.trainings[target] = training, sorted(self.groups & set(training.groups()))
         training, known = self.trainings[target]
         part = known.index(group) % FOLDS if group in known else None
-        if (target, part) not in self.sessions:
+        if (target, part) not in self.bases:
             out = set() if part is None else set(known[part::FOLDS])
             unseen = training.where(lambda record: training.group(record) not in out)
-            self.sessions[target, part] = [
-                Session(profile, target, target, unseen, model) for model in self._fitted(unseen, bool(out))
+            self.bases[target, part] = [
+                ForecastBasis(profile, target, target, unseen, model)
+                for model in self._fitted(unseen, bool(out))
             ]
-        return self.sessions[target, part]
+        return self.bases[target, part]
 
     def _fitted(self, unseen: TrainingSet, is_part: bool) -> list[Model]:
         """Return the fitted models. A fit to a part of the Records is not stored for later."""
@@ -209,8 +168,8 @@ class _Run:
         self.scoring.add_again(name, records)
 
 
-def _estimates(session: Session, problem: Problem) -> list[Estimate]:
-    return session.estimates(session.structure(problem))
+def _estimates(basis: ForecastBasis, problem: Problem) -> list[Estimate]:
+    return basis.estimates(basis.structure(problem))
 
 
 def _least_seconds(call: Callable[[], object]) -> float:
@@ -243,32 +202,32 @@ def fits_of(names: Sequence[str] | None, vectors: int = 1) -> int:
 
 
 def replay(
-    profile: Profile | None = None,
+    session: Session,
     *,
-    threads: int | None = None,
-    dtype: str = "float64",
-    device: str | None = None,
-    vectors: int = 1,
-    library: str | None = None,
-    transpose: bool = False,
     models: Sequence[str] | None = None,
+    transpose: bool = False,
     on_fold: Callable[[], None] = lambda: None,
 ) -> Evaluation:
-    """Score models on stored Records, on matrices that it has not seen, with no hardware.
+    """Score models on stored Records, on matrices that they have not seen, with no hardware.
 
     What the forecasts cost is not measured then. The Records that were kept of its machine join those of the
-    profile; most parameters are as in `predict` and `evaluate`. With `transpose`, models are scored on
+    profile; values are float64 where the session names no type. With `transpose`, models are scored on
     transposes alone, else on all other matrices. `on_fold` is called after each fit: FOLDS times for each
     model and each of the settings that are compared.
 
     An UnknownNameError says that there is no such model, a ProfileError that there are too few Records.
     """
-    profile = profile or find_profile(here=machine_of(device or PROCESSOR))
-    machine = asked_machine(profile, device)
-    libraries = chosen_libraries(library, machine.device, is_here=False)
-    target = dataclasses.replace(Target.on(machine, dtype, threads), vectors=vectors, libraries=libraries)
+    setting = session.setting
+    _refuse_unscored(setting)
+    profile = session.profile or find_profile(here=machine_of(setting.device or PROCESSOR))
+    machine = asked_machine(profile, setting.device)
+    libraries = chosen_libraries(setting.library, machine.device, is_here=False)
+    target = Target.on(machine, setting.dtype or "float64", number_of(setting.threads))
+    target = dataclasses.replace(target, vectors=setting.vectors, libraries=libraries)
     makers = [
-        partial(kind, **settings) for kind in chosen_models(models, vectors) for settings in kind.compared
+        partial(kind, **compared)
+        for kind in chosen_models(models, setting.vectors)
+        for compared in kind.compared
     ]
     again = [
         record
@@ -276,6 +235,5 @@ def replay(
         if record.suite == AGAIN_SUITE and DEVICES.get(record.candidate.device).is_current(record)
     ]
     training = training_for(profile, target)
-    return replay_records(
-        training, makers, on_fold=on_fold, again=again, vectors=vectors, transpose=transpose
-    )
+    how: dict[str, Any] = {"vectors": setting.vectors, "transpose": transpose}
+    return replay_records(training, makers, on_fold=on_fold, again=again, **how)

@@ -10,17 +10,16 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from sparsecast.api.forecasting import choice
-from sparsecast.api.forecasting import plan as plan_of  # `compile` has a parameter of that name
+from sparsecast.api.forecast_basis import ForecastBasis
 from sparsecast.api.profiles import require_own
-from sparsecast.api.session import Asked, Session, question
+from sparsecast.api.session import Session, session
 from sparsecast.benchmark.journal import USER_SUITE, keep
 from sparsecast.benchmark.measurement import Instruments, LeftOut, measure_candidates
 from sparsecast.benchmark.plan_check import check_plan
 from sparsecast.benchmark.reordering import REORDERED
 from sparsecast.devices import DEVICES
 from sparsecast.devices.binding import Bound, as_compiled, bind, prepared, row_slice
-from sparsecast.devices.naming import AUTO, Threads, machine_of, parse_device, threads_of
+from sparsecast.devices.naming import AUTO, machine_of, parse_device, threads_of
 from sparsecast.devices.reordered import in_first_order
 from sparsecast.devices.target import Target, memory_bytes, whole_matrix
 from sparsecast.errors import InputError, MatrixSizeError, MeterError
@@ -47,92 +46,50 @@ from sparsecast.system.memory import free_bytes
 from sparsecast.system.texts import size
 
 
-def compile(
-    A: Any,
-    plan: Plan | None = None,
-    *,
-    threads: Threads = None,
-    dtype: str | None = None,
-    device: str | None = None,
-    values: str | None = None,
-    transpose: bool | Plan = False,
-    iterations: int = 1000,
-    adapt: bool = False,
+def compiled(
+    session: Session, A: Any, plan: Plan | None, products: int, transpose: bool | Plan, adapt: bool
 ) -> BlockOperator:
-    """Build a matrix as a plan says; the result is a SciPy LinearOperator.
-
-    ``op.update(A)`` takes another matrix of the same shape, such as one with new values, as it is planned.
-
-    The transpose of a matrix that equals it costs nothing. That of another one is planned and built like any
-    matrix when ``op.T``, ``op.H``, ``op.rmatvec`` or ``op.rmatmat`` is first used; until then the operator
-    keeps `A`, which must not change.
-
-    Parameters
-    ----------
-    A : sparse matrix
-    plan : Plan, optional
-        Made by `plan`; without one, the matrix is planned for on this machine, and what is built to find the
-        best way is not built again.
-    threads, dtype, device, values
-        As in `plan`. ``op.update`` rounds again what was rounded, and so does a transpose that is planned.
-    transpose : bool or Plan
-        Whether to plan and build the transpose now, for as many products; or a plan for it, to build now.
-        Without a plan, the transpose is planned by the profile of this machine.
-    iterations : int
-        Products to plan for, without a plan.
-    adapt : bool
-        Whether to begin with plain CSR, and to try what a plan would try while the first products are done;
-        what is faster is kept. Conversions and trials happen within calls of the operator, once the products
-        before have paid for them. The operator keeps `A`, which must not change; its
-        `describe` says what was tried. Not with a `plan`, nor with `values`, nor on a GPU.
-
-    Returns
-    -------
-    BlockOperator
-        With `adapt` an AdaptingOperator. On a GPU a DeviceOperator: it takes vectors on the GPU as they are,
-        and queues all row blocks without waiting between them.
-
-    Raises
-    ------
-    InputError
-        If the plan is for other rows, for more threads than the machine has, or for others than asked for;
-        if a plan, `values`, or a device that does not compute on the host, comes with `adapt`.
-    DisturbedError
-        As `plan`: plan with ``anyway=True``, and give the plan.
-    DeviceError
-        If the device of the plan cannot be found.
-    """
-    problem = Problem.of(A)
+    """Build a matrix as a plan says: see `Session.compile`."""
+    problem, setting = Problem.of(A), session.setting
+    device = setting.device
     if adapt:
-        if plan is not None or isinstance(transpose, Plan) or values is not None:
+        if plan is not None or isinstance(transpose, Plan) or setting.values is not None:
             raise InputError("adapt with a plan or values: expected one of them; leave the others out")
         if DEVICES.get(parse_device(device or PROCESSOR)[0]).operator_type() is not BlockOperator:
             raise InputError(f"adapt on {device}: expected a device that computes on the host; plan instead")
-        if threads == AUTO:
-            threads = plan_of(problem, threads=AUTO, dtype=dtype, device=device, anyway=True).threads
         # Trials correct its forecasts, whatever disturbed the calibration.
-        question_here = question(problem, None, Asked(threads, dtype, device))
-        adapted = adapting(Session.of(problem, *question_here, transfers=False, anyway=True), problem)
+        session = session.changed(anyway=True)
+        if setting.threads == AUTO:
+            session = session.changed(threads=session.plan(problem).threads)
+        adapted = adapting(session.basis(problem, transfers=False), problem)
         if transpose:
             adapted.transpose()
         return adapted
-    how: dict[str, Any] = {"threads": threads, "dtype": dtype, "device": device, "values": values}
-    made = plan or plan_of(problem, iterations=iterations, **how)
-    first = made.baseline.candidate
-    found = first.threads, first.dtype, made.rounding and "float32"
-    for asked, planned in zip((threads, dtype, values), found, strict=True):
-        if asked not in (None, AUTO, planned):
+    if plan is None:
+        plan = session.plan(problem, products=products)
+    first = plan.baseline.candidate
+    found = first.threads, first.dtype, plan.rounding and "float32"
+    wanted = setting.threads, setting.dtype, setting.values
+    for name, planned in zip(wanted, found, strict=True):
+        if name not in (None, AUTO, planned):
             raise InputError(
-                f"{asked} with a plan for {planned or 'values in full'}: expected the same; plan it so, or "
+                f"{name} with a plan for {planned or 'values in full'}: expected the same; plan it so, or "
                 f"leave it out"
             )
-    _select(device, made)
+    _select(device, plan)
+    return operator_of(problem, plan, transpose)
+
+
+def operator_of(problem: Problem, plan: Plan, transpose: bool | Plan = False) -> BlockOperator:
+    """Return the operator of a plan, with its transpose built if it is wanted now."""
+    first = plan.baseline.candidate
     planned_transpose = None if isinstance(transpose, bool) else transpose
     shape, kind = problem.matrix.shape, DEVICES.get(first.device).operator_type()
-    parts = _built_with_transpose(made, planned_transpose, shape, problem)
-    operator = kind(shape, np.dtype(first.dtype), *parts)
+    operator = kind(
+        shape, np.dtype(first.dtype), *_built_with_transpose(plan, planned_transpose, shape, problem)
+    )
     if kind is BlockOperator:
-        operator.rebuild = partial(_built_with_transpose, made, planned_transpose, shape)
+        operator.rebuild = partial(_built_with_transpose, plan, planned_transpose, shape)
     if transpose:
         operator.transpose()
     return operator
@@ -156,16 +113,16 @@ def in_csr(matrix: csr_array[Any], threads: int | None, *, all_alike: bool = Fal
 
 
 def adapting(
-    session: Session, A: Problem, check: Callable[[Bound, str], object] = lambda bound, name: None
+    basis: ForecastBasis, A: Problem, check: Callable[[Bound, str], object] = lambda bound, name: None
 ) -> AdaptingOperator:
-    """Return an operator that adapts, by the forecasts of a session; each way is checked when it is built."""
-    _ = session.correction  # learned before the first product
-    blocks = [_adapting_block(session, A, check)]
+    """Return an operator that adapts, by the forecasts of a model; each way is checked when it is built."""
+    _ = basis.correction  # learned before the first product
+    blocks = [_adapting_block(basis, A, check)]
 
     def transposed() -> Transposed:
-        return _transposed(A, blocks, lambda matrix: [_adapting_block(session, Problem.of(matrix), check)])
+        return _transposed(A, blocks, lambda matrix: [_adapting_block(basis, Problem.of(matrix), check)])
 
-    return AdaptingOperator(A.matrix.shape, np.dtype(session.target.dtype), blocks, transposed)
+    return AdaptingOperator(A.matrix.shape, np.dtype(basis.target.dtype), blocks, transposed)
 
 
 def _built_with_transpose(
@@ -244,9 +201,9 @@ def _built_transpose(transpose: csr_array[Any], made: Plan, planned: Plan | None
     first, problem = made.baseline.candidate, Problem.of(transpose)
     if planned is None:
         threads = threads_of(first.device, first.threads)
-        asked: dict[str, Any] = {"threads": threads, "dtype": first.dtype, "device": first.device}
-        asked |= {"values": made.rounding and "float32", "anyway": True}
-        planned = plan_of(problem, iterations=made.iterations, **asked)
+        values = "float32" if made.rounding else None
+        alike = session(threads=threads, dtype=first.dtype, device=first.device, values=values, anyway=True)
+        planned = alike.plan(problem, products=made.products)
     own = planned.baseline.candidate
     if (own.device, own.dtype) != (first.device, first.dtype):
         raise InputError(
@@ -288,65 +245,23 @@ def check(A: Any, made: Plan, effort: Effort = DEFAULT_EFFORT, *, device: str | 
     problem = Problem.of(A)
     _select(device, made)
     load(problem, made)
-    return check_plan(problem.matrix, made, lambda: compile(problem, made), effort, DEVICES.get(made.device))
+    return check_plan(
+        problem.matrix, made, lambda: operator_of(problem, made), effort, DEVICES.get(made.device)
+    )
 
 
-def measure(
+def measured(
+    session: Session,
     A: Any,
-    table: Prediction | Sequence[Forecast | Candidate] | None = None,
-    *,
-    threads: Threads = None,
-    dtype: str | None = None,
-    device: str | None = None,
-    vectors: int = 1,
-    values: str | None = None,
-    library: str | None = None,
-    name: str = "matrix",
-    keeps: bool = True,
-    meter: Meter | None = None,
+    table: Prediction | Sequence[Forecast | Candidate] | None,
+    name: str,
+    keeps: bool,
+    meter: Meter | None,
 ) -> list[Record]:
-    """Measure the product of a matrix here, each result compared with a reference result first.
-
-    Parameters
-    ----------
-    A : sparse matrix
-    table : Prediction, or sequence of Forecast or Candidate, optional
-        What to measure; without it, every format that suits the matrix, with `threads`, `dtype`,
-        `vectors`, `values` and `library`.
-    device : str, optional
-        By default the processor, or, where `table` is of another device, the current one of its kind.
-    vectors : int
-        Columns of X in Y = A X; several on a processor alone.
-    library : str, optional
-        As in `predict`, but for forecasts.
-    values : str, optional
-        As in `predict`; the `error` of such a Record has that of rounded values in it.
-    name : str
-        The matrix' name in the Records.
-    keeps : bool
-        Whether the Records are kept in the data folder, for models to learn from and to be scored on.
-    meter : Meter, optional
-        What counts joules, such as a `CommandMeter`; by default what the device has.
-
-    Returns
-    -------
-    list of Record
-        Fastest first. They have energies where a meter was found, which takes 0.1 s a candidate on a
-        processor and two seconds on a GPU.
-
-    Raises
-    ------
-    InputError
-        If the table was forecast for another machine, or for more threads than this one has, or if every
-        Candidate had to be left out.
-    WrongResultError
-        If a kernel is wrong.
-    """
-    problem = Problem.of(A, name)
+    """Measure the product of a matrix here: see `Session.measure`."""
+    problem, device = Problem.of(A, name), session.setting.device
     if table is None:
-        setting: dict[str, Any] = {"threads": threads, "dtype": dtype, "vectors": vectors, "values": values}
-        setting |= {"library": library}
-        table = choice(problem, **setting, device=device or PROCESSOR).candidates
+        table = session.choice(problem).candidates
     candidates = [item.candidate if isinstance(item, Forecast) else item for item in table]
     kinds = {candidate.device for candidate in candidates}
     if device is not None and (not kinds or parse_device(device)[0] in kinds):
@@ -444,14 +359,16 @@ def measuring_steps(candidates: Sequence[Candidate]) -> int:
     return DEFAULT_EFFORT.samples * len(candidates) + readings
 
 
-def _adapting_block(session: Session, problem: Problem, check: Callable[[Bound, str], object]) -> Adapting:
+def _adapting_block(
+    basis: ForecastBasis, problem: Problem, check: Callable[[Bound, str], object]
+) -> Adapting:
     """Return all rows of a matrix, done in CSR at first, with forecasts of what may be tried."""
-    target = session.target
-    A, structure = prepared(problem.matrix, target.dtype, target.index_bits), session.structure(problem)
-    forecasts, _ = session.forecasts(structure)
+    target = basis.target
+    A, structure = prepared(problem.matrix, target.dtype, target.index_bits), basis.structure(problem)
+    forecasts, _ = basis.forecasts(structure)
 
     def options(csr_s: float) -> Sequence[Forecast]:
-        corrected = session.correction.forecasts(forecasts, csr_s)
+        corrected = basis.correction.forecasts(forecasts, csr_s)
         return [forecast for forecast in corrected if forecast.convert_s is not None]
 
     def build(candidate: Candidate) -> Bound:
@@ -460,7 +377,7 @@ def _adapting_block(session: Session, problem: Problem, check: Callable[[Bound, 
         check(bound, stored_as(candidate))
         return bound
 
-    kernels = session.model.kernels("csr")
-    csr = target.candidate("csr", RowBlocks.of(structure), session.profile.machine, kernels)
+    kernels = basis.model.kernels("csr")
+    csr = target.candidate("csr", RowBlocks.of(structure), basis.profile.machine, kernels)
     ways = Ways(csr, options, build, lambda each: LOADER.forecast_s(as_compiled(each, structure)))
     return Adapting(ways, A.shape[0])

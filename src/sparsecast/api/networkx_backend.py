@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.linalg import ArpackNoConvergence, svds
 
-from sparsecast.api.applications import pagerank as ranked
 from sparsecast.api.executing import in_csr
+from sparsecast.api.shortcuts import pagerank as ranked
 from sparsecast.errors import InputError
 from sparsecast.operators.block_operator import BlockOperator
 

@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from sparsecast.api.forecast_basis import ForecastBasis
 from sparsecast.api.profiles import calibrated_profile, model_records
-from sparsecast.api.session import Asked, Session, question
+from sparsecast.api.session import Session
+from sparsecast.api.settings import Setting, Trust
 from sparsecast.devices import DEVICES
 from sparsecast.devices.naming import machine_of, threads_of
 from sparsecast.errors import DisturbedError
@@ -15,7 +17,6 @@ from sparsecast.features.structure import Structure
 from sparsecast.machines.machine import PROCESSOR
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.problem import Problem
-from sparsecast.models import model_for
 from sparsecast.models.probing import is_plain_csr
 from sparsecast.planning.plan import LEAST_GAIN, break_even
 from sparsecast.records import PANEL_VECTORS
@@ -27,43 +28,40 @@ MOST_STEPS, WORTH_NAMING = 3, 1 + 2 * LEAST_GAIN
 
 
 def forecast_next_steps(
-    A: Any,
-    profile: Profile | None = None,
-    plan: Plan | None = None,
-    *,
-    model: str | None = None,
-    drift_correction: bool = True,
+    A: Any, profile: Profile | None = None, plan: Plan | None = None, trust: Trust | None = None
 ) -> tuple[NextStep, ...]:
     """Return what would make products faster and is left to the user, what gains most first.
 
     There are at most MOST_STEPS, each forecast to be WORTH_NAMING times as fast at least. They go on from a
     plan by the profile, for one vector, or begin at plain CSR on all threads, in which other programs hold
-    the matrix. Without a profile it is that of this machine; there are none if it is not calibrated.
+    the matrix. Without a profile it is that of this machine; there are none if it is not calibrated. `trust`
+    names the model, and whether drift counts.
     """
-    problem, asked = Problem.of(A), Asked()
+    problem, setting, trust = Problem.of(A), Setting(), trust or Trust()
     if plan is not None:
         first, values = plan.baseline.candidate, "float32" if plan.rounding else None
-        asked = Asked(threads_of(first.device, first.threads), first.dtype, first.device, values=values)
+        setting = Setting(threads_of(first.device, first.threads), first.dtype, first.device, values=values)
     if profile is None:
-        machine = machine_of(asked.device or PROCESSOR)
+        machine = machine_of(setting.device or PROCESSOR)
         profile = calibrated_profile(machine)
-        if not model_records(profile, asked.target(problem, machine)):
+        if not model_records(profile, setting.target(problem, machine)):
             return ()
-    profile, target = question(problem, profile, asked)
+    session = Session(profile, setting, Trust(trust.model, trust.drift_correction, anyway=plan is not None))
+    _, target = session.question(problem)
     if target.is_published:
         return ()
     try:
-        session = Session.of(problem, profile, target, model_for("time", model), anyway=plan is not None)
+        basis = session.basis(problem)
     except DisturbedError:
         return ()
-    structure, drift = session.structure(problem), session.trust(drift_correction)
-    steps = [step for step in _steps(session, structure, drift, plan) if step.gain >= WORTH_NAMING]
+    structure, drift = basis.structure(problem), basis.trust(trust.drift_correction)
+    steps = [step for step in _steps(basis, structure, drift, plan) if step.gain >= WORTH_NAMING]
     return tuple(sorted(steps, key=lambda step: -step.gain)[:MOST_STEPS])
 
 
-def _steps(session: Session, structure: Structure, drift: Any, plan: Plan | None) -> Iterator[NextStep]:
+def _steps(basis: ForecastBasis, structure: Structure, drift: Any, plan: Plan | None) -> Iterator[NextStep]:
     """Yield every step that a matrix and a device leave open."""
-    here = session.prediction(structure, drift, None)
+    here = basis.prediction(structure, drift, None)
     csr = next((forecast for forecast in here if is_plain_csr(forecast.candidate)), None)
     if not structure.nnz or csr is None:
         return
@@ -76,10 +74,10 @@ def _steps(session: Session, structure: Structure, drift: Any, plan: Plan | None
             return
         now = found[0]
         products = break_even((best.convert_s or 0) - (csr.convert_s or 0), csr.time_s - best.time_s)
-        if products is not None and products > plan.iterations:
+        if products is not None and products > plan.products:
             yield NextStep("products", best, now, products)
     changes: dict[str, dict[str, Any]] = {}
-    target = session.target
+    target = basis.target
     if DEVICES.get(target.device).shares_host:
         changes["vectors"] = {"vectors": PANEL_VECTORS}
         if target.dtype in ("float64", "complex128") and target.values is None:
@@ -87,7 +85,7 @@ def _steps(session: Session, structure: Structure, drift: Any, plan: Plan | None
     if target.index_bits == 64 and max(structure.nnz, structure.rows, structure.cols) < 2**31:
         changes["indices"] = {"index_bits": 32}
     for kind, change in changes.items():
-        changed = replace(session, target=replace(target, **change)).prediction(structure, drift, None)
+        changed = replace(basis, target=replace(target, **change)).prediction(structure, drift, None)
         # Where another format does not pay, none is credited with what the step gains.
         formats = {f.candidate.format for f in changed} if now is best else {now.candidate.format}
         fastest = next((f for f in changed if f.candidate.format in formats), None)

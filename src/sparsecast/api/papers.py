@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 
-from sparsecast.benchmark.experiments import EXPERIMENTS, Setting
-from sparsecast.benchmark.run import Progress, no_progress
+from sparsecast.benchmark.experiments import EXPERIMENTS
+from sparsecast.benchmark.experiments import ExperimentSetting as ExperimentSetting
 from sparsecast.errors import StorageError
 from sparsecast.machines.profile import Profile
 from sparsecast.machines.storage import home, write_atomically
@@ -19,35 +18,17 @@ def listed_papers() -> list[ListedPaper]:
     return [ListedPaper(EXPERIMENTS.get(name).paper, _kept(name)) for name in EXPERIMENTS.names()]
 
 
-def paper(
-    name: str,
-    matrices: Sequence[str | Path] = (),
-    *,
-    device: str = "cpu",
-    dtype: str | None = None,
-    profile: Profile | None = None,
-    budget_s: float = 600.0,
-    records: Profile | None = None,
-    on_progress: Progress = no_progress,
-) -> PaperReport:
+def paper(name: str, setting: ExperimentSetting | None = None, records: Profile | None = None) -> PaperReport:
     """Run the experiment of a paper, and return its tables with our columns.
 
     Parameters
     ----------
     name : str
-        One of `papers`.
-    matrices : sequence of str or Path
-        Files, gallery matrices or names of SuiteSparse; those of the experiment by default.
-    device, dtype : str
-        Where and with which values products are done; by default as the paper does.
-    profile : Profile, optional
-        In place of this machine's.
-    budget_s : float
-        Seconds that it may measure.
+        One of `listed_papers`.
+    setting : ExperimentSetting, optional
+        Device, type of values, matrices, profile and budget; by default those of the experiment.
     records : Profile, optional
         Whose Records are taken, and nothing is measured.
-    on_progress : callable
-        Called with the seconds done, the seconds expected in all, and what is done.
 
     Raises
     ------
@@ -56,8 +37,7 @@ def paper(
     InputError
         If the paper's experiment cannot be done so.
     """
-    experiment = EXPERIMENTS.get(name)()
-    setting = Setting(device, dtype, profile, budget_s, tuple(matrices), on_progress)
+    experiment, setting = EXPERIMENTS.get(name)(), setting or ExperimentSetting()
     report = experiment.run(setting) if records is None else experiment.from_records(records, setting)
     if report.ours:
         text = json.dumps({**_kept(name), report.machine: report.ours})

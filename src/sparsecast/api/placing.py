@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from typing import Any, TypeGuard
+from dataclasses import asdict, dataclass, replace
+from typing import Any, TypeGuard, Unpack
 
 from sparsecast.api.calibrating import machines as machines_here
 from sparsecast.api.calibrating import own_profile
 from sparsecast.api.clustering import cluster
-from sparsecast.api.forecasting import plan, predict
+from sparsecast.api.forecast_basis import is_local
 from sparsecast.api.profiles import asked_machine, calibrated_profile, contents, origin, refuse_disturbed
-from sparsecast.api.session import named_here
+from sparsecast.api.session import Session
+from sparsecast.api.settings import SessionOptions, Setting, SettingOptions, Trust, split_options
 from sparsecast.devices import DEVICES
-from sparsecast.devices.naming import Threads, machine_of, threads_of
+from sparsecast.devices.naming import machine_of, threads_of
 from sparsecast.devices.target import Target
 from sparsecast.errors import DeviceError, InputError, ProfileError, remedy_for
 from sparsecast.features.structure import Structure
@@ -38,14 +39,9 @@ def where(
     A: Any,
     places: str | Sequence[str | Profile] = ALL,
     *,
-    iterations: int = 1000,
-    threads: Threads = None,
-    dtype: str | None = None,
-    library: str | None = None,
-    model: str | None = None,
+    products: int = 1000,
     prices: Mapping[str, float] | None = None,
-    drift_correction: bool = True,
-    anyway: bool = False,
+    **options: Unpack[SessionOptions],
 ) -> Placements:
     """Find out where a number of products is done first, with conversion and copies.
 
@@ -60,15 +56,13 @@ def where(
         Devices of this machine, such as ``"cuda"``, and names or paths of profiles, also with commas between;
         by default ``"all"``, which may stand among others: the processor, which is calibrated first where
         it must be, GPUs and every profile at hand.
-    iterations : int
-        Products that will be done, at least 1.
-    threads, dtype, library, model, anyway
-        As in `predict`; threads and libraries are of processors that were calibrated. A note says where one
-        of them does not count.
+    products : int
+        How many will be done, at least 1.
     prices : mapping of str to float, optional
         Of an hour, by machine; on a cluster of a node and hour.
-    drift_correction : bool
-        As in `predict`: this machine as it is now, or as it was calibrated.
+    **options
+        As in `session`: `threads`, `dtype`, `library`, `model`, `drift_correction` and `anyway`. Threads and
+        libraries are of processors that were calibrated; a note says where one of them does not count.
 
     Raises
     ------
@@ -78,7 +72,7 @@ def where(
         If the question cannot be, two profiles have one name, or no place has a forecast: of the kind of the
         first refusal.
     """
-    question = _Question(iterations, threads, dtype, library, model, prices or {}, drift_correction, anyway)
+    question = _Question.of(products, prices, options)
     A = A if isinstance(A, Structure) else Problem.of(A)
     placements, refused = _answer(A, *_places(A, places, question), question)
     if not placements:
@@ -86,12 +80,19 @@ def where(
     return ranked(placements, refused)
 
 
-def compare(matrices: Mapping[str, Problem | Structure], machines: str = ALL, **how: Any) -> Comparison:
+def compare(
+    matrices: Mapping[str, Problem | Structure],
+    machines: str = ALL,
+    *,
+    products: int = 1000,
+    prices: Mapping[str, float] | None = None,
+    **options: Unpack[SessionOptions],
+) -> Comparison:
     """Answer `where` about matrices, by name, on machines as they were calibrated, by one process.
 
     The machines are names or paths of profiles with commas between, by default all at hand that have Records;
-    `how` has `iterations`, `library`, `model`, `prices` and `anyway`, as in `where`. An InputError refuses a
-    profile that does not exist or cannot be used, two of one name, and a question without any forecast.
+    the others are as in `where`. An InputError refuses a profile that does not exist or cannot be used, two
+    of one name, and a question without any forecast.
     """
     if machines == ALL:
         at_hand, damaged = _at_hand()
@@ -105,7 +106,7 @@ def compare(matrices: Mapping[str, Problem | Structure], machines: str = ALL, **
         raise InputError(
             "no machine to compare: expected profiles; calibrate this one, or import published results"
         )
-    question = _Question(**how, drift_correction=False)
+    question = _Question.of(products, prices, {**options, "drift_correction": False})
     places = [_Place(profile, asked=asked.get(name, "")) for name, profile in profiles.items()]
     answers = {}
     for name, A in matrices.items():
@@ -122,25 +123,23 @@ def compare(matrices: Mapping[str, Problem | Structure], machines: str = ALL, **
 class _Question:
     """What is asked of every place, as in `where`."""
 
-    iterations: int
-    threads: Threads = None
-    dtype: str | None = None
-    library: str | None = None
-    model: str | None = None
-    prices: Mapping[str, float] = field(default_factory=dict)
-    drift_correction: bool = True
-    anyway: bool = False
+    products: int
+    prices: Mapping[str, float]
+    setting: Setting
+    trust: Trust
 
-    def __post_init__(self) -> None:
-        if self.iterations < 1:
-            raise InputError(
-                f"iterations {self.iterations}: expected at least 1; name the products you will do"
-            )
-        chosen_libraries(self.library, is_here=False)  # refuses unknown ones, whatever the places
+    @classmethod
+    def of(cls, products: int, prices: Mapping[str, float] | None, options: SessionOptions) -> _Question:
+        if products < 1:
+            raise InputError(f"products {products}: expected at least 1; name how many you will do")
+        setting, trust = split_options(SettingOptions, options)
+        chosen_libraries(setting.get("library"), is_here=False)  # refuses unknown ones, whatever the places
+        return cls(products, prices or {}, Setting(**setting), Trust(**trust))
 
     def left_out(self, why: str, *names: str) -> tuple[str, ...]:
         """Return the note on what was asked for and does not count in a place."""
-        given = [f"{name} {value}" for name in names if (value := getattr(self, name)) is not None]
+        asked = asdict(self.setting) | {"model": self.trust.model}
+        given = [f"{name} {asked[name]}" for name in names if asked[name] is not None]
         return (f"Left out here: {', '.join(given)}; {why}.",) if given else ()
 
 
@@ -159,8 +158,7 @@ class _Place:
 
     def answer(self, A: Problem | Structure, question: _Question) -> Placement:
         placed = (self._on_ranks if self.has_ranks else self._alone)(A, question)
-        is_own = self.profile.machine.published_as is None
-        is_here = is_own and placed.machine == named_here(placed.device)
+        is_here = self.profile.machine.published_as is None and is_local(self.profile.machine)
         named = (self.name, placed.machine, self.asked)
         price = next((question.prices[name] for name in named if name in question.prices), None)
         return replace(placed, price_per_hour=price, is_here=is_here)
@@ -168,18 +166,17 @@ class _Place:
     def _alone(self, A: Problem | Structure, question: _Question) -> Placement:
         """Return the products by one process: planned, or in the best format where no plan can be made."""
         profile, machine = self.profile, asked_machine(self.profile, self.device)
-        is_published, count = machine.published_as is not None, question.iterations
-        how: dict[str, Any] = {"device": self.device, "dtype": question.dtype, "model": question.model}
-        how |= {"drift_correction": question.drift_correction, "anyway": question.anyway}
+        is_published, count = machine.published_as is not None, question.products
+        setting, unused = replace(question.setting, device=self.device), tuple[str, ...]()
         if is_published or machine.gpu:
             unused = question.left_out("these are for calibrated processors", "threads", "library")
-        else:
-            unused, how = (), how | {"threads": question.threads, "library": question.library}
+            setting = replace(setting, threads=None, library=None)
+        session = Session(profile, setting, question.trust)
         if isinstance(A, Problem) and not is_published:
-            made = plan(A, profile, iterations=count, measure=False, **how)
-            vectors_s = copies_s(profile, A.matrix.shape, made.baseline.candidate.dtype)
-            return Placement(A.name, profile.name, made, count, vectors_s, notes=(*made.notes, *unused))
-        prediction = predict(A, profile, **how)
+            plan = session.plan(A, products=count, probe_s=0)
+            vectors_s = copies_s(profile, A.matrix.shape, plan.baseline.candidate.dtype)
+            return Placement(A.name, profile.name, plan, count, vectors_s, notes=(*plan.notes, *unused))
+        prediction = session.predict(A)
         if not prediction:
             raise ProfileError(f"{profile.name}: {next(iter(prediction.refused.values()), 'no format')}")
         best = min(prediction, key=lambda forecast: (forecast.convert_s or 0.0) + count * forecast.time_s)
@@ -189,16 +186,17 @@ class _Place:
     def _on_ranks(self, A: Problem | Structure, question: _Question) -> Placement:
         """Return the products on the fewest ranks of NODES from which on more do not pay."""
         profile = self.profile
-        if not question.anyway:
-            refuse_disturbed(profile, Target.of(A, profile.machine, 1, question.dtype))
+        dtype = question.setting.dtype
+        if not question.trust.anyway:
+            refuse_disturbed(profile, Target.of(A, profile.machine, 1, dtype))
         has_several = any(point.nodes > 1 for point in profile.microbenchmarks)
         counts = [profile.machine.cores * nodes for nodes in NODES if has_several or nodes == 1]
-        answer = cluster(A, counts, profile, dtype=question.dtype)
+        answer = cluster(A, counts, profile, dtype=dtype)
         ways = (choice.forecast for choice in answer.choices)
         best = next(way for way in ways if way.configuration.ranks == answer.enough_ranks)
         why = "ranks have one thread each, formats of ours and a model of their own"
         notes = (*answer.notes, *question.left_out(why, "threads", "library", "model"))
-        return Placement(answer.name, answer.profile, best, question.iterations, None, notes=notes)
+        return Placement(answer.name, answer.profile, best, question.products, None, notes=notes)
 
 
 def _answer(
@@ -230,8 +228,8 @@ def _places(
 
     def named(place: str | Profile) -> _Place:
         if is_device(place):
-            threads = threads_of(place, question.threads)
-            return _Place(own_profile(A, threads=threads, dtype=question.dtype, device=place), place)
+            threads, dtype = threads_of(place, question.setting.threads), question.setting.dtype
+            return _Place(own_profile(A, threads=threads, dtype=dtype, device=place), place)
         if isinstance(place, str):
             return _Place(find_profile(place), asked=place)
         return _Place(place)

@@ -122,10 +122,8 @@ def contents(profile: Profile) -> str:
 
 def origin(profile: Profile) -> str:
     """Return in words where a profile is from that was not measured here; empty where nobody said."""
-    machine = profile.machine
-    if machine.made:
-        return machine.made.sentence(machine.name)
-    return f"published: {machine.source}" if machine.source else ""
+    source = profile.machine.source
+    return f"published: {source}" if source else ""
 
 
 def described(about: Target | Candidate) -> str:

@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
 from sparsecast.api.evaluating import chosen_models
-from sparsecast.api.forecasting import plan as plan_of
-from sparsecast.api.forecasting import predict
 from sparsecast.api.matrices import left_out, structure
 from sparsecast.api.next_steps import forecast_next_steps
 from sparsecast.api.profiles import age_days, training_for
-from sparsecast.api.session import Asked, question
+from sparsecast.api.session import Session
 from sparsecast.benchmark.evaluation import Scoring
 from sparsecast.benchmark.journal import AGAIN_SUITE, kept
 from sparsecast.benchmark.rarity import rarities
@@ -33,33 +30,21 @@ from sparsecast.records import Bandwidth, Record
 from sparsecast.results.reports import CollectionReport, MatrixReport, Rarity, Trust
 
 
-def matrix_report(
-    problem: Problem,
-    profile: Profile,
-    *,
-    iterations: int = 1000,
-    threads: int | None = None,
-    dtype: str | None = None,
-    device: str | None = None,
-    library: str | None = None,
-    model: str | None = None,
-) -> MatrixReport:
+def matrix_report(session: Session, problem: Problem, *, products: int = 1000) -> MatrixReport:
     """Gather what a report about a matrix shows; nothing is measured for it.
 
-    The plan is for `iterations` products; the rest is as in `predict`, also what is raised.
+    The plan is for so many `products`; errors are those of `Session.predict`.
     """
     with one_reading():
-        asked: dict[str, Any] = {"threads": threads, "dtype": dtype, "device": device, "library": library}
-        return _report(problem, profile, iterations, asked | {"model": model, "anyway": True})
+        return _report(session.changed(anyway=True), problem, products)
 
 
-def _report(problem: Problem, profile: Profile, iterations: int, asked: dict[str, Any]) -> MatrixReport:
-    prediction = predict(problem, profile, **asked)
-    setting = {name: asked[name] for name in ("threads", "dtype", "device", "library")}
-    _, target = question(problem, profile, Asked(**setting))
+def _report(session: Session, problem: Problem, products: int) -> MatrixReport:
+    prediction = session.predict(problem)
+    profile, target = session.question(problem)
     made, unplanned = None, ""
     try:
-        made = plan_of(problem, profile, iterations=iterations, measure=False, **asked)
+        made = session.plan(problem, products=products, probe_s=0)
     except (MatrixSizeError, ProfileError) as error:
         unplanned = str(error)
     source = prediction.transferred_from
@@ -75,7 +60,7 @@ def _report(problem: Problem, profile: Profile, iterations: int, asked: dict[str
         _measured(problem, profile, target),
         _roofs(profile, target),
         _trust(profile, learned),
-        forecast_next_steps(problem, profile, made, model=asked["model"]) if made else (),
+        forecast_next_steps(problem, profile, made, session.trust) if made else (),
     )
 
 
@@ -136,7 +121,7 @@ def first_readable(problems: Mapping[str, Problem], refused: Mapping[str, str]) 
 
 
 def matrix_reports(
-    problems: dict[str, Problem], profile: Profile, refused: dict[str, str], **asked: Any
+    session: Session, problems: dict[str, Problem], refused: dict[str, str], *, products: int = 1000
 ) -> Iterator[tuple[str, MatrixReport]]:
     """Gather the report of each matrix of a collection in turn, as `matrix_report` does.
 
@@ -147,7 +132,7 @@ def matrix_reports(
         for name, problem in list(problems.items()):
             problems[name] = problem.released()
             with left_out(name, refused):
-                yield name, matrix_report(problem, profile, **asked)
+                yield name, matrix_report(session, problem, products=products)
 
 
 def collection_report(

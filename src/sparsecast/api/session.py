@@ -1,458 +1,579 @@
-"""A session: a profile, a target, and a model that is fitted for them. Every forecast comes from one."""
+"""A session: one machine and one setting, in which any number of matrices are forecast, planned and run."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
-from itertools import chain
-from weakref import WeakKeyDictionary
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from time import monotonic, perf_counter
+from typing import TYPE_CHECKING, Any, Unpack
 
 from sparsecast.api.calibrating import profile_for
-from sparsecast.api.profiles import (
-    asked_machine,
-    described,
-    disturbed,
-    energy_model,
-    model_records,
-    records_for,
-    refuse_disturbed,
-    training_for,
+from sparsecast.api.forecast_basis import ForecastBasis, is_local, rounding
+from sparsecast.api.forecasting import (
+    best_plan,
+    check_probe,
+    in_one_prediction,
+    merge_plans,
+    printed_planner,
+    thread_numbers,
+    within_memory,
+    without_joules,
 )
-from sparsecast.benchmark.journal import keep
-from sparsecast.benchmark.trials import Outcome, Question, Spending, try_contenders
-from sparsecast.devices import DEVICES
-from sparsecast.devices.naming import Threads, machine_of, number_of
+from sparsecast.api.matrices import structure as structure_of
+from sparsecast.api.profiles import asked_machine, calibrated_profile, model_records, require_own
+from sparsecast.api.settings import SessionOptions, Setting, SettingOptions, Trust, split_options
+from sparsecast.benchmark.reordering import in_best_order, may_pay
+from sparsecast.benchmark.trials import UNLIMITED, Outcome, Spending
+from sparsecast.devices.naming import AUTO, machine_of
 from sparsecast.devices.rounding import Rounding
-from sparsecast.devices.target import Choice, Target, believed, published_choice, whole_matrix
-from sparsecast.errors import DeviceError, InputError, ProfileError, StorageError
-from sparsecast.features.analysis import structure as structure_of
-from sparsecast.features.narrow_storage import narrowest
+from sparsecast.devices.target import Choice, Target, whole_matrix
+from sparsecast.errors import DisturbedError, InputError, ProfileError
 from sparsecast.features.structure import Structure
-from sparsecast.formats.libraries import chosen_libraries
-from sparsecast.formats.narrowing import suited
-from sparsecast.machines.machine import PROCESSOR, Machine, detect
-from sparsecast.machines.profile import Profile
+from sparsecast.machines.machine import PROCESSOR
+from sparsecast.machines.profile import Profile, find_profile
 from sparsecast.matrices.problem import Problem
-from sparsecast.models import DEFAULT_MODEL, MODELS
 from sparsecast.models.forecaster import Forecaster
-from sparsecast.models.intervals import LEAST_RANKED, UNTRIED_FACTOR
-from sparsecast.models.linear import LinearModel
-from sparsecast.models.model import Model
-from sparsecast.models.power_files import PowerFile
-from sparsecast.models.probing import Correction
-from sparsecast.models.store import fitted, probe_correction
-from sparsecast.models.training import TrainingSet
-from sparsecast.models.transfer import Setting, Transfer, TransferredForecaster, widening
-from sparsecast.models.withheld import Withheld, unusual_groups
-from sparsecast.planning.drift import NO_DRIFT, Drift, drift_since
-from sparsecast.records import Candidate, Estimate, Forecast
-from sparsecast.results.prediction import Dense, Prediction
-from sparsecast.system.texts import counted
+from sparsecast.planning.drift import Drift
+from sparsecast.planning.plan import Goal, refuse_objective
+from sparsecast.planning.planners import Tried
+from sparsecast.results.plan import Plan
+from sparsecast.results.prediction import Prediction
+
+if TYPE_CHECKING:
+    from sparsecast.api.applications import CgOptions, PageRankOptions
+    from sparsecast.api.campaigns import CollectionOptions
+    from sparsecast.measuring.energy import Meter
+    from sparsecast.operators.applications.cg import Solution
+    from sparsecast.operators.applications.pagerank import PageRank
+    from sparsecast.operators.block_operator import BlockOperator
+    from sparsecast.records import Candidate, Forecast, Record
+    from sparsecast.results.evaluation import Evaluation
+
+#: Seconds for which a session takes the machine to be as fast as reference products were.
+DRIFT_HOLDS_S = 60.0
+
+#: What is known of the matrices that one fitted model serves: the target, and the groups of a Structure.
+_Kind = tuple[Target, frozenset[str] | None]
 
 
-@dataclass(frozen=True)
+def session(profile: str | Path | Profile | None = None, **options: Unpack[SessionOptions]) -> Session:
+    """Return a session on a machine.
+
+    Parameters
+    ----------
+    profile : str, Path or Profile, optional
+        Of the machine: a name of ``sparsecast machines``, a file, or a Profile; by default this machine's,
+        which is calibrated for QUICK_BUDGET_S seconds, after compiling, when the first question needs it.
+    **options
+        The fields of `Setting` (`threads`, `dtype`, `device`, `vectors`, `values`, `library`)
+        and of `Trust` (`model`, `drift_correction`, `as_printed`, `power_model`, `energy_model`, `anyway`).
+
+    Returns
+    -------
+    Session
+
+    Raises
+    ------
+    ProfileError, UnknownNameError
+        If there is no such profile or model, or the file cannot be used.
+
+    Examples
+    --------
+    >>> session = sc.session("nvidia-h100", dtype="float32")
+    >>> session.predict(sc.gallery("poisson2d", n=100)).forecasts[0].candidate.format
+    'dia'
+    """
+    setting, trust = split_options(SettingOptions, options)
+    known = profile if profile is None or isinstance(profile, Profile) else find_profile(profile)
+    return Session(known, Setting(**setting), Trust(**trust))
+
+
+@dataclass(eq=False)
 class Session:
-    """What questions about matrices are answered from, of which the same is known.
+    """One machine and one setting; `session` makes one.
 
-    A forecast is corrected in this order, and each step is left out where there is no reason for it:
+    The profile is read once, a model is fitted once for all matrices with the same feature groups, and
+    reference products tell for DRIFT_HOLDS_S how fast the machine is now. What is measured meanwhile is kept
+    and learned from by later sessions.
 
-    1. `Withheld`: the model is fitted without features that the question, or the published results, lack.
-    2. `Transfer`: times of another setting of the profile are carried over, with wider intervals.
-    3. `tried`: products measured here correct the model. They are of the target, so nothing is transferred.
-    4. `with_energy`: a model of energy adds joules, for the machine as it was calibrated.
-    5. `Drift`: times are scaled to the machine as it is now. After trials, which tell that, they are not.
+    Attributes
+    ----------
+    profile : Profile or None
+        None until the first question about this machine.
+    setting : Setting
+    trust : Trust
     """
 
-    profile: Profile
-    target: Target  # what is asked about
-    #: The setting of the Records: the target, or the nearest one of which the profile has enough.
-    source: Target
-    #: The Records, with no more about their matrices than is known of those of the questions.
-    training: TrainingSet
-    model: Forecaster  # fitted to them, or what adjusts such a model
-    #: What is known of the matrices of the questions in vain.
-    unused: Withheld = field(default_factory=Withheld)
-    notes: tuple[str, ...] = ()  # sentences on what the model learned from
+    profile: Profile | None
+    setting: Setting = field(default_factory=Setting)
+    trust: Trust = field(default_factory=Trust)
+    _is_this_machine: bool = field(init=False)
+    _by_threads: dict[int, Session] = field(default_factory=dict, init=False, repr=False)
+    _targets: set[Target] = field(default_factory=set, init=False, repr=False)
+    _bases: dict[_Kind, ForecastBasis] = field(default_factory=dict, init=False, repr=False)
+    _energies: dict[_Kind, Forecaster | None] = field(default_factory=dict, init=False, repr=False)
+    _drifts: dict[Target, tuple[float, Drift, tuple[str, ...]]] = field(
+        default_factory=dict, init=False, repr=False
+    )
 
-    @classmethod
-    def of(
-        cls,
-        A: Problem | Structure,
-        profile: Profile,
-        target: Target,
-        model: str = DEFAULT_MODEL,
-        *,
-        transfers: bool = True,
-        anyway: bool = False,
-    ) -> Session:
-        """Return the session for a matrix, or for all of which the same is known.
+    def __post_init__(self) -> None:
+        _ = self.trust.time_model  # an unknown name is refused before anything is measured
+        self._is_this_machine = self.profile is None
 
-        `transfers` tells whether another setting of the profile may answer where its own has too few
-        Records; `anyway` whether one may that was disturbed too much.
+    def changed(self, **options: Unpack[SessionOptions]) -> Session:
+        """Return a session on the same machine with other options."""
+        setting, trust = split_options(SettingOptions, options)
+        other = replace(self, setting=replace(self.setting, **setting), trust=replace(self.trust, **trust))
+        other._is_this_machine = self._is_this_machine
+        return other
+
+    def question(self, A: Problem | Structure) -> tuple[Profile, Target]:
+        """Return the profile that answers, and what is asked of it.
+
+        This machine is calibrated first, with a line on standard error, where its profile does not suffice.
+        """
+        if self._is_this_machine:
+            machine = machine_of(PROCESSOR if self.setting.device is None else self.setting.device)
+            target = self.setting.target(A, machine)
+            if self.profile is None or target not in self._targets:
+                # Records of one vector are enough to answer for several.
+                self.profile = profile_for(machine, replace(target, vectors=1), self._device_here)
+                self._targets.add(target)
+            return self.profile, target
+        assert self.profile is not None, "the profile of another machine is given"
+        machine = asked_machine(self.profile, self.setting.device)
+        is_here = self.setting.library is None or is_local(machine)
+        return self.profile, self.setting.target(A, machine, is_here=is_here)
+
+    @property
+    def _device_here(self) -> str:
+        """The device of this machine that is measured."""
+        return PROCESSOR if self.setting.device is None else self.setting.device
+
+    def basis(self, A: Problem | Structure, *, transfers: bool = True) -> ForecastBasis:
+        """Return the fitted model for a matrix; without `transfers` from Records of the setting alone."""
+        profile, target = self.question(A)
+        if not transfers:
+            return self._fitted(A, profile, target, transfers=False)
+        kind = self._kind(A, target)
+        if kind not in self._bases:
+            self._bases[kind] = self._fitted(A, profile, target)
+        return self._bases[kind]
+
+    def _fitted(self, A: Any, profile: Profile, target: Target, *, transfers: bool = True) -> ForecastBasis:
+        how: dict[str, Any] = {"transfers": transfers, "anyway": self.trust.anyway}
+        basis = ForecastBasis.of(A, profile, target, self.trust.time_model, **how)
+        return basis.as_printed() if self.trust.as_printed else basis
+
+    @staticmethod
+    def _kind(A: Problem | Structure, target: Target) -> _Kind:
+        return target, frozenset(A.groups) if isinstance(A, Structure) else None
+
+    def _energy(self, A: Problem | Structure, basis: ForecastBasis) -> Forecaster | None:
+        kind = self._kind(A, basis.target)
+        if kind not in self._energies:
+            self._energies[kind] = basis.energy(self.trust.power_model, self.trust.energy_model)
+        return self._energies[kind]
+
+    def _drift(self, basis: ForecastBasis, *, is_measured: bool = True) -> tuple[Drift, tuple[str, ...]]:
+        """Return how the machine has drifted, and what to say of that and of the calibration."""
+        if not (is_measured and self.trust.drift_correction):
+            return basis.trust(drift_correction=False)
+        held = self._drifts.get(basis.source)
+        if held is None or monotonic() - held[0] > DRIFT_HOLDS_S:
+            held = self._drifts[basis.source] = (monotonic(), *basis.trust(drift_correction=True))
+        return held[1:]
+
+    def _rounding(self, A: Problem | Structure) -> Rounding | None:
+        return rounding(A, self.setting.values, self.setting.dtype, self.setting.device)
+
+    def _of_each_number(self, A: Problem | Structure) -> list[Session]:
+        """Return a session for each number of threads that the profile has Records of."""
+        profile, target = self.question(A)
+        counts = thread_numbers(profile, target)
+        self._by_threads |= {n: self.changed(threads=n) for n in counts if n not in self._by_threads}
+        return [self._by_threads[count] for count in counts]
+
+    def _tried(
+        self, A: Problem | Structure, spending: Spending | None
+    ) -> tuple[ForecastBasis, Outcome | None]:
+        """Return the basis for a matrix; with `spending` its model is corrected by what is measured here.
 
         Raises
         ------
-        ProfileError
-            If no setting of the profile suffices: the error of the nearest one.
-        DisturbedError
-            If its calibration is no basis for a forecast, and nobody asks `anyway`.
+        InputError
+            If seconds are stated for that, and the profile is not that of this machine.
+        ProfileError, DisturbedError
+            As `ForecastBasis.of`. With stated seconds, the setting of the target alone answers, whose profile
+            must forecast plain CSR.
         """
-        refusals = []
-        for source in sources(profile, target) if transfers else [target]:
-            if not anyway:
-                refuse_disturbed(profile, source)
-            try:
-                return cls._of_source(A, profile, target, source, model)
-            except ProfileError as error:
-                refusals.append(error)
-        raise refusals[0]
-
-    @classmethod
-    def _of_source(
-        cls, A: Problem | Structure, profile: Profile, target: Target, source: Target, model: str
-    ) -> Session:
-        training = training_for(profile, source)
-        withheld, unused = Withheld(), Withheld()
-        if isinstance(A, Structure) or target.is_published:
-            groups = MODELS.get(model).groups
-            structure = A if isinstance(A, Structure) else _read(A, profile, target, groups)
-            unused = Withheld.of_question(structure, training)
-            withheld = Withheld.of(structure, training) if isinstance(A, Structure) else withheld
-            for group in groups:
-                unused.structure(structure).require(group)
-        training = withheld.training(training)
-        fit: Forecaster = fitted(MODELS.get(model)(), training)
-        transferred = ""
-        if source != target:
-            fit, transferred = _transferred(profile, target, source, fit, training)
-        several = ""
-        if target.vectors > 1 and sum(r.candidate.vectors > 1 for r in training.records) < LEAST_RANKED:
-            several = (
-                "Forecast from one vector: the profile has too few records of several; calibrate for these."
+        if spending is None or isinstance(A, Structure):
+            return self.basis(A), None
+        profile, target = self.question(A)
+        here = is_local(profile.machine)
+        if spending.seconds is None:
+            basis = self.basis(A)
+            return basis.tried(A, spending) if basis.source == target and here else (basis, None)
+        if not here:
+            raise InputError(
+                f"a probe for {profile.name}: expected this machine, where the products are measured; use "
+                f"its own profile, or leave --probe out"
             )
-        made = profile.machine.made
-        of_machine = made.sentence(profile.name) if made else ""
-        notes = of_machine, transferred, several, withheld.sentence() or unused.unused_sentence()
-        return cls(profile, target, source, training, fit, unused, tuple(filter(None, notes)))
+        basis, outcome = self.basis(A, transfers=False).tried(A, spending)
+        if outcome is None:
+            raise ProfileError(
+                f"the {self.trust.time_model} model has no forecast of CSR for this matrix: expected one, "
+                f"which a probe compares with its measurement; choose another model, or leave --probe out"
+            )
+        return basis, outcome
 
-    def as_printed(self) -> Session:
-        """Return the session with the model fitted as its paper prints it, where that differs from ours."""
-        kind = MODELS.get(self.model.name)
-        if not kind.compared[-1]:
-            return self
-        if self.source != self.target:
-            return replace(self, notes=(*self.notes, "These are our fits: printed ones are not transferred."))
-        return replace(self, model=fitted(kind(**kind.compared[-1]), self.training))
+    def predict(self, A: Any, *, probe_s: float | None = None) -> Prediction:
+        """Forecast the product of a matrix in every format that suits it.
 
-    @property
-    def transferred_from(self) -> Setting | None:
-        """The setting of the Records; None where it is the one that is asked about."""
-        return None if self.source == self.target else Setting.of(self.source)
+        A profile without Records of a type of values, or of a number of threads, answers from those that it
+        has, with wider intervals and a sentence that says so (`sparsecast.models.transfer`), but for a probe.
 
-    def structure(self, A: Problem | Structure) -> Structure:
-        """Return what the forecasts read of a matrix; a Structure as it is."""
-        return A if isinstance(A, Structure) else _read(A, self.profile, self.target, self.model.groups)
+        Parameters
+        ----------
+        A : sparse matrix or Structure
+            Of its values only is read whether they mirror each other, and how many are 0.
+        probe_s : float, optional
+            Seconds to measure for. CSR is measured here, whatever it takes, and the other forecasts are
+            corrected by it; then those whose intervals reach below the fastest are built and measured, the
+            most promising first. It tells how fast the machine is now, so no reference products are timed.
+            The first probe with a profile learns how to correct, which takes some seconds once.
 
-    def choice(self, structure: Structure) -> Choice:
-        """Return the candidates of a matrix, with kernels that the model knows; all of published results."""
-        structure, machine = self.unused.structure(structure), self.profile.machine
-        if not self.target.is_published:
-            return whole_matrix(structure, self.target, machine, self.model.kernels)
-        published = dict.fromkeys(record.candidate for record in self.training.records)
-        return published_choice(structure, tuple(published), machine)
+        Returns
+        -------
+        Prediction
+            Fastest first.
 
-    def estimates(self, structure: Structure) -> list[Estimate]:
-        return self.model.estimates(self.unused.structure(structure), self.choice(structure).candidates)
+        Raises
+        ------
+        InputError
+            If the matrix and the setting cannot be, or a complex matrix is asked for as real; if `probe_s` is
+            negative, comes without `drift_correction`, or with a Structure or another machine's profile.
+        ProfileError
+            If the profile has no Records of the device that suffice, or for a probe none of the setting.
+        DisturbedError
+            If other programs disturbed their measurement too much, without `anyway`.
+        """
+        check_probe(probe_s, self.trust.drift_correction, has_matrix=not isinstance(A, Structure))
+        A = A if isinstance(A, Structure) else Problem.of(A)
+        lost = self._rounding(A)
+        if self.setting.threads == AUTO:
+            return in_one_prediction([each.predict(A, probe_s=probe_s) for each in self._of_each_number(A)])
+        self.question(A)
+        start = perf_counter()
+        basis, outcome = self._tried(A, Spending(UNLIMITED, probe_s) if probe_s else None)
+        trials = outcome.trials if outcome else None
+        structure = basis.structure(A)
+        drift = self._drift(basis, is_measured=trials is None)
+        prediction = basis.prediction(structure, drift, self._energy(A, basis))
+        took = perf_counter() - start - (trials.used_s if trials else 0.0)
+        notes = *prediction.notes, *(measured.sentence() for measured in (trials, lost) if measured)
+        return replace(prediction, predict_s=took, notes=notes, trials=trials, rounding=lost)
 
-    def forecasts(self, structure: Structure) -> tuple[list[Forecast], dict[str, str]]:
-        """Return the Forecasts of a matrix, and by format why others have none."""
-        choice = self.choice(structure)
-        forecasts = self.model.forecast(self.unused.structure(structure), choice.candidates)
-        forecast_formats = {forecast.candidate.format for forecast in forecasts}
-        lacking = {
-            each.format: f"{each.format.upper()} has no forecast: {self._lacking(each)}"
-            for each in choice.candidates
-            if each.format not in forecast_formats
-        }
-        return forecasts, choice.refused | lacking
+    def plan(
+        self, A: Any, *, products: int = 1000, objective: str = "time", probe_s: float | None = None
+    ) -> Plan:
+        """Find the best way of doing a number of products with a matrix, conversion paid.
 
-    def _lacking(self, candidate: Candidate) -> str:
-        if candidate.vectors > 1 and candidate.format in self.model.formats():
-            return f"it takes {candidate.vectors} products of one vector; ask for one"
-        if candidate.format in self.target.libraries:
-            return f"{self.profile.name} has too few records of it; sparsecast calibrate --libraries"
-        known = sum(record.candidate.format == candidate.format for record in self.training.records)
-        has = f"the profile has {counted(known, 'record')} of it"
-        return f"{has}; {self.model.lacking(candidate.format)}"
+        Parameters
+        ----------
+        A : sparse matrix
+        products : int
+            How many will be done, at least 1.
+        objective : str
+            What is least of all products and the conversion: ``"time"``, ``"energy"``, or ``"edp"``, energy
+            times time.
+        probe_s : float, optional
+            Seconds to measure for, whatever that gains: as in `predict`. Without it, with this machine's own
+            profile, candidates are built and timed where so many products are expected to gain more by that
+            than it costs, and within 5 % of their time. What is measured of 24,000 products and more is kept,
+            for scores and reports. With 0, as for another machine, for few products, or without
+            `drift_correction`, the forecasts alone decide.
 
-    def prediction(
+        Returns
+        -------
+        Plan
+            With `threads` ``"auto"`` it is the plan with the fewest threads that no other is forecast to beat
+            by LEAST_GAIN; all are in its `thread_plans`.
+
+        Raises
+        ------
+        InputError
+            If `products`, or what `predict` reads, cannot be, or a plan as printed is for another objective
+            than time, or for a model whose paper prints none.
+        ProfileError, DisturbedError
+            As in `predict`.
+        """
+        if products < 1:
+            raise InputError(f"products {products}: expected at least 1; name how many you will do")
+        check_probe(probe_s, self.trust.drift_correction)
+        refuse_objective(objective)
+        is_printed = self.trust.as_printed
+        if is_printed and objective != "time":
+            raise InputError(f"objective '{objective}' for a plan as printed: expected time; leave it out")
+        planner = printed_planner(self.trust.time_model) if is_printed else None
+        matrix = Problem.of(A)
+        lost = self._rounding(matrix)
+        if self.setting.threads == AUTO:
+            how: dict[str, Any] = {"products": products, "objective": objective, "probe_s": probe_s}
+            return merge_plans([each.plan(matrix, **how) for each in self._of_each_number(matrix)])
+        profile, target = self.question(matrix)
+        if target.is_published:
+            raise ProfileError(
+                f"a plan for the published results {profile.name}: expected a profile that calibrate wrote, "
+                f"with kernels of ours and times of conversions; name another one, or ask predict"
+            )
+        is_for_time = objective == "time" and not is_printed
+        spending = Spending(UNLIMITED, probe_s) if probe_s else None
+        if probe_s is None and self.trust.drift_correction and is_for_time:
+            spending = Spending(products)
+        basis, outcome = self._tried(matrix, spending)
+        energy = self._energy(matrix, basis)
+        if energy is None and objective != "time":
+            raise without_joules(objective, profile)
+        if outcome and is_for_time:
+            fastest = outcome.best(products)
+            planner = Tried(fastest.candidate, fastest.time_s, fastest.convert_s or 0.0)
+        structure = basis.structure(matrix)
+        best = best_plan(basis, matrix, structure, Goal(products, objective, energy, planner))
+        trials = outcome.trials if outcome else None
+        drift, notes = self._drift(basis, is_measured=trials is None)
+        if drift.scales:
+            known = basis.unused.structure(structure)
+            for baseline in basis.model.forecast(known, [best.baseline.candidate]):
+                best = drift.plan(best, baseline, profile.machine)
+        best = replace(
+            best,
+            notes=(*best.notes, *basis.notes, *notes),
+            trials=trials,
+            rounding=lost,
+            transferred_from=basis.transferred_from,
+        )
+        if is_local(profile.machine):
+            best = within_memory(best)
+        if matrix.order is None and may_pay(best, structure, profile.machine):
+            again = self.changed(threads=target.threads)
+            best = in_best_order(matrix, best, lambda other: again.plan(other, products=products))
+        sentences = (measured.sentence() for measured in (best.trials, lost) if measured)
+        return replace(best, notes=(*best.notes, *sentences))
+
+    def choice(self, A: Any) -> Choice:
+        """Return the candidates that are open to a matrix on this machine, and why others are not."""
+        machine, A = machine_of(self._device_here), A if isinstance(A, Structure) else Problem.of(A)
+        self._rounding(A)  # refuses
+        target = self.setting.target(A, machine)
+        counts = [target.threads]
+        if self.setting.threads == AUTO:
+            counts = thread_numbers(calibrated_profile(machine), target)
+        structure = structure_of(A)
+        choices = [whole_matrix(structure, replace(target, threads=count), machine) for count in counts]
+        candidates = dict.fromkeys(candidate for choice in choices for candidate in choice.candidates)
+        return Choice(tuple(candidates), choices[0].refused)
+
+    def forecasts_at_hand(self, A: Any) -> Prediction | None:
+        """Return the forecasts of this machine without a calibration for them; None if it has none.
+
+        An InputError refuses the profile of another machine: its forecasts have no measurement here.
+        """
+        machine = machine_of(self._device_here)
+        profile = self.profile or calibrated_profile(machine)
+        require_own(profile.name, machine)
+        if not model_records(profile, self.setting.target(A, machine)):
+            return None
+        try:
+            prediction = Session(
+                profile, replace(self.setting, device=self._device_here), self.trust
+            ).predict(A)
+        except DisturbedError:
+            return None
+        return None if prediction.transferred_from else prediction
+
+    def compile(
         self,
-        structure: Structure,
-        trust: tuple[Drift, tuple[str, ...]],
-        energy: Forecaster | None,
-    ) -> Prediction:
-        """Return the forecasts of a matrix, fastest first, for the machine as it is now.
+        A: Any,
+        plan: Plan | None = None,
+        *,
+        products: int = 1000,
+        transpose: bool | Plan = False,
+        adapt: bool = False,
+    ) -> BlockOperator:
+        """Build a matrix as a plan says; the result is a SciPy LinearOperator.
 
-        `trust` is that of `trust`, `energy` that of `energy`. The seconds it took are left to the caller.
+        ``op.update(A)`` takes another matrix of the same shape, such as one with new values, as it is
+        planned, and rounds again what was rounded.
+
+        The transpose of a matrix that equals it costs nothing. That of another one is planned and built like
+        any matrix when ``op.T``, ``op.H``, ``op.rmatvec`` or ``op.rmatmat`` is first used; until then the
+        operator keeps `A`, which must not change.
+
+        Parameters
+        ----------
+        A : sparse matrix
+        plan : Plan, optional
+            Made by `plan`; without one, the matrix is planned for, and what is built to find the best way is
+            not built again.
+        products : int
+            Products to plan for, without a plan.
+        transpose : bool or Plan
+            Whether to plan and build the transpose now, for as many products; or a plan for it, to build now.
+            Without a plan, the transpose is planned by the profile of this machine.
+        adapt : bool
+            Whether to begin with plain CSR, and to try what a plan would try while the first products are
+            done; what is faster is kept. Conversions and trials happen within calls of the operator, once the
+            products before have paid for them. The operator keeps `A`, which must not change; its `describe`
+            says what was tried. Not with a `plan`, nor with `values`, nor on a GPU.
+
+        Returns
+        -------
+        BlockOperator
+            With `adapt` an AdaptingOperator. On a GPU a DeviceOperator: it takes vectors on the GPU as they
+            are, and queues all row blocks without waiting between them.
+
+        Raises
+        ------
+        InputError
+            If the plan is for other rows, for more threads than the machine has, or for another setting; if a
+            plan, `values`, or a device that does not compute on the host, comes with `adapt`.
+        DisturbedError
+            As `plan`.
+        DeviceError
+            If the device of the plan cannot be found.
         """
-        forecasts, refused = self.forecasts(structure)
-        drift, notes = trust
-        if groups := believed(structure, [forecast.candidate for forecast in forecasts]):
-            shown = ", ".join(groups).replace("_", " ")
-            sample = f"A sample of {structure.sampled_nnz:,} entries shows {shown}"
-            notes = (f"{sample}: a conversion reads all, and may refuse.", *notes)
-        drifted = (
-            drift.forecast(forecast, self.profile.machine)
-            for forecast in self.with_energy(structure, forecasts, energy)
-        )
-        return Prediction(
-            forecasts=tuple(sorted(drifted, key=lambda forecast: forecast.time_s)),
-            refused=refused,
-            structure=structure,
-            profile=self.profile.name,
-            model=self.model.name,
-            predict_s=0.0,
-            notes=(*self.notes, *notes),
-            transferred_from=self.transferred_from,
-            dense=self._dense(structure),
-        )
+        from sparsecast.api.executing import compiled
 
-    def _dense(self, structure: Structure) -> Dense | None:
-        """Return what reading the matrix takes if it is stored dense."""
-        target, size = self.target, structure.rows * structure.cols * self.target.value_bytes
-        reads = [
-            read
-            for read in self.profile.bandwidths
-            if (read.kind, read.device, read.threads) == ("read", target.device, target.threads)
-        ]
-        if not reads or target.vectors > 1:
-            return None
-        nearest = min(reads, key=lambda read: (read.bytes < size, abs(read.bytes - size)))
-        return Dense(size, size / nearest.bandwidth_bytes_per_s)
+        return compiled(self, A, plan, products, transpose, adapt)
 
-    def with_energy(
-        self, structure: Structure, forecasts: Sequence[Forecast], energy: Forecaster | None
-    ) -> list[Forecast]:
-        """Return Forecasts with what a model of energy says of them."""
-        if energy is None:
-            return list(forecasts)
-        estimates = energy.estimates(self.unused.structure(structure), [f.candidate for f in forecasts])
-        joules = {estimate.candidate: estimate for estimate in estimates}
-        return [
-            replace(f, energy_j=estimate.value, energy_low_j=estimate.low, energy_high_j=estimate.high)
-            if (estimate := joules.get(f.candidate))
-            else f
-            for f in forecasts
-        ]
+    def measure(
+        self,
+        A: Any,
+        table: Prediction | Sequence[Forecast | Candidate] | None = None,
+        *,
+        name: str = "matrix",
+        keeps: bool = True,
+        meter: Meter | None = None,
+    ) -> list[Record]:
+        """Measure the product of a matrix here, each result compared with a reference result first.
 
-    def energy(self, power_model: PowerFile | None = None, name: str | None = None) -> Forecaster | None:
-        """Return what forecasts joules: `power_model`, or the fitted model of a name.
+        Parameters
+        ----------
+        A : sparse matrix
+        table : Prediction, or sequence of Forecast or Candidate, optional
+            What to measure; without it, every format that suits the matrix, in the setting of the session.
+            Where it is of another device than the session names none of, it is measured on the current
+            one of its kind.
+        name : str
+            The matrix' name in the Records.
+        keeps : bool
+            Whether the Records are kept in the data folder, for models to learn from and to be scored on.
+        meter : Meter, optional
+            What counts joules, such as a `CommandMeter`; by default what the device has.
 
-        None where no joules were measured in this setting, and no model is named.
+        Returns
+        -------
+        list of Record
+            Fastest first. They have energies where a meter was found, which takes 0.1 s a candidate on a
+            processor and two seconds on a GPU. The `error` of one with rounded values has that of rounding in
+            it.
+
+        Raises
+        ------
+        InputError
+            If the table was forecast for another machine, or for more threads than this one has, or if every
+            Candidate had to be left out.
+        WrongResultError
+            If a kernel is wrong.
         """
-        if power_model is not None:
-            return power_model.model(self.model)
-        if self.transferred_from and name is None:
-            return None
-        return energy_model(self.training, name)
+        from sparsecast.api.executing import measured
 
-    @cached_property
-    def correction(self) -> Correction:
-        """What measured CSR says of the others."""
-        assert isinstance(self.model, Model), "a correction is of a model, not of what was corrected by it"
-        return probe_correction(self.model, self.training)
+        return measured(self, A, table, name, keeps, meter)
 
-    def tried(self, problem: Problem, spending: Spending) -> tuple[Session, Outcome | None]:
-        """Return a session with a model corrected by trials of a matrix here, and what these found.
+    def evaluate(
+        self,
+        matrices: Sequence[Any],
+        *,
+        models: Sequence[str] | None = None,
+        on_matrix: Callable[[str, Evaluation], None] | None = None,
+        **collection: Unpack[CollectionOptions],
+    ) -> Evaluation:
+        """Forecast a collection of matrices with all models, and measure them on this machine.
 
-        What they measured is kept, and the best way as built stays with the problem. Nothing is tried where
-        that does not pay.
+        No model learns from a matrix that it is scored on, nor from one of its group, whatever the profile
+        and the kept Records hold: the groups that are known are left out in turn, in FOLDS parts. A matrix or
+        a model that refuses is left out with its reason; an interrupted run gives what was done. At the end
+        every fourth matrix, twelve at most, is measured once more: what a repeated measurement differs by is
+        the error of a perfect forecast.
+
+        Parameters
+        ----------
+        matrices : sequence of paths, folders of matrix files, gallery specifications or sparse matrices
+        models : sequence of str, optional
+            Names of the models; all by default.
+        on_matrix : callable
+            Called after each matrix with its name and its evaluation.
+        **collection
+            `keeps`, `resume`, `shard`, `transpose` and `on_progress`, as in `CollectionOptions`.
+
+        Raises
+        ------
+        InputError
+            If a folder has no matrix files, or there is no such shard.
+        UnknownNameError
+            If there is no such model.
+        ProfileError
+            If the profile is another machine's, or the journal of kept Records is damaged.
+        StorageError
+            If nothing can be kept.
         """
-        structure = self.structure(problem)
-        forecasts, _ = self.forecasts(structure)
-        if not spending.may_pay(forecasts):
-            return self, None
-        try:
-            correction = self.correction
-        except ProfileError as error:
-            if spending.seconds is not None:
-                raise
-            return replace(self, notes=(*self.notes, f"Nothing was tried: {error}.")), None
-        asked = Question(problem, structure, forecasts, self.model, correction, spending)
-        outcome = try_contenders(asked, DEVICES.get(self.target.device))
-        problem.built[outcome.kept.candidate] = outcome.kept.bound
-        notes = self.notes
-        try:
-            if outcome.records:
-                keep(self.profile.machine, problem, outcome.records)
-        except StorageError as error:  # a plan does not need a folder that can be written
-            notes = (*notes, f"What was tried is not kept: {error}.")
-        return replace(self, model=outcome.model, notes=notes), outcome
+        from sparsecast.api.evaluating import evaluated
 
-    def trust(self, drift_correction: bool) -> tuple[Drift, tuple[str, ...]]:
-        """Return how the machine has drifted, and what to say of that and of the calibration."""
-        records = records_for(self.profile, self.source)
-        drift = drift_since(self.profile, self.source, records) if drift_correction else NO_DRIFT
-        disturbance = disturbed(records)
-        calibration = f"The calibration was {disturbance.sentence()}" if disturbance else ""
-        return drift, tuple(filter(None, (calibration, drift.sentence())))
+        return evaluated(self, matrices, models, on_matrix, collection)
 
+    def pagerank(self, A: Any, *, plan: Plan | None = None, **settings: Unpack[PageRankOptions]) -> PageRank:
+        """Return the PageRank of the nodes of a graph, by products in the format that suits so many.
 
-def session_for(
-    A: Problem | Structure,
-    profile: Profile,
-    target: Target,
-    model: str,
-    spending: Spending | None,
-    *,
-    anyway: bool = False,
-) -> tuple[Session, Outcome | None]:
-    """Return the session for a matrix; with `spending` its model is corrected by what is measured here.
+        Parameters
+        ----------
+        A : sparse matrix of shape (nodes, nodes)
+            With an edge i -> j of weight a_ij for each entry; not negative.
+        plan : Plan, optional
+            For the transposed graph, as `application_cost` has it. Without one the first iterations are done
+            in plain CSR; if what they tell of the others is worth a plan, it is made for these.
+        **settings
+            `damping`, `epsilon`, `most`, `on_iteration`, `personalization`, `dangling` and `start`, as in
+            `PageRankOptions`.
 
-    Raises
-    ------
-    InputError
-        If seconds are stated for that, and the profile is not that of this machine.
-    ProfileError, DisturbedError
-        As `Session.of`. With stated seconds, the setting of the target alone answers, whose profile must
-        forecast plain CSR.
-    """
-    if spending is None or isinstance(A, Structure):
-        return Session.of(A, profile, target, model, anyway=anyway), None
-    if spending.seconds is None:
-        session = Session.of(A, profile, target, model, anyway=anyway)
-        may_try = session.source == target and named_here(target.device) == profile.name
-        return session.tried(A, spending) if may_try else (session, None)
-    if (here := named_here(target.device)) != profile.name:
-        raise InputError(
-            f"a probe for {profile.name}: expected this machine, {here}, where the products are measured; "
-            f"use its own profile, or leave --probe out"
-        )
-    session = Session.of(A, profile, target, model, transfers=False, anyway=anyway)
-    session, outcome = session.tried(A, spending)
-    if outcome is None:
-        raise ProfileError(
-            f"the {model} model has no forecast of CSR for this matrix: expected one, which a probe compares "
-            f"with its measurement; choose another model, or leave --probe out"
-        )
-    return session, outcome
+        Raises
+        ------
+        InputError
+            If A is no graph with weights from 0 on, or a setting cannot be.
+        """
+        from sparsecast.api.applications import ranked
 
+        return ranked(self, A, plan, settings)
 
-def named_here(device: str) -> str:
-    """Return the name of this machine with a kind of device, of its processor where it has none."""
-    with suppress(DeviceError):
-        if device in DEVICES:
-            return DEVICES.get(device).describe().name
-    return detect().name
+    def cg(self, A: Any, b: Any, *, plan: Plan | None = None, **settings: Unpack[CgOptions]) -> Solution:
+        """Solve A x = b by conjugate gradients, with products in the format that suits as many as expected.
 
+        Parameters
+        ----------
+        A : sparse matrix of shape (rows, rows)
+            Real, symmetric and positive definite.
+        b : float array of shape (rows,)
+        plan : Plan, optional
+            Without one it is made on the way, as in `pagerank`.
+        **settings
+            `preconditioner`, `tolerance`, `most` and `on_iteration`, as in `CgOptions`.
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """The product that is asked about, as in `predict`."""
+        Raises
+        ------
+        InputError
+            If A is not square, real and symmetric, or b has another shape, or a setting cannot be.
+        """
+        from sparsecast.api.applications import solved
 
-    threads: Threads = None
-    dtype: str | None = None
-    device: str | None = None
-    vectors: int = 1
-    values: str | None = None
-    library: str | None = None
-
-    def target(self, A: Problem | Structure, machine: Machine, *, is_here: bool = True) -> Target:
-        """Return what all candidates share; `is_here` tells whether products are done on this machine."""
-        target = Target.of(A, machine, number_of(self.threads), self.dtype)
-        libraries = chosen_libraries(self.library, target.device, is_here=is_here)
-        return replace(target, vectors=self.vectors, values=self.values, libraries=libraries)
-
-
-def question(A: Problem | Structure, profile: Profile | None, asked: Asked) -> tuple[Profile, Target]:
-    """Return the profile that answers, this machine's if none is given, and what is asked of it."""
-    if profile is not None:
-        machine = asked_machine(profile, asked.device)
-        is_here = asked.library is None or machine.name == named_here(machine.device)
-        return profile, asked.target(A, machine, is_here=is_here)
-    here = PROCESSOR if asked.device is None else asked.device
-    target = asked.target(A, machine := machine_of(here))
-    # Records of one vector are enough to answer for several.
-    return profile_for(machine, replace(target, vectors=1), here), target
-
-
-_ROUNDINGS: WeakKeyDictionary[Problem, dict[str, Rounding]] = WeakKeyDictionary()
-
-
-def rounding(
-    A: Problem | Structure, values: str | None, dtype: str | None = None, device: str | None = None
-) -> Rounding | None:
-    """Return what a matrix loses in `values` on the processor; None where these are not asked for.
-
-    All its entries tell from now on whether they need it. An InputError refuses what cannot be stored so.
-    """
-    if values is None:
-        return None
-    if isinstance(A, Structure) or device not in (None, PROCESSOR):
-        where = "without the matrix" if isinstance(A, Structure) else f"on {device}"
-        raise InputError(f"values '{values}' {where}: expected a matrix to round, on cpu; leave values out")
-    target, known = replace(Target.of(A, detect(), None, dtype), values=values), _ROUNDINGS.setdefault(A, {})
-    if target.dtype not in known:
-        holds = suited(narrowest(A.proven(["narrow_storage"])), target.dtype)
-        known[target.dtype] = Rounding(0.0, 0.0) if "values" in holds else Rounding.of(A.matrix, target.dtype)
-    return known[target.dtype]
-
-
-def _read(problem: Problem, profile: Profile, target: Target, groups: Sequence[str]) -> Structure:
-    """Return what a forecast reads of a matrix: a sample, `groups`, and what only published results have."""
-    structure = problem.sampled_structure
-    unusual = unusual_groups(profile.matrices.values()) if target.is_published else []
-    for wanted, is_sampled in ((groups, True), (unusual, False)):
-        if lacking := structure.lacks(wanted):
-            read = structure_of(problem.matrix, groups=lacking, is_sampled=is_sampled)
-            structure = structure.having(*read.groups.values())
-    return structure
-
-
-def sources(profile: Profile, target: Target) -> list[Target]:
-    """Return the settings that can answer, the nearest first: the target's own, where it has Records.
-
-    Published results are of one setting, with kernels that are unknown: they answer nothing else.
-
-    Raises
-    ------
-    ProfileError
-        If there is none.
-    """
-    settings = [target] if target.is_published else _settings(target, profile)
-    with_records = [source for source in settings if model_records(profile, source)]
-    if not with_records:
-        records_for(profile, target)  # raises
-    return sorted(with_records, key=lambda source: Setting.of(target).distance(Setting.of(source)))
-
-
-def _settings(target: Target, profile: Profile) -> list[Target]:
-    """Return the target in every setting that a profile has Records of on its device."""
-    candidates = (record.candidate for record in profile.records if record.candidate.device == target.device)
-    settings = dict.fromkeys(map(Setting.of, candidates))
-    values = {target.dtype: target.values}  # another type has none of its own
-    return [replace(target, **asdict(s), values=values.get(s.dtype)) for s in settings]
-
-
-def _transferred(
-    profile: Profile, target: Target, source: Target, model: Forecaster, training: TrainingSet
-) -> tuple[Forecaster, str]:
-    """Return a model of another setting carried over to the target, and what to say of it."""
-    transfer = Transfer.to(Setting.of(target), fitted(LinearModel(), training), training)
-    settings = [model_records(profile, setting) for setting in _settings(target, profile)]
-    others = chain.from_iterable(
-        TrainingSet.of(profile, records).at_full_speed().records for records in settings
-    )
-    factor = widening(transfer, training.at_full_speed(), others)
-    lacks = "too few records" if model_records(profile, target) else "no records"
-    sentence = (
-        f"Forecast from {described(source)}: this profile has {lacks} of {described(target)}; "
-        f"calibrate for it for narrower intervals."
-    )
-    if factor is None:
-        sentence += " How much wider they are now was learned on another machine."
-    if not transfer.is_measured:
-        sentence += " Bandwidths of both numbers of threads are not known: the threads stand for them."
-    return TransferredForecaster(model, transfer, factor or UNTRIED_FACTOR), sentence
+        return solved(self, A, b, plan, settings)

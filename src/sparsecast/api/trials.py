@@ -16,10 +16,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from sparsecast.api.calibrating import calibration, profile
-from sparsecast.api.executing import measure
-from sparsecast.api.forecasting import choice
 from sparsecast.api.profiles import model_records, require_own
-from sparsecast.benchmark.experiments import Experiment, Setting
+from sparsecast.api.session import session
+from sparsecast.benchmark.experiments import Experiment, ExperimentSetting
 from sparsecast.benchmark.journal import kept
 from sparsecast.benchmark.run import LEAST_BUDGET_S
 from sparsecast.devices import DEVICES
@@ -188,10 +187,10 @@ class StripExperiment(Experiment):
         return ()
 
     @abstractmethod
-    def report(self, trials: Trials, setting: Setting, start_s: float | None) -> PaperReport:
+    def report(self, trials: Trials, setting: ExperimentSetting, start_s: float | None) -> PaperReport:
         """Return the tables; what they need beside trials is measured if the run began at `start_s`."""
 
-    def run(self, setting: Setting) -> PaperReport:
+    def run(self, setting: ExperimentSetting) -> PaperReport:
         """Measure the benchmark matrices within the budget, then those that are named, or the default ones.
 
         What an earlier run measured is taken over. A ProfileError says that too little was measured for every
@@ -228,7 +227,7 @@ class StripExperiment(Experiment):
             trials = dataclasses.replace(trials, notes=(*trials.notes, f"{nothing}: run the command again."))
         return self.report(trials, setting, start_s)
 
-    def _calibrate(self, setting: Setting, threads: int) -> None:
+    def _calibrate(self, setting: ExperimentSetting, threads: int) -> None:
         """Measure the suite; a run that is interrupted ends the experiment, and what it measured is kept."""
         budget_s = max(_SUITE_SHARE * setting.budget_s, min(setting.budget_s, LEAST_BUDGET_S))
         dtype = setting.dtype or DTYPE
@@ -240,7 +239,7 @@ class StripExperiment(Experiment):
         if run.interrupted:
             raise KeyboardInterrupt
 
-    def from_records(self, profile: Profile, setting: Setting) -> PaperReport:
+    def from_records(self, profile: Profile, setting: ExperimentSetting) -> PaperReport:
         """Take what was measured before; the matrices of the setting choose among it.
 
         The results of others are in the type of values that they were published in, by default. An InputError
@@ -393,7 +392,7 @@ def _halves(profile: Profile, records: Sequence[Record]) -> tuple[list[Record], 
 
 
 def records_of(
-    problem: Problem, target: Target, setting: Setting, fitted: Sequence[tuple[Model, Model]]
+    problem: Problem, target: Target, setting: ExperimentSetting, fitted: Sequence[tuple[Model, Model]]
 ) -> list[Record]:
     """Return the Records of a matrix in every format, and of CSR with each kernel that is fitted.
 
@@ -411,9 +410,10 @@ def records_of(
         and record.regime == "warm"
         and is_current(record)
     }
-    chosen = choice(problem, threads=target.threads, dtype=target.dtype, device=device).candidates
+    here = session(threads=target.threads, dtype=target.dtype, device=device)
+    chosen = here.choice(problem).candidates
     of_kernels = [dataclasses.replace(c, kernel=k) for c in chosen if c.format == "csr" for k in kernels]
     missing = [each for each in dict.fromkeys([*chosen, *of_kernels]) if each not in known]
     if missing:
-        known |= {record.candidate: record for record in measure(problem, missing, device=device)}
+        known |= {record.candidate: record for record in here.measure(problem, missing)}
     return list(known.values())

@@ -16,8 +16,10 @@ from scipy.sparse import csr_array
 
 from sparsecast.api.calibrating import own_profile
 from sparsecast.api.executing import adapting
+from sparsecast.api.forecast_basis import ForecastBasis
 from sparsecast.api.profiles import require_own
-from sparsecast.api.session import Asked, Session, question
+from sparsecast.api.session import Session
+from sparsecast.api.settings import Setting, Trust
 from sparsecast.devices.binding import Bound
 from sparsecast.devices.naming import machine_of
 from sparsecast.devices.reference import ReferenceProduct
@@ -163,20 +165,20 @@ class _Ways:
         self.notes: dict[str, None] = {}
         self.kept: dict[Kind, str] = {}
         self.unplanned: dict[Kind, str] = {}
-        self._sessions: dict[Target, Session] = {}
-        self._threads, self._anyway, self._is_applied = threads, anyway, is_applied
+        self._bases: dict[Target, ForecastBasis] = {}
+        self._is_applied = is_applied
         sample = Problem.of(gallery("poisson2d", n=10))
-        self._profile = profile or own_profile(sample, threads=threads)
-        require_own(self._profile.name, machine_of(PROCESSOR))
+        profile = profile or own_profile(sample, threads=threads)
+        require_own(profile.name, machine_of(PROCESSOR))
+        self._session = Session(profile, Setting(threads), Trust(anyway=anyway))
         with suppress(ProfileError):  # is the reason for each matrix
-            adapting(self._session(sample), sample)
+            adapting(self._basis(sample), sample)
 
-    def _session(self, problem: Problem) -> Session:
-        profile, target = question(problem, self._profile, Asked(self._threads))
-        if target not in self._sessions:
-            found = Session.of(problem, profile, target, transfers=False, anyway=self._anyway)
-            self._sessions[target] = found
-        return self._sessions[target]
+    def _basis(self, problem: Problem) -> ForecastBasis:
+        _, target = self._session.question(problem)
+        if target not in self._bases:
+            self._bases[target] = self._session.basis(problem, transfers=False)
+        return self._bases[target]
 
     def planned(self, row: SeenProducts) -> SeenProducts:
         """Return a row with what ``apply`` would save, found by doing some of its products again."""
@@ -271,7 +273,7 @@ class _Ways:
             bound.of(vectors)(checked, out)
             self.error = max(reference.check(out.ravel(), name), self.error or 0.0)
 
-        return adapting(self._session(problem), problem, check)
+        return adapting(self._basis(problem), problem, check)
 
 
 class _Replacing:

@@ -40,8 +40,8 @@ from sparsecast.features.slices import SLICE_ROWS, Slices
 from sparsecast.features.structure import Structure
 from sparsecast.formats import FORMATS
 from sparsecast.machines.data_sheet import published_machines
-from sparsecast.machines.machine import Machine, detect, shared_caches
-from sparsecast.machines.profile import WANTED, MatrixEntry, Profile, known_profiles
+from sparsecast.machines.machine import Machine, shared_caches
+from sparsecast.machines.profile import MatrixEntry, Profile, known_profiles
 from sparsecast.matrices.problem import PUBLISHED_PREFIX
 from sparsecast.records import PUBLISHED_SUITE, Candidate, Record
 from sparsecast.results.machines import Imported
@@ -81,7 +81,10 @@ def import_published(paths: Sequence[Path], name: str, machine: str | None = Non
     that a file has another layout or an impossible time, that no machine has that name, or that there are
     several and none is named.
     """
-    _refuse_unusable(name)
+    if not _NAME.fullmatch(name):
+        raise InputError(
+            f"name {name!r}: expected letters, digits, '.', '_' and '-', at most 64; choose another one"
+        )
     profiles = known_profiles()
     if name in profiles and Profile.load(profiles[name]).machine.published_as is None:
         raise InputError(
@@ -116,29 +119,6 @@ def published_profiles(path: Path) -> dict[str, Profile]:
     for line in _published_lines(path):
         by_machine[line["machine"]].append(line)
     return {name: _profile(lines, name, name).profile for name, lines in by_machine.items()}
-
-
-def refuse_measured_name(name: str) -> None:
-    """Refuse the name of an unmeasured machine if it is no name for a file, or that of a measured machine."""
-    _refuse_unusable(name)
-    measured = {machine.casefold() for machine in (*published_machines(), *WANTED, detect().name)}
-    measured |= {
-        profile.casefold()
-        for profile, path in known_profiles().items()
-        if profile.casefold() == name.casefold() and Profile.load(path).machine.made is None
-    }
-    if name.casefold() in measured:
-        raise InputError(
-            f"name '{name}' is that of a machine that was measured: expected a new one for an "
-            f"unmeasured machine; choose another one"
-        )
-
-
-def _refuse_unusable(name: str) -> None:
-    if not _NAME.fullmatch(name):
-        raise InputError(
-            f"name {name!r}: expected letters, digits, '.', '_' and '-', at most 64; choose another one"
-        )
 
 
 def _profile(lines: Iterable[Line], machine: str, name: str) -> Imported:

@@ -44,7 +44,7 @@ def may_pay(made: Plan, structure: Structure, machine: Machine) -> bool:
     if not machine.caches or structure.lacks(["bands"]) or not DEVICES.get(candidate.device).shares_host:
         return False
     reach_bytes = structure.bands.half_bandwidth * candidate.value_bytes
-    share = trials.share + _ORDERING / made.iterations
+    share = trials.share + _ORDERING / made.products
     return share <= LOST_SHARE and reach_bytes > machine.caches[0].bytes
 
 
@@ -85,7 +85,7 @@ def in_best_order(problem: Problem, made: Plan, planned: Callable[[Problem], Pla
         low_s=None if there.low_s is None else there.low_s * ratio,
         high_s=None if there.high_s is None else there.high_s * ratio,
         convert_s=convert_s,
-        break_even_iterations=break_even(convert_s - made.baseline.convert_s, made.baseline.time_s - after_s),
+        break_even_products=break_even(convert_s - made.baseline.convert_s, made.baseline.time_s - after_s),
         energy_j=None,
         energy_low_j=None,
         energy_high_j=None,

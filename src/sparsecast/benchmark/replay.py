@@ -51,12 +51,6 @@ def replay(
 
     A ProfileError says that fewer than two groups of matrices were measured.
     """
-    made = training.machine.made
-    if made:
-        raise ProfileError(
-            f"profile '{training.machine.name}' to score models on: it was not measured; expected measured "
-            f"times; name {made.like}, which it is like"
-        )
     scored = _scored(training, vectors).where(lambda r: r.matrix.startswith(TRANSPOSE_PREFIX) == transpose)
     groups = {scored.group(record) for record in scored.records}
     refuse_too_few(

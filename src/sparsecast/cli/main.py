@@ -11,7 +11,6 @@ from typing import Annotated, Any
 
 import typer
 
-from sparsecast.cli import completing
 from sparsecast.cli.commands import COMMANDS, Panel
 from sparsecast.cli.options import INPUT_WRONG, OUR_FAULT, STOPPED, STOPPED_LINE, StoppedError
 from sparsecast.errors import InputError, SparsecastError
@@ -19,11 +18,10 @@ from sparsecast.system.version import VERSION
 
 
 def build() -> typer.Typer:
-    """Return the application with every command, or the one that a shell completes."""
+    """Return the application with every command."""
     app = typer.Typer(
         help="Forecasts, plans and runs sparse matrix-vector products, y = A x.",
         invoke_without_command=True,
-        add_completion=False,
         pretty_exceptions_enable=False,
     )
 
@@ -40,7 +38,7 @@ def build() -> typer.Typer:
 
             print("\n".join(api.first_steps()))
 
-    commands = {name: COMMANDS.get(name) for name in completing.asked_command(COMMANDS.names())}
+    commands = {name: COMMANDS.get(name) for name in COMMANDS.names()}
     panels = list(Panel)
     for name, entry in sorted(commands.items(), key=lambda item: panels.index(item[1].panel)):
         if isinstance(entry.run, typer.Typer):  # it has commands of its own
@@ -74,7 +72,6 @@ def main() -> None:
 
 
 def _status() -> Any:
-    completing.prepare()
     try:
         _refuse_environment()
         status = build()(standalone_mode=False)

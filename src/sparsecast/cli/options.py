@@ -50,7 +50,6 @@ MatrixArgument = Annotated[
     str,
     typer.Argument(
         metavar="MATRIX",
-        autocompletion=completing.matrices,
         help="A file (.mtx, .mtx.gz, .rb, .hb, .npz, .mat), an edge list (.txt, .tsv, .csv, .edges, .el) or "
         "gallery:NAME?key=value&key=value, or suitesparse:GROUP/NAME, which is downloaded once.",
     ),
@@ -59,7 +58,6 @@ QuestionArgument = Annotated[
     str,
     typer.Argument(
         metavar="MATRIX",
-        autocompletion=completing.matrices,
         help="As of other commands, or without the matrix: a Structure (.json), a table of matrices (.csv, "
         ".csv.gz), or counts:rows=R&cols=C&nnz=N.",
     ),
@@ -155,6 +153,7 @@ ModelOption = Annotated[
 ]
 
 
+ProductsOption = Annotated[int, typer.Option(min=1, help="Products that will be done.")]
 ObjectiveOption = Annotated[
     str,
     typer.Option(
@@ -206,8 +205,8 @@ DeviceOption = Annotated[str, typer.Option(metavar="DEVICE", help=f"Where the pr
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """Options of `predict` and `plan`: the product that is asked about, and what forecasts it."""
+class SettingOptions:
+    """The group of options that say where products are done, and how: the same for every command."""
 
     profile: ProfileOption = None
     threads: AnyThreadsOption = None
@@ -217,6 +216,38 @@ class Question:
     values: ValuesOption = None
     library: LibraryOption = None
     transpose: TransposeOption = False
+
+    @property
+    def values_of(self) -> dict[str, Any]:
+        """The setting of a session."""
+        return {
+            "threads": self.threads,
+            "dtype": self.dtype,
+            "device": self.device,
+            "vectors": self.vectors,
+            "values": self.values,
+            "library": self.library,
+        }
+
+    @property
+    def named(self) -> dict[str, object]:
+        """The options that were given, by how they are typed; None for the others."""
+        return {
+            "--profile": self.profile,
+            "--threads": self.threads,
+            "--dtype": self.dtype,
+            "--device": self.device,
+            "--vectors": None if self.vectors == 1 else self.vectors,
+            "--values": self.values,
+            "--library": self.library,
+            "--transpose": "" if self.transpose else None,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class TrustOptions:
+    """The group of options that say what forecasts rest on: the same for every command."""
+
     model: ModelOption = None
     no_drift_correction: NoDriftOption = False
     anyway: AnywayOption = False
@@ -224,22 +255,15 @@ class Question:
     energy_model: EnergyModelOption = None
 
     @property
-    def setting(self) -> dict[str, Any]:
-        """What a profile has Records of."""
-        return {"threads": self.threads, "dtype": self.dtype, "device": self.device}
-
-    @property
-    def model_settings(self) -> dict[str, Any]:
-        """What forecasts, as the api takes it."""
-        drifts, power = not self.no_drift_correction, power_file(self.power_model)
-        how = {"model": self.model, "drift_correction": drifts, "anyway": self.anyway}
-        return {**how, "power_model": power, "energy_model": self.energy_model}
-
-    @property
-    def asked(self) -> dict[str, Any]:
-        """All of it, as the api takes it."""
-        product = {"vectors": self.vectors, "values": self.values, "library": self.library}
-        return {**self.setting, **product, **self.model_settings}
+    def values_of(self) -> dict[str, Any]:
+        """The trust of a session."""
+        return {
+            "model": self.model,
+            "drift_correction": not self.no_drift_correction,
+            "anyway": self.anyway,
+            "power_model": power_file(self.power_model),
+            "energy_model": self.energy_model,
+        }
 
 
 def power_file(path: Path | None) -> PowerFile | None:

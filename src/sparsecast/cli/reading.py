@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from sparsecast.cli import options
 from sparsecast.cli.options import screen
 from sparsecast.cli.output import Output
 
 if TYPE_CHECKING:
     from sparsecast import Profile, Structure
-    from sparsecast.api import Problem
+    from sparsecast.api import Problem, Session
     from sparsecast.results.measurement import Pending
 
 
@@ -75,6 +76,16 @@ def profile_for(
     device = api.PROCESSOR if device is None else device
     with timed_bar(screen(), "calibrating") as on_progress:
         return api.own_profile(A, threads=threads, dtype=dtype, device=device, on_progress=on_progress)
+
+
+def session_for(
+    A: Any, setting: options.SettingOptions, trust: options.TrustOptions | None = None, **more: Any
+) -> Session:
+    """Return the session of a command, with this machine calibrated first if need be."""
+    from sparsecast import api
+
+    profile = profile_for(A, setting.profile, setting.threads, setting.dtype, setting.device)
+    return api.session(profile, **setting.values_of, **(trust.values_of if trust else {}), **more)
 
 
 def tell_taken_over(matrices: int) -> None:

@@ -1,16 +1,13 @@
-"""Data sheets of machines of published results, and of machines that are estimated from them."""
+"""Data sheets of machines of published results."""
 
 from __future__ import annotations
 
-import math
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import Any, Self
-
-import numpy as np
 
 from sparsecast.machines.gpu import GPU
 
@@ -25,15 +22,6 @@ class DataSheet:
     #: l2_bytes, l3_bytes: of all cores together; 0 without a third level.
     l2_bytes: int
     l3_bytes: int = 0
-
-    @property
-    def cache_bytes(self) -> int:
-        """Bytes of the caches that may hold a small matrix."""
-        return self.l2_bytes + self.l3_bytes
-
-    @property
-    def cycles_per_s(self) -> float:
-        return self.cores * self.frequency_hz
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,40 +69,3 @@ def published_machines() -> Mapping[str, PublishedMachine]:
         name: PublishedMachine.of(entry["device"], {**entry["published"], **entry.get("assumed", {})})
         for name, entry in tomllib.loads(text).items()
     }
-
-
-@dataclass(frozen=True, slots=True)
-class Made:
-    """Origin of an estimated machine, and the errors of such estimates."""
-
-    like: str  # name of the measured machine whose times were scaled
-    #: Number of measured machines that were left out once, and forecast from their data sheet and the others.
-    left_out: int
-    #: over_start, low, high: ascending logarithms of time over the shortest time of a kernel, with the ends
-    #: of the interval of log(measured / forecast) of the machines that were left out.
-    over_start: tuple[float, ...]
-    low: tuple[float, ...]
-    high: tuple[float, ...]
-
-    def widened(self, time_s: float, start_s: float, low_s: float, high_s: float) -> tuple[float, float]:
-        """Return an interval that includes the errors of the data sheet.
-
-        The errors of the model and of the data sheet count as independent, like those of power and time in a
-        forecast of energy.
-
-        `start_s` is the shortest time of the kernel of this forecast; `low_s` and `high_s` are the interval
-        of the model alone.
-        """
-        place = math.log(max(time_s / start_s, 1.0))
-        below, above = (float(np.interp(place, self.over_start, ends)) for ends in (self.low, self.high))
-        low = -math.hypot(math.log(low_s / time_s), min(below, 0.0))
-        high = math.hypot(math.log(high_s / time_s), max(above, 0.0))
-        return time_s * math.exp(low), time_s * math.exp(high)
-
-    def sentence(self, name: str) -> str:
-        """Return a sentence: the machine of this name was not measured."""
-        return (
-            f"{name} is estimated from a data sheet, like {self.like}: it was not measured. The model "
-            f"sparsecast gives intervals that contain the errors for {self.left_out} measured machines, each "
-            f"left out once"
-        )

@@ -18,7 +18,7 @@ import msgspec
 import psutil
 
 from sparsecast.errors import InputError
-from sparsecast.machines.data_sheet import DataSheet, Made
+from sparsecast.machines.data_sheet import DataSheet
 from sparsecast.machines.gpu import GPU
 
 _CPU_FOLDER = Path("/sys/devices/system/cpu/cpu0")
@@ -67,8 +67,7 @@ class Machine:
     #: of doing the product. None for every other machine.
     published_as: str | None = None
     source: str | None = None  # source and licence of published results; None if unknown
-    sheet: DataSheet | None = None  # basis for estimates of other machines; None if unknown
-    made: Made | None = None  # of an estimated machine; None for every other one
+    sheet: DataSheet | None = None  # published figures of its data sheet; None if unknown
 
     @property
     def name(self) -> str:

@@ -36,6 +36,10 @@ _CIRCUIT_SECOND, _CIRCUIT_FAR, _CIRCUIT_SUPPLY = 0.6, 0.1, 0.02
 _CIRCUIT_NETS, _CIRCUIT_NEAR = 4, 16
 
 
+#: What a triangulation takes at its peak for each point: Qhull's facets, its triangles and their edges.
+_DELAUNAY_BYTES = 900
+
+
 def gallery(name: str, /, **parameters: int) -> csr_array:
     """Return the gallery's matrix of that name.
 
@@ -275,9 +279,40 @@ def circuit(n: int = 1_000_000, seed: int = 0) -> csr_array:
     )
 
 
+def delaunay(n: int = 1_000_000, edges: int = 0, seed: int = 0) -> csr_array:
+    """Graph of a triangulation of n random points in the plane, as unstructured meshes have; weights 1.
+
+    Points are numbered from bottom to top. Of about 3 n edges the shortest are kept where `edges` says how
+    many: a planar graph of lower degree, as road networks are.
+    """
+    from scipy.spatial import Delaunay
+
+    _check("delaunay", 4, n=n)
+    _check("delaunay", 0, edges=edges, seed=seed)
+    require_memory(n * _DELAUNAY_BYTES, f"gallery 'delaunay' with {n} points")
+    points = np.random.default_rng(seed).random((n, 2))
+    points = points[np.argsort(points[:, 1], kind="stable")]
+    triangles = Delaunay(points).simplices
+    start, end = (np.concatenate([triangles[:, k] for k in order]) for order in ((0, 1, 2), (1, 2, 0)))
+    del triangles
+    low, high = np.minimum(start, end), np.maximum(start, end)
+    links = np.unique(low.astype(np.int64) * n + high)  # an inner edge is of two triangles
+    low, high = links // n, links % n
+    if 0 < edges < len(links):
+        squares = ((points[low] - points[high]) ** 2).sum(axis=1)
+        shortest = np.sort(np.argpartition(squares, edges - 1)[:edges])
+        low, high = low[shortest], high[shortest]
+    return _from_coordinates(
+        np.ones(2 * len(low)), np.concatenate((low, high)), np.concatenate((high, low)), n
+    )
+
+
 _GALLERY: dict[str, Callable[..., csr_array]] = {
     function.__name__: function
-    for function in (poisson2d, helmholtz2d, poisson3d, elasticity3d, banded, random, rmat, arrow, circuit)
+    for function in (
+        *(poisson2d, helmholtz2d, poisson3d, elasticity3d, banded),
+        *(random, rmat, arrow, circuit, delaunay),
+    )
 }
 
 

@@ -20,7 +20,6 @@ MODELS: Registry[type[Model]] = Registry(
             "withheld",
             "work",
             "conversion",
-            "data_sheets",
             "fitting",
             "forest",
             "power_files",

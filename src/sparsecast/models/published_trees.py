@@ -25,7 +25,6 @@ from sparsecast.errors import ProfileError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
 from sparsecast.features.sweep import X_LINE_COLUMNS
-from sparsecast.models.data_sheets import shortest
 from sparsecast.models.fitting import typical_costs
 from sparsecast.models.forest import Floats, Forest
 from sparsecast.models.intervals import prediction_interval
@@ -133,15 +132,11 @@ class Errors:
 
 @dataclass(frozen=True)
 class PublishedTrees:
-    """Physics, and for each kernel that was published trees, their errors and its shortest time, by label.
-
-    On a machine that nobody measured, intervals also hold what its data sheet may be wrong by.
-    """
+    """Physics, and for each kernel that was published trees and their errors, by label."""
 
     physics: PublishedCosts
     trees: Mapping[str, Forest]
     errors: Mapping[str, Errors]
-    start_s: Mapping[str, float]
 
     @classmethod
     def learned(cls, training: TrainingSet) -> PublishedTrees:
@@ -154,7 +149,7 @@ class PublishedTrees:
             )
         physics = PublishedCosts.fitted(training.machine, work, typical_costs)
         points = {r.matrix: of_matrix(training.structure(r)) for r in training.records}
-        trees, errors, start_s = {}, {}, {}
+        trees, errors = {}, {}
         for number, fit in enumerate(work):
             tell(f"fitting {training.machine.name}", number, len(work))
             records = [training.records[place] for place in fit.places]
@@ -165,8 +160,7 @@ class PublishedTrees:
             ratios = np.log(fit.time_s) - log_physics
             trees[fit.label], left_out = _boosted_without(features, ratios, _parts(groups))
             errors[fit.label] = Errors.of(log_physics + left_out, ratios - left_out)
-            start_s[fit.label] = shortest(fit.time_s)
-        return cls(physics, trees, errors, start_s)
+        return cls(physics, trees, errors)
 
     def terms(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, Floats]:
         """Return the terms of the physics, the correction that the trees add, and the sum, in seconds.
@@ -184,9 +178,9 @@ class PublishedTrees:
         return {**terms, CORRECTION: time_s * (factor - 1.0), "time_s": time_s * factor}
 
     def interval(self, candidate: Candidate, value: float) -> tuple[float, float]:
-        label, made = self.physics.label(candidate), self.physics.machine.made
+        label = self.physics.label(candidate)
         low, high = np.exp(self.errors[label].interval(float(np.log(value)))).tolist()
-        return made.widened(value, self.start_s[label], low, high) if made else (low, high)
+        return low, high
 
 
 def _suffices(work: CountedWork, training: TrainingSet) -> bool:

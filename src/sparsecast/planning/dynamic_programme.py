@@ -41,14 +41,14 @@ Floats = NDArray[np.float64]
 class Costs:
     """What row blocks cost in the eyes of a fitted model, which takes a block for a matrix.
 
-    `machine` is the one that is asked about; each conversion is paid for by `iterations` products. They may
+    `machine` is the one that is asked about; each conversion is paid for by `products` products. They may
     be infinitely many: then conversions do not count.
     """
 
     model: Forecaster
     target: Target
     machine: Machine
-    iterations: float
+    products: float
 
     def planned(
         self, block: RowBlocks, first_row: int, format_name: str, is_full: bool = False
@@ -110,7 +110,7 @@ class Costs:
 
     def _of_way(self, first: Candidate, blocks: RowBlocks) -> Floats:
         conversion_s = self.model.conversion_.seconds(first, blocks)
-        return self._product_s(first, blocks) + conversion_s / self.iterations
+        return self._product_s(first, blocks) + conversion_s / self.products
 
     def _product_s(self, first: Candidate, blocks: RowBlocks) -> Floats:
         """Return the forecast of each block with its kernel."""

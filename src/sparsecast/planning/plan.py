@@ -36,7 +36,7 @@ LEAST_GAIN = 0.05
 class Goal:
     """What a plan is for, and what decides about it."""
 
-    iterations: int  # products that will be done
+    products: int  # products that will be done
     objective: str = "time"  # one of OBJECTIVES; other than time it needs `energy`
     energy: Forecaster | None = None  # a fitted model of joules
     planner: Planner | None = None  # of a paper, for the plan that this prints; Tried, for what trials found
@@ -63,11 +63,11 @@ def make_plan(
             f"the {model.name} model knows {', '.join(model.formats())}: expected csr, which plans are "
             f"compared with; calibrate with a larger budget"
         )
-    planner, energy, iterations = goal.planner, goal.energy, goal.iterations
+    planner, energy, products = goal.planner, goal.energy, goal.products
     whole = statistics.blocks(np.array([0]), np.array([statistics.strips]))
     csr_bytes = int(target.format_bytes("csr", whole)[0])
     refuse_beyond_memory("CSR", csr_bytes, statistics.matrix, target, machine)
-    costs = Costs(model, target, machine, iterations)
+    costs = Costs(model, target, machine, products)
     baseline = costs.planned(whole, 0, "csr", is_full=True)
     if planner is not None:
         blocks = planner.blocks(statistics, costs)
@@ -83,13 +83,13 @@ def make_plan(
     intervals = model.intervals(candidates, times_s, statistics.matrix)
     return Plan(
         blocks=tuple(blocks),
-        iterations=iterations,
+        products=products,
         time_s=time_s,
         low_s=_sum([low for low, _ in intervals]),
         high_s=_sum([high for _, high in intervals]),
         convert_s=convert_s,
         baseline=baseline,
-        break_even_iterations=break_even(convert_s - baseline.convert_s, baseline.time_s - time_s),
+        break_even_products=break_even(convert_s - baseline.convert_s, baseline.time_s - time_s),
         notes=planner.notes(statistics, costs, blocks) if planner else (),
         as_printed=planner is not None and planner.is_printed,
         energy_j=joules[0],
@@ -107,7 +107,7 @@ def _least(
 
     def total(block: PlannedBlock) -> float:
         joules = float(energy.values(block.candidate, whole)[0])
-        total_s = costs.iterations * block.time_s + block.convert_s
+        total_s = costs.products * block.time_s + block.convert_s
         return amount(objective, total_s, joules / block.time_s * total_s)
 
     options = [
@@ -148,7 +148,7 @@ def _simplest(statistics: StripStatistics, costs: Costs, baseline: PlannedBlock)
         [baseline],
         *(blocks for blocks in others if _fits(blocks, statistics, costs)),
     ]
-    totals = [math.fsum(b.time_s + b.convert_s / costs.iterations for b in blocks) for blocks in options]
+    totals = [math.fsum(b.time_s + b.convert_s / costs.products for b in blocks) for blocks in options]
     most = min(totals) * (1 + LEAST_GAIN)
     return next(blocks for blocks, total in zip(options, totals, strict=True) if total <= most)
 

@@ -2,7 +2,6 @@
 
 from sparsecast.records.product_records import (
     BANDWIDTH_KINDS,
-    DATA_SHEET_SUITE,
     DTYPES,
     MEMORY,
     NO_PARAMETERS,
@@ -31,7 +30,6 @@ from sparsecast.records.rank_records import (
 
 __all__ = [
     "BANDWIDTH_KINDS",
-    "DATA_SHEET_SUITE",
     "DTYPES",
     "MEMORY",
     "MICROBENCHMARK_KINDS",

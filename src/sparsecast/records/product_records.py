@@ -31,9 +31,6 @@ RATING_SUITES = ("synthetic", "synthetic again")
 #: Suite of the results that others published.
 PUBLISHED_SUITE = "published"
 
-#: Suite of unmeasured Records: times of published results, scaled by data sheets.
-DATA_SHEET_SUITE = "data sheet"
-
 #: The reference in memory, which reads it in order. Older profiles have one called "memory", which gathered
 #: and did not follow the bandwidth (decision 70).
 MEMORY = "memory read"
@@ -175,7 +172,7 @@ class Record:
         Purpose of the measurement: a suite of benchmark matrices, such as ``"strips"``, ``"varied"`` or
         ``"gallery"`` (no model is fitted to it, which gives the size of the errors); ``"user"`` (``measure``
         and ``evaluate``); these two or ``"synthetic"`` with ``" again"`` (once more, for the noise);
-        ``"published"`` (by others); ``"data sheet"`` (not measured: scaled from published times).
+        ``"published"`` (by others).
     samples_s : tuple of float
         Seconds per product, in the order taken.
     time_s, spread, noise : float; float or None

@@ -113,21 +113,6 @@ def bandwidth_sentence(bandwidths: Iterable[Bandwidth]) -> str:
     return ", ".join(f"{key} {size(largest[key].bandwidth_bytes_per_s)}/s" for key in sorted(largest))
 
 
-def made_sentences(profile: Profile) -> list[str]:
-    """Return what a machine was made from that was not measured."""
-    machine = profile.machine
-    if machine.made is None or machine.sheet is None:
-        return []
-    sheet = machine.sheet
-    caches = f"{size(sheet.l2_bytes)} of L2{f', {size(sheet.l3_bytes)} of L3' if sheet.l3_bytes else ''}"
-    return [
-        f"{machine.made.sentence(profile.name)}.",
-        f"{size(sheet.bandwidth_bytes_per_s)}/s, {counted(sheet.cores, 'core')} at "
-        f"{sheet.frequency_hz / 1e9:.2f} GHz, "
-        f"{caches}; {counted(len(profile.records), 'time')} of {machine.made.like} were scaled.",
-    ]
-
-
 def machine_document(machine: Machine) -> dict[str, Any]:
     """Return a machine with its name."""
     return {"name": machine.name, **machine.to_dict()}
@@ -151,7 +136,7 @@ _KEPT: Columns = (
 
 
 _MACHINES: Columns = (
-    Column("machine", value=lambda here: machine_document(here.machine), about="as of machines new"),
+    Column("machine", value=lambda here: machine_document(here.machine), about="as of calibrate"),
     Column("profiles", value="contents", about="{name: what it holds}"),
     Column("origins", about="{name: source and licence}"),
     Column(
@@ -174,7 +159,6 @@ DOCUMENTS: dict[str, Columns] = {
         Column("matrices", value=lambda item: len(item["profile"].matrices)),
         Column("left_out", about="{reason: results}"),
     ),
-    "machines new": _KEPT,
     "doctor": (Column("findings", columns=tuple(column for column in FINDING if column.key)),),
     "calibrate": (
         *_KEPT,

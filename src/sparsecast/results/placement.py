@@ -168,7 +168,7 @@ PLACEMENTS: Columns = (
         columns=(*keys("products"), *within("place", keys("machine", "device", "ranks"))),
         about="from so many products on, of places whose conversion and copies are known",
     ),
-    Column("break_even_iterations", about="from which on the place with the fastest product is the best"),
+    Column("break_even_products", about="from which on the place with the fastest product is the best"),
     Column("refused", about="{place: reason}"),
 )
 
@@ -199,7 +199,7 @@ class Placements(Tabular):
         return min(self.comparable, key=lambda p: (p.way.time_s, p.before_s), default=None)
 
     @property
-    def break_even_iterations(self) -> int | None:
+    def break_even_products(self) -> int | None:
         """Number of products from which on the fastest placement is the best.
 
         1 if it always is; None if there is nothing to compare it with, or if its product saves nothing.
@@ -304,7 +304,7 @@ class PlanAnswer:
     """What `plan` answers: a plan, or places with the plan of the best one that has one."""
 
     problem: Problem
-    iterations: int
+    products: int
     plan: Plan | None
     machine: str  # that the plan is for
     placements: Placements | None = None
@@ -312,8 +312,8 @@ class PlanAnswer:
     check: PlanCheck | None = None
 
     @property
-    def products(self) -> str:
-        return f"{counted(self.iterations, 'product')}: {self.problem.name}"
+    def title(self) -> str:
+        return f"{counted(self.products, 'product')}: {self.problem.name}"
 
     @property
     def notes(self) -> list[str]:
@@ -324,12 +324,12 @@ class PlanAnswer:
         """Return tables and sentences."""
         shown: list[Table | str] = []
         if self.placements:
-            shown += [self.placements.table(f"Where to do {self.products}"), *self.placements.sentences()]
+            shown += [self.placements.table(f"Where to do {self.title}"), *self.placements.sentences()]
             if (best := self.placements.best) is not self.placements.planned:
                 below = f"the plan below is of {self.machine}" if self.plan else "there is no plan here"
                 shown.append(f"A plan for {best.machine} can only be built there: {below}.")
         if self.plan:
-            shown += [self.plan.table(f"Plan for {self.products}"), *self.plan.sentences(self.machine)]
+            shown += [self.plan.table(f"Plan for {self.title}"), *self.plan.sentences(self.machine)]
         shown += [step.sentence() for step in self.next_steps]
         if self.plan and self.check:
             shown += [self.check.table(self.plan), self.check.sentence(self.plan)]

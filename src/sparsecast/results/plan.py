@@ -38,12 +38,10 @@ PLANNED_BLOCK: Columns = (
 #: Of a Plan.
 PLAN: Columns = (
     Column("blocks", columns=PLANNED_BLOCK),
-    *keys(
-        "iterations", "time_s", "low_s", "high_s", "convert_s", "built_bytes", "building_bytes", "objective"
-    ),
+    *keys("products", "time_s", "low_s", "high_s", "convert_s", "built_bytes", "building_bytes", "objective"),
     *(column for column in ENERGY if column.key),
     Column("baseline", columns=(Column("format", value="candidate.format"), Column("time_s"))),
-    Column("break_even_iterations", about="0 where the conversion costs nothing, null where it does not pay"),
+    Column("break_even_products", about="0 where the conversion costs nothing, null where it does not pay"),
     Column("notes"),
     Column("trials", columns=TRIALS, about="null where nothing was measured for it"),
     Column("as_printed"),
@@ -90,7 +88,7 @@ class PlannedBlock:
 
 @dataclass(frozen=True, slots=True)
 class Plan(Tabular):
-    """The way to do `iterations` products with a matrix.
+    """The way to do `products` products with a matrix.
 
     Attributes
     ----------
@@ -102,7 +100,7 @@ class Plan(Tabular):
         Forecast of building all blocks.
     baseline : PlannedBlock
         Plain CSR in one block: no conversion on the CPU, a copy of the matrix on another device.
-    break_even_iterations : int or None
+    break_even_products : int or None
         Products from which on the conversion has paid for itself against the baseline's: 0 where it takes no
         longer, None where the plan is not faster.
     notes : tuple of str
@@ -126,13 +124,13 @@ class Plan(Tabular):
     """
 
     blocks: tuple[PlannedBlock, ...]
-    iterations: int
+    products: int
     time_s: float
     low_s: float | None
     high_s: float | None
     convert_s: float
     baseline: PlannedBlock
-    break_even_iterations: int | None
+    break_even_products: int | None
     notes: tuple[str, ...] = ()
     trials: Trials | None = None
     as_printed: bool = False
@@ -147,7 +145,7 @@ class Plan(Tabular):
 
     def table(self, title: str = "") -> Table:
         """Return a row for each row block."""
-        products = counted(self.iterations, "product")
+        products = counted(self.products, "product")
         spare = f"Plan for {products} of {time(self.time_s)}, CSR {time(self.baseline.time_s)}"
         return Table(title or spare, PLANNED_BLOCK, self.blocks, most=_BLOCKS_SHOWN)
 
@@ -167,15 +165,15 @@ class Plan(Tabular):
 
     def _conversion_sentence(self) -> str:
         """Return what is built before the first product, and when it pays."""
-        took, products = time(self.convert_s), counted(self.iterations, "product")
-        pays = "" if not self.break_even_iterations else _pays(self.break_even_iterations, self.iterations)
+        took, products = time(self.convert_s), counted(self.products, "product")
+        pays = "" if not self.break_even_products else _pays(self.break_even_products, self.products)
         if not DEVICES.get(self.device).shares_host:
             building = f"Building it and copying it to the device takes {took}"
             baseline = f", {time(self.baseline.convert_s)} as plain CSR; it {pays}" if pays else ""
             return f"{building}{baseline}."
         if self.convert_s == 0:
             return f"Nothing to convert: for {products} plain CSR arrays are best."
-        if self.break_even_iterations is None:
+        if self.break_even_products is None:
             return f"Conversion takes {took} and does not pay."
         return f"Conversion takes {took} and {pays or 'pays at once'}."
 
@@ -191,7 +189,7 @@ class Plan(Tabular):
             low_s=None,
             high_s=None,
             convert_s=csr.convert_s,
-            break_even_iterations=0,
+            break_even_products=0,
         )
 
     @property
@@ -267,5 +265,5 @@ def amount(objective: str, time_s: float, joules: float | None) -> float:
     return joules * time_s if objective == "edp" else joules
 
 
-def _pays(iterations: int, planned: int) -> str:
-    return f"pays off from {counted(iterations, 'product')} on (you asked for {planned:,})"
+def _pays(products: int, planned: int) -> str:
+    return f"pays off from {counted(products, 'product')} on (you asked for {planned:,})"

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from sparsecast.api import named_meter
-from sparsecast.benchmark.experiments import EXPERIMENTS, Setting
+from sparsecast.benchmark.experiments import EXPERIMENTS, ExperimentSetting
 from sparsecast.errors import InputError, ProfileError
 from sparsecast.papers.barreda_2020.block_times import LabelEffort
+from sparsecast.papers.barreda_2020.datasets import label_set
 from sparsecast.papers.barreda_2020.label_files import keep_labels, kept_labels
-from sparsecast.papers.barreda_2020.label_sets import label_set
 from sparsecast.papers.barreda_2020.labelling import label
 from sparsecast.papers.barreda_2020.network_training import TrainingRequest, train_network, trained
-from sparsecast.papers.barreda_2020.networks.training import PAPER_PLAN
+from sparsecast.papers.barreda_2020.training import PAPER_PLAN
 
 torch = pytest.importorskip("torch", reason="the networks need the extra cnn")
 pytest.importorskip("safetensors", reason="weights need the extra cnn")
@@ -101,10 +101,10 @@ def test_folds_are_kept_with_the_network(home):
 def test_the_tables_of_the_paper_come_from_what_is_kept(home, recorded):
     experiment = EXPERIMENTS.get("barreda-2020")()
     with pytest.raises(ProfileError):
-        experiment.from_records(recorded, Setting())
+        experiment.from_records(recorded, ExperimentSetting())
     for labels in list(kept_labels(label_set("time", frequency_ghz=2.4).machine, "float64", 2.4)):
         keep_labels(dataclasses.replace(labels, machine=recorded.machine.name))
-    report = experiment.from_records(recorded, Setting())
+    report = experiment.from_records(recorded, ExperimentSetting())
     rows = report.tables[0].records()
     assert [row["quantity"] for row in rows] == ["time", "total", "package", "dram"]
     assert {row["source"] for row in rows} == {"modelled"}
@@ -112,4 +112,4 @@ def test_the_tables_of_the_paper_come_from_what_is_kept(home, recorded):
         assert row["least"] <= row["mean"] <= row["most"]
     assert [row["paper_mean"] for row in rows] == [1.42, 39.58, 37.54, 2.03]
     with pytest.raises(InputError):
-        experiment.from_records(recorded, Setting(device="cuda"))
+        experiment.from_records(recorded, ExperimentSetting(device="cuda"))

@@ -21,11 +21,11 @@ from sparsecast.system.registry import Registry
 
 
 @dataclass(frozen=True)
-class Setting:
+class ExperimentSetting:
     """How an experiment is run.
 
-    The fields are the parameters of `sparsecast.api.papers.paper`: no dtype is that of the paper, no profile
-    that of this machine, no matrices those that the experiment takes by default.
+    No dtype is that of the paper, no profile that of this machine, no matrices those that the experiment
+    takes by default.
     """
 
     device: str = "cpu"
@@ -36,7 +36,7 @@ class Setting:
     on_progress: Progress = no_progress
 
 
-def refuse_other_devices(setting: Setting, paper: str) -> None:
+def refuse_other_devices(setting: ExperimentSetting, paper: str) -> None:
     """Raise an InputError for a setting of a paper that computes on processors in float64 alone."""
     if setting.device != PROCESSOR or setting.dtype not in (None, "float64"):
         raise InputError(
@@ -51,7 +51,7 @@ class Experiment(ABC):
     paper: ClassVar[Paper]
 
     @abstractmethod
-    def run(self, setting: Setting) -> PaperReport:
+    def run(self, setting: ExperimentSetting) -> PaperReport:
         """Measure within the budget, and return the tables of the paper with our columns.
 
         What is measured is kept at once. A later run takes it over, so that a stopped one goes on.
@@ -60,7 +60,7 @@ class Experiment(ABC):
         """
 
     @abstractmethod
-    def from_records(self, profile: Profile, setting: Setting) -> PaperReport:
+    def from_records(self, profile: Profile, setting: ExperimentSetting) -> PaperReport:
         """Return the tables from what was measured before; no hardware is needed.
 
         A ProfileError says that the profile lacks what the experiment reads.

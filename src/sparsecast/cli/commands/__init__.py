@@ -20,7 +20,6 @@ class Panel(Enum):
     MACHINES = "Machines"
     FORECASTS = "Forecast and decide"
     MEASUREMENTS = "Measure and check"
-    SHELL = "The shell"
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ def compare(
         str | None,
         typer.Option(metavar="NAME|PATH[,NAME|PATH]", help="Profiles to compare; all by default."),
     ] = None,
-    products: Annotated[int, typer.Option(min=1, help="Products that will be done.")] = 1000,
+    products: options.ProductsOption = 1000,
     price: options.PriceOption = None,
     library: options.LibraryOption = None,
     model: options.ModelOption = None,
@@ -46,7 +46,7 @@ def compare(
         options.refuse_unwritable(page)
         options.refuse_taken(page, force)
     how: dict[str, Any] = {"library": library, "model": model, "anyway": anyway}
-    how |= {"iterations": products, "prices": api.prices_of(price or ())}
+    how |= {"products": products, "prices": api.prices_of(price or ())}
     read = {text: read_question(text) for text in matrices}
     names = api.distinct_names({text: name for text, (name, _) in read.items()})
     questions = {names[text]: question for text, (_, question) in read.items()}

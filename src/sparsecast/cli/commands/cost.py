@@ -68,16 +68,9 @@ def cost(
     threads = api.threads_of_networks(networks, threads)
     chosen = profile_for(question.problem, profile, threads, None, device)
     with shown_parts():
+        session = api.session(chosen, threads=threads, device=device, model=model, anyway=anyway)
         cost = api.application_cost(
-            question,
-            chosen,
-            iterations=iterations,
-            threads=threads,
-            device=device,
-            model=model,
-            networks=networks,
-            measure=not forecast_only,
-            anyway=anyway,
+            session, question, iterations=iterations, networks=networks, measures=not forecast_only
         )
     run = None
     if check:

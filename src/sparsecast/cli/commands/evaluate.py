@@ -15,6 +15,7 @@ from sparsecast.errors import InputError
 
 @command("evaluate", Panel.MEASUREMENTS, figure=True, csv=True)
 def evaluate(
+    setting: options.SettingOptions,
     matrices: Annotated[
         list[str] | None,
         typer.Argument(metavar="MATRIX|FOLDER...", help="Files, folders of files, or gallery matrices."),
@@ -39,13 +40,6 @@ def evaluate(
         typer.Option(metavar="FILE.parquet", help="Write a row for each forecast there, also at s3://."),
     ] = None,
     keep: options.KeepOption = True,
-    profile: options.ProfileOption = None,
-    threads: options.ThreadsOption = None,
-    dtype: options.DtypeOption = None,
-    device: options.DeviceOption = "cpu",
-    vectors: options.VectorsOption = 1,
-    library: options.LibraryOption = None,
-    transpose: options.TransposeOption = False,
     figure: options.FigureOption = None,
 ) -> Output:
     """Forecast and measure a collection of matrices on this machine, and score the models."""
@@ -58,11 +52,10 @@ def evaluate(
     if replay and (resume or dry_run or watch or shard is not None):
         raise InputError("--resume, --shard, --watch or --dry-run with --replay: expected matrices; add some")
     if ranks:
-        unused: dict[str, Any] = {"--threads": threads, "--dtype": dtype, "--models": models}
-        unused |= {"--rows": rows, "--library": library, "--transpose": "" if transpose else None}
-        unused |= {"--vectors": None if vectors == 1 else vectors, "--figure": figure}
+        unused = {name: value for name, value in setting.named.items() if name != "--profile"}
+        unused |= {"--models": models, "--rows": rows, "--figure": figure}
         options.refuse_beside_ranks(unused)
-        return _of_ranks(profile)
+        return _of_ranks(setting.profile)
     from sparsecast import api
     from sparsecast.reports.charts.scores import agreements
     from sparsecast.reports.progress import counted_bar, timed_bar
@@ -74,26 +67,23 @@ def evaluate(
     if dry_run and rows is not None:
         raise InputError(f"--rows {rows} with --dry-run: expected forecasts to write; leave one of them out")
     if dry_run:
-        return pending_output(api.pending(matrices or [], shard, device))
+        return pending_output(api.pending(matrices or [], shard, setting.device or "cpu"))
     names = None if models == "all" else options.names(models)
-    of_product: dict[str, Any] = {"threads": threads, "vectors": vectors, "transpose": transpose}
-    of_product["library"] = library
     if matrices:
-        chosen = api.profile(profile) if profile else None
-        setting = of_product | {"dtype": dtype, "device": device, "keeps": keep, "models": names}
-        setting |= {"resume": resume, "shard": shard}
+        session = api.session(setting.profile, **setting.values_of)
+        collection: Any = {"keeps": keep, "resume": resume, "shard": shard, "transpose": setting.transpose}
         screen = options.screen()
         if watch:
-            setting["on_matrix"] = lambda name, alone: screen.print(
+            collection["on_matrix"] = lambda name, alone: screen.print(
                 alone.sentence_of(name), soft_wrap=True, markup=False
             )
         with timed_bar(screen, "measuring") as on_progress:
-            result = api.evaluate(matrices, chosen, **setting, on_progress=on_progress)
+            result = session.evaluate(matrices, models=names, **collection, on_progress=on_progress)
     else:
-        chosen = api.profile(profile, device=device)
-        scored = of_product | {"dtype": dtype or "float64", "models": names}
-        with counted_bar(options.screen(), "fitting", api.fits_of(names, vectors)) as advance:
-            result = api.replay(chosen, **scored, on_fold=advance)
+        chosen = api.profile(setting.profile, device=setting.device or "cpu")
+        session = api.session(chosen, **setting.values_of)
+        with counted_bar(options.screen(), "fitting", api.fits_of(names, setting.vectors)) as advance:
+            result = api.replay(session, models=names, transpose=setting.transpose, on_fold=advance)
     is_empty_shard = shard is not None and not result.refused
     if not result.rows and not result.interrupted and not is_empty_shard:
         none = "no matrix was measured: expected some; name others"

@@ -1,7 +1,8 @@
-"""sparsecast machines, machines show NAME, import FILE --name NAME, new NAME --like PROFILE."""
+"""sparsecast machines, machines show NAME, machines import FILE --name NAME."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated
 
@@ -23,7 +24,7 @@ def _overview(
     ] = None,
     figure: options.FigureOption = None,
 ) -> Output | None:
-    """Describe this machine and list profiles, import published results, or estimate a machine."""
+    """Describe this machine and list profiles, or import published results."""
     if context.invoked_subcommand is not None:
         return None
     from sparsecast import api
@@ -46,16 +47,14 @@ def _show(
     name: Annotated[
         str, typer.Argument(metavar="NAME|PATH", autocompletion=completing.profiles, help="Of a profile.")
     ],
-    as_json: Annotated[bool, typer.Option("--json/--yaml", help="The document in JSON, or in YAML.")] = False,
 ) -> Output:
     """Show what a profile holds: the machine, the speeds of memory and kernels, and what disturbed them."""
     from sparsecast import api
     from sparsecast.results.machines import DOCUMENTS
     from sparsecast.system.tabular import document
-    from sparsecast.system.yaml_text import yaml_text
 
     shown, columns = api.profile_at_hand(name), DOCUMENTS["machines show"]
-    return Output(columns, shown, [yaml_text(document(columns, shown))])
+    return Output(columns, shown, [json.dumps(document(columns, shown), allow_nan=False, indent=2)])
 
 
 def _import(
@@ -82,37 +81,6 @@ def _import(
     return Output(DOCUMENTS["machines import"], item, [first, str(path), *left_out])
 
 
-def _new(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="What to call the machine.")],
-    like: Annotated[
-        str, typer.Option(metavar="NAME|PATH", help="A published machine of its kind that was measured.")
-    ],
-    bandwidth: Annotated[
-        str | None, typer.Option(metavar="B/s", help="Peak of its memory, such as 400e9 or 400GB/s.")
-    ] = None,
-    cores: Annotated[
-        int | None, typer.Option(min=1, help="Cores; multiprocessors, or compute units, of a GPU.")
-    ] = None,
-    frequency: Annotated[
-        str | None, typer.Option(metavar="Hz", help="Base frequency, such as 2.4GHz; highest clock of a GPU.")
-    ] = None,
-    l2: Annotated[
-        str | None, typer.Option(metavar="B", help="L2 of one core, such as 1MiB; of all of a GPU.")
-    ] = None,
-    l3: Annotated[str | None, typer.Option(metavar="B", help="L3 of all cores, such as 256MiB.")] = None,
-    memory: Annotated[str | None, typer.Option(metavar="B", help="Memory, such as 80GiB.")] = None,
-) -> Output:
-    """Estimate an unmeasured machine from its data sheet; missing figures are those of --like."""
-    from sparsecast import api
-    from sparsecast.results.machines import DOCUMENTS, made_sentences
-
-    figures = {"bandwidth": bandwidth, "frequency": frequency, "l2": l2, "l3": l3, "memory": memory}
-    profile, path = api.new_machine(name, like, api.told_figures(figures, cores))
-    item = {"profile": profile, "path": str(path), "records": profile.records}
-    return Output(DOCUMENTS["machines new"], item, [*made_sentences(profile), str(path)])
-
-
 group.callback()(printed(_overview, figure=True, csv=True))
 group.command("show")(printed(_show, figure=False, csv=False))
 group.command("import")(printed(_import, figure=False, csv=False))
-group.command("new")(printed(_new, figure=False, csv=False))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sparsecast.cli import completing, options
+from sparsecast.cli import options
 from sparsecast.cli.commands import Panel, command
 from sparsecast.cli.output import Drawn, Output
 from sparsecast.cli.reading import pending_output, read_matrix, tell_taken_over, transposed
@@ -24,14 +24,10 @@ def measure(
         list[str],
         typer.Argument(
             metavar="MATRIX|FOLDER...",
-            autocompletion=completing.matrices,
             help="A file, gallery:NAME or suitesparse:GROUP/NAME; or a collection: folders, several.",
         ),
     ],
-    profile: options.ProfileOption = None,
-    threads: options.AnyThreadsOption = None,
-    dtype: options.DtypeOption = None,
-    device: options.DeviceOption = "cpu",
+    setting: options.SettingOptions,
     algorithm: Annotated[
         str | None,
         typer.Option(
@@ -52,10 +48,6 @@ def measure(
     meter_command: options.MeterCommandOption = None,
     meter: options.MeterOption = None,
     frequencies: options.FrequenciesOption = None,
-    vectors: options.VectorsOption = 1,
-    values: options.ValuesOption = None,
-    library: options.LibraryOption = None,
-    transpose: options.TransposeOption = False,
     keep: options.KeepOption = True,
     resume: options.ResumeOption = False,
     shard: options.ShardOption = None,
@@ -68,47 +60,42 @@ def measure(
     of many ranks.
     """
     from sparsecast import api
+    from sparsecast.reports.progress import timed_bar
+    from sparsecast.results.measurement import DOCUMENTS
 
     is_collection = len(matrices) > 1 or Path(matrices[0]).is_dir() or resume or dry_run or shard is not None
     if algorithm is not None or api.started_ranks() > 1:
         if is_collection:
             asked = " ".join(matrices)
             raise InputError(f"{asked} with ranks: expected one matrix, measured in one run; name one")
-        given: dict[str, Any] = {"--threads": threads, "--profile": profile, "--meter-command": meter_command}
-        given |= {"--frequencies": frequencies, "--meter": meter, "--values": values, "--library": library}
-        given |= {"--vectors": None if vectors == 1 else vectors, "--transpose": transpose or None}
-        options.refuse_beside_ranks(given, device)
+        given = {name: value for name, value in setting.named.items() if name not in ("--dtype", "--device")}
+        given |= {"--meter-command": meter_command, "--frequencies": frequencies, "--meter": meter}
+        options.refuse_beside_ranks(given, setting.device or "cpu")
         products: dict[str, Any] = {"formats": options.names(formats), "remote_format": remote_format}
-        products |= {"partition": partition, "algorithms": options.names(algorithm), "dtype": dtype}
+        products |= {"partition": partition, "algorithms": options.names(algorithm), "dtype": setting.dtype}
         return _on_ranks(matrices[0], products, keep)
     alone = {"--format": formats, "--remote-format": remote_format, "--partition": partition}
     options.refuse_given(alone, "of one process: expected --algorithm beside it, or mpirun; name one")
+    device = setting.device or "cpu"
     if dry_run:
         return pending_output(api.pending(matrices, shard, device))
     counter, ghz = options.chosen_meter(meter, meter_command), options.frequencies_ghz(frequencies, device)
-    how: dict[str, Any] = {"meter": counter, "keeps": keep}
-    setting: dict[str, Any] = {"threads": threads, "dtype": dtype, "device": device, "vectors": vectors}
-    setting |= {"values": values, "library": library}
     if not is_collection:
-        if (device, vectors) == ("cpu", 1) and library != "any":  # the last line says how they compare
-            setting["library"] = f"{library},scipy" if library else "scipy"
-        return _alone(matrices[0], profile, setting, is_transposed=transpose, ghz=ghz, **how)
-    of_one: dict[str, Any] = {"--profile": profile, "--frequencies": frequencies, "--figure": figure}
+        return _alone(matrices[0], setting, ghz, counter, keeps=keep)
+    of_one: dict[str, Any] = {
+        "--profile": setting.profile,
+        "--frequencies": frequencies,
+        "--figure": figure,
+    }
     options.refuse_given(of_one, "of a collection: expected one matrix; name one, or leave it out")
-    return _collection(matrices, **how, **setting, transpose=transpose, resume=resume, shard=shard)
-
-
-def _collection(matrices: list[str], keeps: bool, **asked: Any) -> Output:
-    from sparsecast import api
-    from sparsecast.reports.progress import timed_bar
-    from sparsecast.results.measurement import DOCUMENTS
-
+    collection: Any = {"keeps": keep, "transpose": setting.transpose, "resume": resume, "shard": shard}
     with timed_bar(options.screen(), "measuring") as on_progress:
-        done = api.measure_all(matrices, keeps=keeps, **asked, on_progress=on_progress)
+        session = api.session(**setting.values_of)
+        done = api.measure_all(session, matrices, meter=counter, **collection, on_progress=on_progress)
     if done.refused and not done.rows and not done.interrupted:
         raise InputError(next(iter(done.refused.values())))
     tell_taken_over(done.taken_over)
-    stopped = ("kept" if keeps else "shown") if done.interrupted else ""
+    stopped = ("kept" if keep else "shown") if done.interrupted else ""
     return Output(DOCUMENTS["measure FOLDER"], done, [done.table()], stopped=stopped)
 
 
@@ -131,14 +118,7 @@ def _on_ranks(matrix: str, products: dict[str, Any], keeps: bool) -> Output | No
 
 
 def _alone(
-    matrix: str,
-    profile: str | None,
-    setting: dict[str, Any],
-    *,
-    is_transposed: bool,
-    ghz: list[float],
-    meter: Meter | None,
-    keeps: bool,
+    matrix: str, setting: options.SettingOptions, ghz: list[float], meter: Meter | None, *, keeps: bool
 ) -> Output:
     from sparsecast import api
     from sparsecast.reports.charts import intervals
@@ -148,10 +128,13 @@ def _alone(
     frequencies: list[float | None] = [1e9 * each for each in ghz] or [None]
     notes: list[str] = []
     problem = read_matrix(matrix)
-    problem = transposed(problem, notes) if is_transposed else problem
-    device = setting["device"]
-    choice = api.choice(problem, **setting)
-    prediction = api.forecasts_at_hand(problem, profile, **setting)
+    problem = transposed(problem, notes) if setting.transpose else problem
+    device, library = setting.device or "cpu", setting.library
+    if (device, setting.vectors) == ("cpu", 1) and library != "any":  # the last line says how they compare
+        library = f"{library},scipy" if library else "scipy"
+    session = api.session(setting.profile, **setting.values_of | {"device": device, "library": library})
+    choice = session.choice(problem)
+    prediction = session.forecasts_at_hand(problem)
     refused = dict(choice.refused)
 
     def leave_out(candidate: Candidate, why: InputError) -> None:
@@ -172,7 +155,7 @@ def _alone(
                     on_left_out=leave_out,
                 )
     forecasts = {forecast.candidate: forecast for forecast in prediction or ()}
-    rounding = api.rounding(problem, setting["values"], setting["dtype"])
+    rounding = api.rounding(problem, setting.values, setting.dtype)
     notes += [rounding.sentence()] if rounding else []
     done = Measurements(problem.name, problem.structure, records, forecasts, refused, rounding)
     if meter is None and (why := api.unmetered(device)):

@@ -52,16 +52,9 @@ def paper(
     if folder is not None:
         _make(folder)
     with timed_bar(options.screen(), name) as on_progress:
-        report = api.paper(
-            name,
-            matrices or (),
-            device=device,
-            dtype=dtype,
-            profile=sparsecast.profile(profile) if profile else None,
-            budget_s=budget,
-            records=sparsecast.profile(records) if records else None,
-            on_progress=on_progress,
-        )
+        chosen, taken = (sparsecast.profile(wanted) if wanted else None for wanted in (profile, records))
+        setting = api.ExperimentSetting(device, dtype, chosen, budget, tuple(matrices or ()), on_progress)
+        report = api.paper(name, setting, taken)
     if folder is not None:
         _write(report, folder)
     shown = [*report.tables, report.item_table, *report.notes]

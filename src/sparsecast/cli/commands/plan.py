@@ -10,7 +10,7 @@ import typer
 from sparsecast.cli import options
 from sparsecast.cli.commands import Panel, command
 from sparsecast.cli.output import Drawn, Output
-from sparsecast.cli.reading import profile_for, read_matrix, shown_parts, transposed
+from sparsecast.cli.reading import profile_for, read_matrix, session_for, shown_parts, transposed
 from sparsecast.errors import InputError
 
 if TYPE_CHECKING:
@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 @command("plan", Panel.FORECASTS, figure=True, csv=True)
 def plan(
     matrix: options.MatrixArgument,
-    question: options.Question,
-    iterations: Annotated[int, typer.Option(min=1, help="Products that will be done.")] = 1000,
+    setting: options.SettingOptions,
+    trust: options.TrustOptions,
+    products: options.ProductsOption = 1000,
     check: Annotated[bool, typer.Option("--check", help="Build the plan and measure it here.")] = False,
     forecast_only: options.ForecastOnlyOption = False,
     probe: Annotated[
@@ -49,80 +50,74 @@ def plan(
 ) -> Output:
     """Find the best formats of row blocks for a number of products, conversion included."""
     from sparsecast import api
-    from sparsecast.results.placement import DOCUMENTS
+    from sparsecast.results.placement import DOCUMENTS, PlanAnswer
 
-    api.refuse_probe(probe, not question.no_drift_correction)
+    api.check_probe(probe, not trust.no_drift_correction)
+    if probe is not None and forecast_only:
+        raise InputError(f"--probe {probe:g} with --forecast-only: expected one of them; leave one out")
     if as_printed:
-        api.printed_planner(question.model)  # a model without one is refused before a calibration
+        api.printed_planner(trust.model)  # a model without one is refused before a calibration
     built: list[str] = []
     problem = read_matrix(matrix)
-    problem = transposed(problem, built) if question.transpose else problem
-    api.rounding(problem, question.values, question.dtype, question.device)
+    problem = transposed(problem, built) if setting.transpose else problem
+    api.rounding(problem, setting.values, setting.dtype, setting.device)
     if where is None:
         if price:
             raise InputError(f"price '{price[0]}' of one place: expected several; name them by --where")
-        how: dict[str, Any] = {"measure": not forecast_only, "probe_s": probe, "as_printed": as_printed}
-        answer = _alone(problem, question, iterations, how | {"objective": objective})
+        session = session_for(problem, setting, trust, as_printed=as_printed)
+        probe_s = 0 if forecast_only else probe
+        plan = session.plan(problem, products=products, objective=objective, probe_s=probe_s)
+        steps: tuple[NextStep, ...] = ()
+        if setting.vectors == 1 and not plan.as_printed:
+            drifts = session.trust.drift_correction and plan.trials is None
+            held = replace(session.trust, drift_correction=drifts)
+            steps = api.forecast_next_steps(problem, session.profile, plan, held)
+        profile, _ = session.question(problem)
+        answer = PlanAnswer(problem, products, plan, profile.name, next_steps=steps)
     else:
         of_one: dict[str, object] = {"--probe": probe, "--as-printed": "" if as_printed else None}
         of_one |= {"--objective": None if objective == "time" else objective}
-        answer = _placed(problem, question, iterations, where, of_one, api.prices_of(price or ()))
+        of_one |= {name: setting.named[name] for name in ("--device", "--values", "--vectors")}
+        of_one |= {"--power-model": trust.power_model, "--energy-model": trust.energy_model}
+        options.refuse_given(of_one, f"with --where {where}: expected one of both; leave one out")
+        answer = _placed(problem, setting, trust, products, where, api.prices_of(price or ()))
     if check and answer.plan is None:
         raise InputError(f"--check with --where {where}: expected a place with a plan, such as cpu; add one")
     if check and answer.plan is not None:
-        answer = replace(answer, check=api.check(problem, answer.plan, device=question.device))
+        answer = replace(answer, check=api.check(problem, answer.plan, device=setting.device))
 
     def chart() -> Drawn:
         from sparsecast.reports.charts import intervals, plans
 
         if answer.plan is not None:
             drawn = plans.plan(problem.matrix, answer.plan, answer.check, answer.placements)
-            return drawn, f"Plan for {answer.products}, on {answer.machine}"
+            return drawn, f"Plan for {answer.title}, on {answer.machine}"
         assert answer.placements is not None, "an answer has a plan, or places"
         rows = {problem.name: intervals.machine_rows(answer.placements.placements)}
-        return intervals.times(rows, answer.products), "Where to do the products"
+        return intervals.times(rows, answer.title), "Where to do the products"
 
     columns = DOCUMENTS["plan" if answer.placements is None else "plan --where PLACE,PLACE"]
     return Output(columns, answer, answer.shown(), (*built, *answer.notes), chart)
 
 
-def _alone(problem: Problem, question: options.Question, iterations: int, how: dict[str, Any]) -> PlanAnswer:
-    """Plan for one machine, which is calibrated first where it must be."""
-    from sparsecast import api
-    from sparsecast.results.placement import PlanAnswer
-
-    profile = profile_for(problem, question.profile, **question.setting)
-    plan = api.plan(problem, profile, iterations=iterations, **question.asked, **how)
-    steps: tuple[NextStep, ...] = ()
-    if question.vectors == 1 and not plan.as_printed:
-        drifts = not question.no_drift_correction and plan.trials is None
-        steps = api.forecast_next_steps(problem, profile, plan, model=question.model, drift_correction=drifts)
-    return PlanAnswer(problem, iterations, plan, profile.name, next_steps=steps)
-
-
 def _placed(
     problem: Problem,
-    question: options.Question,
-    iterations: int,
+    setting: options.SettingOptions,
+    trust: options.TrustOptions,
+    products: int,
     where: str,
-    of_one: dict[str, object],
     prices: dict[str, float],
 ) -> PlanAnswer:
-    """Compare places, of which devices are calibrated first; refuse what is asked of one place alone."""
+    """Compare places, of which devices are calibrated first."""
     from sparsecast import api
     from sparsecast.results.placement import PlanAnswer
 
-    of_one |= {"--device": question.device, "--values": question.values}
-    of_one |= {"--vectors": question.vectors if question.vectors > 1 else None}
-    of_one |= {"--power-model": question.power_model, "--energy-model": question.energy_model}
-    options.refuse_given(of_one, f"with --where {where}: expected one of both; leave one out")
     names = api.named_places(where)
-    names += [] if question.profile is None else [question.profile]
+    names += [] if setting.profile is None else [setting.profile]
     for device in filter(api.is_device, [api.PROCESSOR, *names] if api.ALL in names else names):
-        profile_for(problem, None, api.threads_of(device, question.threads), question.dtype, device)
-    asked, shared = question.asked, ("threads", "dtype", "library", "model", "drift_correction", "anyway")
-    how = {name: asked[name] for name in shared}
+        profile_for(problem, None, api.threads_of(device, setting.threads), setting.dtype, device)
+    values: Any = setting.values_of | trust.values_of
     with shown_parts():
-        placements = api.where(problem, names, iterations=iterations, prices=prices, **how)
+        placements = api.where(problem, names, products=products, prices=prices, **values)
     plan, machine = (it.plan, it.machine) if (it := placements.planned) else (None, "")
-    return PlanAnswer(problem, iterations, plan, machine, placements)
+    return PlanAnswer(problem, products, plan, machine, placements)

@@ -9,7 +9,7 @@ import typer
 from sparsecast.cli import options
 from sparsecast.cli.commands import Panel, command
 from sparsecast.cli.output import Drawn, Output
-from sparsecast.cli.reading import profile_for, read_question, shown_parts, transposed
+from sparsecast.cli.reading import read_question, session_for, shown_parts, transposed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 @command("predict", Panel.FORECASTS, figure=True, csv=True)
 def predict(
     matrix: options.QuestionArgument,
-    question: options.Question,
+    setting: options.SettingOptions,
+    trust: options.TrustOptions,
     probe: Annotated[
         bool,
         typer.Option(
@@ -33,22 +34,22 @@ def predict(
     from sparsecast.reports.charts import intervals
     from sparsecast.results.prediction import DOCUMENTS
 
-    probe_s, drifts = api.PROBE_S if probe else None, not question.no_drift_correction
+    probe_s, drifts = api.PROBE_S if probe else None, not trust.no_drift_correction
     if api.is_table(matrix):
-        if question.vectors > 1 or question.transpose or question.values or question.library:
+        if setting.vectors > 1 or setting.transpose or setting.values or setting.library:
             given = "--vectors, --values, --library or --transpose"
             raise InputError(f"{matrix} with {given}: expected a matrix; name it")
-        api.refuse_probe(probe_s, drifts, has_matrix=False)
-        return _table(matrix, question, figure)
+        api.check_probe(probe_s, drifts, has_matrix=False)
+        return _table(matrix, setting, trust, figure)
     notes: list[str] = []
     name, A = read_question(matrix)
-    A = transposed(A, notes) if question.transpose else A
-    api.refuse_probe(probe_s, drifts, has_matrix=not isinstance(A, Structure))
-    api.rounding(A, question.values, question.dtype, question.device)
-    profile = profile_for(A, question.profile, **question.setting)
+    A = transposed(A, notes) if setting.transpose else A
+    api.check_probe(probe_s, drifts, has_matrix=not isinstance(A, Structure))
+    api.rounding(A, setting.values, setting.dtype, setting.device)
+    session = session_for(A, setting, trust)
     with shown_parts():
-        prediction = api.predict(A, profile, **question.asked, probe_s=probe_s)
-    of = "y = A x" if question.vectors == 1 else f"Y = A X, {question.vectors} vectors"
+        prediction = session.predict(A, probe_s=probe_s)
+    of = "y = A x" if setting.vectors == 1 else f"Y = A X, {setting.vectors} vectors"
     title = f"Forecast of {of}: {name} on {prediction.profile}"
 
     def chart() -> Drawn:
@@ -59,7 +60,9 @@ def predict(
     return Output(DOCUMENTS["predict"], item, [prediction.table(title)], (*notes, *prediction.notes), chart)
 
 
-def _table(path: str, question: options.Question, figure: Path | None) -> Output:
+def _table(
+    path: str, setting: options.SettingOptions, trust: options.TrustOptions, figure: Path | None
+) -> Output:
     from sparsecast import api
     from sparsecast.reports.charts import intervals
     from sparsecast.reports.progress import counted_bar
@@ -68,12 +71,11 @@ def _table(path: str, question: options.Question, figure: Path | None) -> Output
     structures, refused = api.read_table(path)
     if figure is not None:
         intervals.refuse_many(len(structures))
-    setting = question.setting
-    profile = profile_for(next(iter(structures.values())), question.profile, **setting)
+    session = session_for(next(iter(structures.values())), setting, trust)
     predictions = {}
     with counted_bar(options.screen(), "forecasting", len(structures)) as advance:
-        for name, prediction in api.predict_table(structures, profile, **setting, **question.model_settings):
-            predictions[name] = prediction
+        for name, structure in structures.items():
+            predictions[name] = session.predict(structure)
             advance()
     forecasts = TableForecasts(predictions, refused)
     table = forecasts.table()

@@ -17,8 +17,7 @@ from sparsecast.errors import InputError
 from sparsecast.system.texts import counted
 
 if TYPE_CHECKING:
-    from sparsecast import Profile
-    from sparsecast.api import Problem
+    from sparsecast.api import Problem, Session
 
 
 @command("report", Panel.MEASUREMENTS)
@@ -33,7 +32,7 @@ def report(
         Path | None, typer.Option("--output", "-o", metavar="FILE.html", help="NAME.html here by default.")
     ] = None,
     force: options.ForceOption = False,
-    iterations: Annotated[int, typer.Option(min=1, help="Products that the plan is for.")] = 1000,
+    products: options.ProductsOption = 1000,
     models: Annotated[
         str | None,
         typer.Option(metavar="NAME[,NAME]", help="Of a collection: models to score; all by default."),
@@ -49,24 +48,24 @@ def report(
     from sparsecast.reports.pages import rendering
 
     rendering.refuse_undrawable()
-    question: dict[str, Any] = {"iterations": iterations, "threads": threads, "dtype": dtype, "model": model}
-    question |= {"device": device, "library": library}
+    setting = {"threads": threads, "dtype": dtype, "device": device, "library": library, "model": model}
     is_collection = len(matrices) > 1 or Path(matrices[0]).is_dir()
     if models is not None and not is_collection:
         raise InputError(f"--models {models} for one matrix: expected a collection; name its --model")
     names = None if models is None or models == "all" else models.split(",")
-    request = _Request(output, force, profile, question, names)
+    request = _Request(output, force, profile, setting, products, names)
     return _of_collection(matrices, request) if is_collection else _of_matrix(matrices[0], request)
 
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """The options, those of a forecast in `question`."""
+    """The options, those of a session in `setting`."""
 
     output: Path | None
     force: bool
     profile: str | None
-    question: dict[str, Any]
+    setting: dict[str, Any]
+    products: int
     models: list[str] | None
 
     def path(self, name: str) -> Path:
@@ -75,10 +74,12 @@ class _Request:
 
         return self.output or Path(f"{file_name(name)}.html")
 
-    def profile_of(self, matrix: Problem) -> Profile:
-        """Return the profile that forecasts, calibrated first if need be."""
-        setting = (self.question[name] for name in ("threads", "dtype", "device"))
-        return profile_for(matrix, self.profile, *setting)
+    def session(self, matrix: Problem) -> Session:
+        """Return the session that forecasts, with this machine calibrated first if need be."""
+        from sparsecast import api
+
+        asked = (self.setting[name] for name in ("threads", "dtype", "device"))
+        return api.session(profile_for(matrix, self.profile, *asked), **self.setting)
 
 
 def _of_matrix(matrix: str, request: _Request) -> Output:
@@ -91,11 +92,11 @@ def _of_matrix(matrix: str, request: _Request) -> Output:
     path = request.path(problem.name)
     options.refuse_unwritable(path)
     options.refuse_taken(path, request.force)
-    chosen = request.profile_of(problem)
+    session = request.session(problem)
     with shown_parts():
-        report = api.matrix_report(problem, chosen, **request.question)
+        report = api.matrix_report(session, problem, products=request.products)
     written = rendering.write(matrix_page(report), path)
-    item = {"matrix": problem.name, "profile": chosen.name, "path": str(path), "bytes": written}
+    item = {"matrix": problem.name, "profile": report.profile.name, "path": str(path), "bytes": written}
     item["next_steps"] = report.next_steps
     shown = [f"{path}: {written / 1e6:.1f} MB; open it in a browser."]
     shown += [step.sentence() for step in report.next_steps]
@@ -121,24 +122,25 @@ def _of_collection(matrices: list[str], request: _Request) -> Output:
         options.refuse_taken(place, request.force)
     with shown_parts():
         first = api.first_readable(problems, refused)
-    chosen = request.profile_of(first)
+    session = request.session(first)
+    profile, _ = session.question(first)
     paths = {name: folder / file for name, file in rendering.file_names(problems).items()}
     reports = {}
     with counted_bar(options.screen(), "writing pages", len(problems)) as advance:
-        for name, report in api.matrix_reports(problems, chosen, refused, **request.question):
+        for name, report in api.matrix_reports(session, problems, refused, products=request.products):
             rendering.write(matrix_page(report), paths[name])
             reports[name] = report.released()
             advance()
     with counted_bar(options.screen(), "fitting", fits) as advance:
-        scored: dict[str, Any] = {"model": request.question["model"], "models": request.models}
-        collection = api.collection_report(matrices, reports, chosen, refused, **scored, on_fold=advance)
+        scored: dict[str, Any] = {"model": request.setting["model"], "models": request.models}
+        collection = api.collection_report(matrices, reports, profile, refused, **scored, on_fold=advance)
     links = {name: quote(f"{folder.name}/{paths[name].name}") for name in reports}
     written = rendering.write(collection_page(collection, links), path)
     unmeasured = collection.unmeasured
     pages = [
         {"matrix": name, "path": str(paths[name]), "measured": name not in unmeasured} for name in reports
     ]
-    item = {"matrices": pages, "profile": chosen.name, "path": str(path), "bytes": written}
+    item = {"matrices": pages, "profile": profile.name, "path": str(path), "bytes": written}
     item |= {"evaluation": collection.evaluation, "refused": refused}
     measured = f"{len(reports) - len(unmeasured):,} of them measured"
     shown = [f"{path}: {counted(len(reports), 'matrix')}, {measured}; open it in a browser."]

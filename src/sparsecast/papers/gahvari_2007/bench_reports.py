@@ -98,10 +98,6 @@ def _with_error(rating: Rating, name: str) -> str | None:
     return _mflops(value) if error is None else f"{_mflops(value)} ± {percent(error)}"
 
 
-def _of_size(rating: Rating, size: str) -> int | None:
-    return rating.sizes.get(size)
-
-
 def _points(rating: Rating) -> list[Document]:
     return [
         {
@@ -129,6 +125,11 @@ _FIGURES: Columns = (
     *keys("errors"),
     *(Column("", _figure(name), partial(_with_error, name=name)) for name in FIGURES),
 )
+
+
+def _of_size(rating: Rating, size: str) -> int | None:
+    return rating.sizes.get(size)
+
 
 _MEASURED: Columns = (
     Column("target", "target", "setting"),

@@ -12,12 +12,12 @@ from math import isqrt
 from pathlib import Path
 
 from sparsecast.api.ranks import started_ranks
-from sparsecast.benchmark.experiments import Setting
+from sparsecast.benchmark.experiments import ExperimentSetting
 from sparsecast.benchmark.journal import kept
 from sparsecast.errors import InputError, MpiError
 from sparsecast.machines.machine import Machine
 from sparsecast.matrices.problem import Problem
-from sparsecast.papers.hossain_saule.table_one import ALGORITHMS_OF_THE_PAPER, FORMATS_OF_THE_PAPER
+from sparsecast.papers.hossain_saule import ALGORITHMS_OF_THE_PAPER, FORMATS_OF_THE_PAPER
 
 #: What the models are tried on where no matrix is named: a mesh and a network, as the paper's graphs are.
 MATRICES = ("gallery:poisson2d?n=500", "gallery:rmat?scale=16")
@@ -30,7 +30,7 @@ LEAST_BUDGET_S = 10.0
 _PAUSE_S = 0.5
 
 
-def measure_here(machine: Machine, setting: Setting) -> None:
+def measure_here(machine: Machine, setting: ExperimentSetting) -> None:
     """Measure the random matrices of the paper, then the matrices of the setting, in CSR and COO.
 
     One rank for each core, and the largest square of ranks, which 2D takes. The first matrix is measured in
@@ -59,7 +59,7 @@ def measure_here(machine: Machine, setting: Setting) -> None:
                 _on_ranks(ranks, ("measure", matrix, *ways), setting, start_s)
 
 
-def _on_ranks(ranks: int, arguments: tuple[str, ...], setting: Setting, start_s: float) -> None:
+def _on_ranks(ranks: int, arguments: tuple[str, ...], setting: ExperimentSetting, start_s: float) -> None:
     """Run a command of ours on ranks; what it refuses is raised here."""
     ours = [sys.executable, "-c", "from sparsecast.cli.main import main; main()", *arguments]
     with subprocess.Popen(

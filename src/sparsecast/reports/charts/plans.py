@@ -50,9 +50,9 @@ def plan(
 def totals(chosen: Plan, check: PlanCheck | None, placements: Placements | None) -> Chart:
     """Return conversion and products over their number, the break-even, and the measured times."""
     rows = _lines(chosen, check, placements)
-    even = chosen.break_even_iterations if placements is None else placements.break_even_iterations
+    even = chosen.break_even_products if placements is None else placements.break_even_products
     even = even if even and even > 1 else None
-    most = 10 * max(chosen.iterations, even or 1)
+    most = 10 * max(chosen.products, even or 1)
     products = np.unique(np.geomspace(1, most, _POINTS).round())
     points = [
         {"way": row["way"], "products": int(n), "time_s": row["start_s"] + float(n) * row["product_s"]}
@@ -77,7 +77,7 @@ def totals(chosen: Plan, check: PlanCheck | None, placements: Placements | None)
         layer(dot(), {**encoding, "tooltip": shown}),
         {"transform": [{"filter": "isValid(datum.measured_s)"}], **layer(hollow, {"x": x, **measured})},
     ]
-    caption = f"Marks and intervals are of {counted(chosen.iterations, 'product')}."
+    caption = f"Marks and intervals are of {counted(chosen.products, 'product')}."
     if check is not None:
         caption += " Hollow: measured."
     if even is not None:
@@ -95,7 +95,7 @@ def _lines(chosen: Plan, check: PlanCheck | None, placements: Placements | None)
             _row(f"{it.machine}, {it.formats}", it, checked if it is placements.planned else None)
             for it in placements.placements
         ]
-    planned = Placement("", "", chosen, chosen.iterations)
+    planned = Placement("", "", chosen, chosen.products)
     rows = [_row(f"the plan: {planned.formats}", planned, checked)]
     if [block.candidate for block in chosen.blocks] != [chosen.baseline.candidate]:
         csr = replace(planned, way=chosen.csr_alone(chosen.baseline.time_s))

@@ -207,9 +207,9 @@ def _command(name: str, collection: CollectionReport) -> str:
     if len(dtypes) == 1:  # else each matrix has its own
         setting += f" --dtype {dtypes[0]}"
     if name == "report":
-        planned = (report.plan.iterations for report in collection.reports.values() if report.plan)
+        planned = (report.plan.products for report in collection.reports.values() if report.plan)
         setting += (
-            "".join(f" --iterations {count}" for count in list(planned)[:1]) + f" --model {collection.model}"
+            "".join(f" --products {count}" for count in list(planned)[:1]) + f" --model {collection.model}"
         )
     matrices = " ".join(map(shlex.quote, collection.matrices))
     return f"sparsecast {name} {matrices} --profile {shlex.quote(collection.evaluation.profile)} {setting}"

@@ -54,7 +54,7 @@ def matrix_page(report: MatrixReport) -> str:
         forecasts=_forecast_table(report),
         is_measured=bool(report.measured),
         refused=[(name.upper(), reason) for name, reason in prediction.refused.items()],
-        iterations=f"{plan.iterations:,}" if plan else "",
+        products=f"{plan.products:,}" if plan else "",
         plan_sentences=plan.sentences(prediction.profile) if plan else [report.unplanned],
         next_steps=[step.sentence() for step in report.next_steps],
         blocks=plan.table() if plan else None,
@@ -138,12 +138,10 @@ def trust_rows(report: MatrixReport) -> list[tuple[str, str]]:
     """Return the basis of a report: the profile in four rows, then the measurements of the matrix."""
     trust = report.trust
     fastest = report.prediction[0]
-    origin = report.profile.machine.made
-    what = f"times of {origin.like}, scaled by data sheets," if origin else "measurements"
     has_interval = fastest.low_s is not None and fastest.high_s is not None
     meant = f"meant to hold {100 * INTERVAL_SHARE:.0f} of 100 matrices that the model has not seen"
     return [
-        ("learned from", f"{trust.records:,} {what} of {texts.counted(trust.matrices, 'matrix')}"),
+        ("learned from", f"{trust.records:,} measurements of {texts.counted(trust.matrices, 'matrix')}"),
         ("noise of these", "unknown" if trust.noise is None else f"{100 * trust.noise:.1f} % in the median"),
         ("newest", "unknown" if trust.age_days is None else f"{trust.age_days:.1f} days ago"),
         ("drift since then", trust.drift),
@@ -172,14 +170,14 @@ def _commands(report: MatrixReport) -> list[str]:
         source = source.removeprefix("file:").rpartition("?")[0]
     setting = f"--threads {report.target.threads} --dtype {report.target.dtype}"
     matrix, profile = shlex.quote(source), f"--profile {shlex.quote(report.prediction.profile)}"
-    iterations = f"--iterations {report.plan.iterations} " if report.plan else ""
+    products = f"--products {report.plan.products} " if report.plan else ""
     forecast = f"{profile} {setting} --model {report.prediction.model}"
     return [
         "sparsecast calibrate",
         f"sparsecast structure {matrix}",
         f"sparsecast predict {matrix} {forecast}",
-        f"sparsecast plan {matrix} {iterations}{forecast}",
+        f"sparsecast plan {matrix} {products}{forecast}",
         f"sparsecast measure {matrix} {setting}",
         f"sparsecast evaluate --replay {profile} {setting}",
-        f"sparsecast report {matrix} {iterations}{forecast}",
+        f"sparsecast report {matrix} {products}{forecast}",
     ]

@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sparsecast.api.applications import application_cost, application_question, run_application
-from sparsecast.api.profiles import calibrated_profile, require_own
-from sparsecast.benchmark.experiments import EXPERIMENTS, Experiment, Setting, refuse_other_devices
+from sparsecast.api.profiles import require_own
+from sparsecast.api.session import session
+from sparsecast.benchmark.experiments import EXPERIMENTS, Experiment, ExperimentSetting, refuse_other_devices
 from sparsecast.devices import DEVICES
 from sparsecast.devices.naming import machine_of
 from sparsecast.errors import InputError, ProfileError
@@ -32,7 +33,7 @@ from sparsecast.papers.barreda_2020.block_times import LabelEffort
 from sparsecast.papers.barreda_2020.label_files import ENERGIES, BlockLabels, kept_labels
 from sparsecast.papers.barreda_2020.label_trials import TRIAL, label_trials, trial_chart
 from sparsecast.papers.barreda_2020.labelling import label
-from sparsecast.papers.barreda_2020.meters.modelled import ModelledMeter
+from sparsecast.papers.barreda_2020.modelled_meter import ModelledMeter
 from sparsecast.papers.barreda_2020.network_training import (
     ARCHITECTURES,
     FOLDS,
@@ -44,8 +45,7 @@ from sparsecast.papers.barreda_2020.network_training import (
     sentences,
     trained,
 )
-from sparsecast.papers.barreda_2020.networks import required
-from sparsecast.papers.barreda_2020.networks.weights import load_network
+from sparsecast.papers.barreda_2020.networks import load_network, required
 from sparsecast.results.application import ApplicationCost, ApplicationRun
 from sparsecast.results.paper import PaperReport
 from sparsecast.system.tabular import Column, Table
@@ -157,7 +157,7 @@ class Barreda2020(Experiment):
         twins = atlas().twins(lambda found: found.nnz in TWIN_ENTRIES)
         return (*GALLERY, *(twin for twin in twins if not twin.startswith(graphs)))
 
-    def run(self, setting: Setting) -> PaperReport:
+    def run(self, setting: ExperimentSetting) -> PaperReport:
         """Label the matrices at each frequency, then train the networks, and forecast PageRank by them.
 
         PageRank is on the matrices that are called as a graph of the paper, which are not learned from.
@@ -191,7 +191,7 @@ class Barreda2020(Experiment):
         trials = list(label_trials())
         return self._report(machine_of(PROCESSOR).name, [*notes, *filter(None, [note])], trials, pagerank)
 
-    def from_records(self, profile: Profile, setting: Setting) -> PaperReport:
+    def from_records(self, profile: Profile, setting: ExperimentSetting) -> PaperReport:
         """Take the labels and the networks that are kept of the profile's machine."""
         refuse_other_devices(setting, self.paper.name)
         return self._report(profile.machine.name, [])
@@ -283,7 +283,9 @@ def _kept_pairs(machine: str) -> Iterator[Pair]:
             yield Pair(*networks)
 
 
-def _pagerank(setting: Setting, on_progress: Callable[[str], None]) -> tuple[list[dict[str, Any]], str]:
+def _pagerank(
+    setting: ExperimentSetting, on_progress: Callable[[str], None]
+) -> tuple[list[dict[str, Any]], str]:
     """Return PageRank on the paper's graphs among the matrices, and graphs like others, or why not."""
     graphs, alike = PRINTED["pagerank"]["graphs"], PRINTED["pagerank"]["alike"]
     chosen = {name: item for item in collected(setting.matrices) if (name := matrix_name(item)) in graphs}
@@ -295,14 +297,11 @@ def _pagerank(setting: Setting, on_progress: Callable[[str], None]) -> tuple[lis
         return [], f"PageRank: none of the graphs {', '.join(graphs)} among the matrices."
     if not all(path.exists() for path in paths):
         return [], f"PageRank: no networks at {FREQUENCIES_GHZ[0]:g} GHz yet; run again to go on."
-    profile = calibrated_profile(machine_of(PROCESSOR))
-    if not profile.bandwidths:
-        return [], "PageRank: no bandwidths of this machine; sparsecast calibrate, then run again."
-    rows = []
+    here, rows = session(), []
     for name, item in chosen.items():
         on_progress(f"PageRank on {name}")
         question = application_question("pagerank", Problem.named(item))
-        cost = application_cost(question, profile, networks=paths)
+        cost = application_cost(here, question, networks=paths)
         meter = DEVICES.get(PROCESSOR).meter() or ModelledMeter()
         rows.append(_pagerank_row(cost, run_application(question, cost.plan, meter=meter), meter))
         rows[-1]["graph"] = name

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any
 
 from sparsecast.api.profiles import calibrated_profile, require_own
-from sparsecast.benchmark.experiments import EXPERIMENTS, Experiment, Setting
+from sparsecast.benchmark.experiments import EXPERIMENTS, Experiment, ExperimentSetting
 from sparsecast.benchmark.journal import read_journal
 from sparsecast.devices.naming import machine_of
 from sparsecast.errors import InputError
@@ -19,7 +19,6 @@ from sparsecast.matrices.reading import collected
 from sparsecast.papers import described, published
 from sparsecast.papers.gahvari_2007 import bench_charts
 from sparsecast.papers.gahvari_2007.bench_reports import rating_tables, real_tables, sentence_of
-from sparsecast.papers.gahvari_2007.rating import bench, rated
 from sparsecast.papers.gahvari_2007.real_matrices import (
     RealMatrices,
     groups_done,
@@ -28,7 +27,8 @@ from sparsecast.papers.gahvari_2007.real_matrices import (
     rows_of,
 )
 from sparsecast.papers.gahvari_2007.search_space import SIZES
-from sparsecast.papers.gahvari_2007.summary import LEAST_BUDGET_S, Rating, notes
+from sparsecast.papers.gahvari_2007.suite import bench
+from sparsecast.papers.gahvari_2007.summary import LEAST_BUDGET_S, Rating, notes, rated
 from sparsecast.results.paper import PaperReport
 from sparsecast.system.tabular import Column, Table
 from sparsecast.system.texts import percent
@@ -62,7 +62,7 @@ class Gahvari2007(Experiment):
 
     paper = described("gahvari_2007")
 
-    def run(self, setting: Setting) -> PaperReport:
+    def run(self, setting: ExperimentSetting) -> PaperReport:
         """Rate this machine if it has no figures, then measure the matrices."""
         machine, files = machine_of(setting.device), collected(setting.matrices or self.default_matrices())
         if setting.profile is not None:
@@ -91,7 +91,7 @@ class Gahvari2007(Experiment):
         twins = atlas().twins(lambda found: found.nnz >= TWIN_ENTRIES)
         return (*BEYOND_CACHES, *islice(twins, TWINS))
 
-    def from_records(self, profile: Profile, setting: Setting) -> PaperReport:
+    def from_records(self, profile: Profile, setting: ExperimentSetting) -> PaperReport:
         """Take the figures of a profile, and the real matrices that were measured on its machine."""
         figures = rated(profile, setting.dtype)
         kept = read_journal(real_journal(profile.machine))

@@ -2,8 +2,9 @@
 
 The cluster is the shipped profile of published figures, with the inputs that `fitted_inputs` finds. Products
 on the ranks of this machine are measured by `rank_runs`; with `--from` no rank is started. A graph of the
-paper that is named as a matrix is partitioned with METIS; of the others counts are known, and local 1D takes
-them for meshes.
+paper that is named as a matrix is partitioned with METIS, and so is a graph of the gallery with as many rows,
+such as `gallery:delaunay?n=3712815` for 333SP; of the others counts are known, and local 1D takes them for
+meshes.
 """
 
 from __future__ import annotations
@@ -17,15 +18,16 @@ from pathlib import Path
 from sparsecast.api.cluster_evaluating import cluster_fits, replay_ranks
 from sparsecast.api.cluster_questions import cluster_problem
 from sparsecast.api.profiles import calibrated_profile, require_own
-from sparsecast.benchmark.experiments import EXPERIMENTS, Experiment, Setting, refuse_other_devices
+from sparsecast.benchmark.experiments import EXPERIMENTS, Experiment, ExperimentSetting, refuse_other_devices
 from sparsecast.devices.naming import machine_of
 from sparsecast.distributed.products import PRODUCTS
 from sparsecast.errors import InputError
 from sparsecast.machines.machine import PROCESSOR
 from sparsecast.machines.profile import Profile, find_profile
+from sparsecast.matrices.families import split_specification
 from sparsecast.matrices.partitioning.distributing import distribute
 from sparsecast.matrices.partitioning.methods import partition
-from sparsecast.matrices.problem import Problem
+from sparsecast.matrices.problem import GALLERY_PREFIX, Problem
 from sparsecast.models.clusters.cluster_model import Question
 from sparsecast.papers import described, published
 from sparsecast.papers.hossain_saule.comparison import MEASURED, compared_times, fastest_named, summaries
@@ -45,7 +47,7 @@ class HossainSaule(Experiment):
 
     paper = described("hossain_saule")
 
-    def run(self, setting: Setting) -> PaperReport:
+    def run(self, setting: ExperimentSetting) -> PaperReport:
         """Measure products on the ranks of this machine, and return the tables with the scores on them.
 
         Where the profile of this machine is named, nothing is measured: what was kept is scored.
@@ -60,7 +62,7 @@ class HossainSaule(Experiment):
         graphs = [matrix for matrix in setting.matrices if _graph_name(str(matrix))]
         return self.from_records(own, replace(setting, matrices=graphs))
 
-    def from_records(self, profile: Profile, setting: Setting) -> PaperReport:
+    def from_records(self, profile: Profile, setting: ExperimentSetting) -> PaperReport:
         refuse_other_devices(setting, self.paper.name)
         if profile.machine.published_as == CLUSTER:
             return self._published(setting)
@@ -77,7 +79,7 @@ class HossainSaule(Experiment):
             ours=f"mean errors of products on its ranks: {', '.join(errors)}" if errors else "",
         )
 
-    def _published(self, setting: Setting) -> PaperReport:
+    def _published(self, setting: ExperimentSetting) -> PaperReport:
         cluster, at_hand, done = find_profile(CLUSTER), _graphs(setting.matrices), count()
         names, of_rmat = (published("hossain_saule")[kind] for kind in ("matrices", "rmat"))
         rows = compared_times(
@@ -98,6 +100,10 @@ class HossainSaule(Experiment):
         notes = [*self.paper.notes, fastest, *behind]
         if missing := ", ".join(name for name in names if name not in at_hand):
             notes.append(f"Local 1D took {missing} for meshes: name suitesparse:DIMACS10/NAME to partition.")
+        if alike := [
+            f"{name} ({graph.name})" for name, graph in at_hand.items() if "gallery" in graph.specification
+        ]:
+            notes.append(f"Graphs alike were partitioned with METIS: {', '.join(alike)}.")
         return PaperReport(
             self.paper,
             f"{CLUSTER}, published figures",
@@ -109,9 +115,13 @@ class HossainSaule(Experiment):
 
 
 def _graph_name(matrix: str) -> str | None:
-    """Return the name of the paper's graph that a matrix is called like."""
+    """Return the paper's graph that a matrix is called like, or that one of the gallery has the rows of."""
+    known = published("hossain_saule")["matrices"]
+    if matrix.startswith(GALLERY_PREFIX):
+        _, values = split_specification(matrix.removeprefix(GALLERY_PREFIX), "integer", "delaunay?n=3712815")
+        return next((name for name, counts in known.items() if str(counts["rows"]) == values.get("n")), None)
     stem = Path(matrix).name.split(".")[0]
-    return stem if stem in published("hossain_saule")["matrices"] else None
+    return stem if stem in known else None
 
 
 def _graphs(matrices: Sequence[str | Path]) -> Mapping[str, Problem]:
@@ -123,7 +133,7 @@ def _graphs(matrices: Sequence[str | Path]) -> Mapping[str, Problem]:
             raise InputError(f"{text}: expected one of the paper's graphs, {', '.join(known)}; name it")
         graphs[name] = Problem.named(text)
         A, rows, nnz = graphs[name].matrix, known[name]["rows"], known[name]["nnz"]
-        if (A.shape[0], A.nnz) != (rows, nnz):
+        if not text.startswith(GALLERY_PREFIX) and (A.shape[0], A.nnz) != (rows, nnz):
             raise InputError(
                 f"{text} of {A.shape[0]:,} rows and {A.nnz:,} non-zeros: expected {rows:,} and {nnz:,} as "
                 f"{name} has; name that file"

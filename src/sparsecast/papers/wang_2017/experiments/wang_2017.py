@@ -21,7 +21,7 @@ from sparsecast.api.trials import (
     mean_errors,
     records_of,
 )
-from sparsecast.benchmark.experiments import EXPERIMENTS, Setting
+from sparsecast.benchmark.experiments import EXPERIMENTS, ExperimentSetting
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.machines.strips import strip_rows
 from sparsecast.matrices.atlas import atlas
@@ -30,8 +30,8 @@ from sparsecast.models import MODELS
 from sparsecast.models.model import Model
 from sparsecast.models.strip_lines import Grid
 from sparsecast.papers import described, published
-from sparsecast.papers.wang_2017.grids import LENGTHS
 from sparsecast.papers.wang_2017.row_length_model import GPU_VECTOR, P1, WangModel
+from sparsecast.papers.wang_2017.suite import LENGTHS
 from sparsecast.records import Record
 from sparsecast.reports.charts.chart import Chart
 from sparsecast.reports.charts.fits import Fit, fits, forecasts
@@ -143,7 +143,7 @@ class Wang2017(StripExperiment):
         )
         return (*GALLERY, *islice(twins, TWINS))
 
-    def report(self, trials: Trials, setting: Setting, start_s: float | None) -> PaperReport:
+    def report(self, trials: Trials, setting: ExperimentSetting, start_s: float | None) -> PaperReport:
         """Return the tables; a run that measures has spreads of row lengths, too."""
         by_skew = grouped(trials.rows, _is_skewed)
         tried, skewed = (
@@ -295,7 +295,7 @@ def _times_s(grid: Grid) -> dict[tuple[float, float], float]:
     return dict(zip(sizes, grid.time_s.tolist(), strict=True))
 
 
-def _spreads(setting: Setting, trials: Trials) -> Iterator[dict[str, Any]]:
+def _spreads(setting: ExperimentSetting, trials: Trials) -> Iterator[dict[str, Any]]:
     """Measure matrices of normal and uniform lengths with several spreads, over rows of one length."""
     rows = SPREAD_STRIPS * strip_rows(trials.profile.machine, trials.target.threads, "ell")
     fixed_s: dict[str, float] = {}

@@ -1,0 +1,382 @@
+"""A model fitted for one profile and one target. Every forecast comes from one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from itertools import chain
+from weakref import WeakKeyDictionary
+
+from sparsecast.api.profiles import (
+    described,
+    disturbed,
+    energy_model,
+    model_records,
+    records_for,
+    refuse_disturbed,
+    training_for,
+)
+from sparsecast.benchmark.journal import keep
+from sparsecast.benchmark.trials import Outcome, Question, Spending, try_contenders
+from sparsecast.devices import DEVICES
+from sparsecast.devices.rounding import Rounding
+from sparsecast.devices.target import Choice, Target, believed, published_choice, whole_matrix
+from sparsecast.errors import DeviceError, InputError, ProfileError, StorageError
+from sparsecast.features.analysis import structure as structure_of
+from sparsecast.features.narrow_storage import narrowest
+from sparsecast.features.structure import Structure
+from sparsecast.formats.narrowing import suited
+from sparsecast.machines.machine import PROCESSOR, Machine, detect
+from sparsecast.machines.profile import Profile
+from sparsecast.matrices.problem import Problem
+from sparsecast.models import DEFAULT_MODEL, MODELS
+from sparsecast.models.forecaster import Forecaster
+from sparsecast.models.intervals import LEAST_RANKED, UNTRIED_FACTOR
+from sparsecast.models.linear import LinearModel
+from sparsecast.models.model import Model
+from sparsecast.models.power_files import PowerFile
+from sparsecast.models.probing import Correction
+from sparsecast.models.store import fitted, probe_correction
+from sparsecast.models.training import TrainingSet
+from sparsecast.models.transfer import Setting, Transfer, TransferredForecaster, widening
+from sparsecast.models.withheld import Withheld, unusual_groups
+from sparsecast.planning.drift import NO_DRIFT, Drift, drift_since
+from sparsecast.records import Candidate, Estimate, Forecast
+from sparsecast.results.prediction import Dense, Prediction
+from sparsecast.system.texts import counted
+
+
+@dataclass(frozen=True)
+class ForecastBasis:
+    """A fitted model for one profile and one target; forecasts any number of matrices.
+
+    A forecast is corrected in this order, and each step is left out where there is no reason for it:
+
+    1. `Withheld`: the model is fitted without features that the question, or the published results, lack.
+    2. `Transfer`: times of another setting of the profile are carried over, with wider intervals.
+    3. `tried`: products measured here correct the model. They are of the target, so nothing is transferred.
+    4. `with_energy`: a model of energy adds joules, for the machine as it was calibrated.
+    5. `Drift`: times are scaled to the machine as it is now. After trials, which tell that, they are not.
+    """
+
+    profile: Profile
+    target: Target  # what is asked about
+    #: The setting of the Records: the target, or the nearest one of which the profile has enough.
+    source: Target
+    #: The Records, with no more about their matrices than is known of those of the questions.
+    training: TrainingSet
+    model: Forecaster  # fitted to them, or what adjusts such a model
+    #: What is known of the matrices of the questions in vain.
+    unused: Withheld = field(default_factory=Withheld)
+    notes: tuple[str, ...] = ()  # sentences on what the model learned from
+
+    @classmethod
+    def of(
+        cls,
+        A: Problem | Structure,
+        profile: Profile,
+        target: Target,
+        model: str = DEFAULT_MODEL,
+        *,
+        transfers: bool = True,
+        anyway: bool = False,
+    ) -> ForecastBasis:
+        """Return the basis for a matrix, or for all with the same feature groups.
+
+        `transfers` tells whether another setting of the profile may answer where its own has too few
+        Records; `anyway` whether one may that was disturbed too much.
+
+        Raises
+        ------
+        ProfileError
+            If no setting of the profile suffices: the error of the nearest one.
+        DisturbedError
+            If its calibration is no basis for a forecast, and nobody asks `anyway`.
+        """
+        refusals = []
+        for source in sources(profile, target) if transfers else [target]:
+            if not anyway:
+                refuse_disturbed(profile, source)
+            try:
+                return cls._of_source(A, profile, target, source, model)
+            except ProfileError as error:
+                refusals.append(error)
+        raise refusals[0]
+
+    @classmethod
+    def _of_source(
+        cls, A: Problem | Structure, profile: Profile, target: Target, source: Target, model: str
+    ) -> ForecastBasis:
+        training = training_for(profile, source)
+        withheld, unused = Withheld(), Withheld()
+        if isinstance(A, Structure) or target.is_published:
+            groups = MODELS.get(model).groups
+            structure = A if isinstance(A, Structure) else _read(A, profile, target, groups)
+            unused = Withheld.of_question(structure, training)
+            withheld = Withheld.of(structure, training) if isinstance(A, Structure) else withheld
+            for group in groups:
+                unused.structure(structure).require(group)
+        training = withheld.training(training)
+        fit: Forecaster = fitted(MODELS.get(model)(), training)
+        transferred = ""
+        if source != target:
+            fit, transferred = _transferred(profile, target, source, fit, training)
+        several = ""
+        if target.vectors > 1 and sum(r.candidate.vectors > 1 for r in training.records) < LEAST_RANKED:
+            several = (
+                "Forecast from one vector: the profile has too few records of several; calibrate for these."
+            )
+        notes = transferred, several, withheld.sentence() or unused.unused_sentence()
+        return cls(profile, target, source, training, fit, unused, tuple(filter(None, notes)))
+
+    def as_printed(self) -> ForecastBasis:
+        """Return the basis with the model fitted as its paper prints it, where that differs from ours."""
+        kind = MODELS.get(self.model.name)
+        if not kind.compared[-1]:
+            return self
+        if self.source != self.target:
+            return replace(self, notes=(*self.notes, "These are our fits: printed ones are not transferred."))
+        return replace(self, model=fitted(kind(**kind.compared[-1]), self.training))
+
+    @property
+    def transferred_from(self) -> Setting | None:
+        """The setting of the Records; None where it is the one that is asked about."""
+        return None if self.source == self.target else Setting.of(self.source)
+
+    def structure(self, A: Problem | Structure) -> Structure:
+        """Return what the forecasts read of a matrix; a Structure as it is."""
+        return A if isinstance(A, Structure) else _read(A, self.profile, self.target, self.model.groups)
+
+    def choice(self, structure: Structure) -> Choice:
+        """Return the candidates of a matrix, with kernels that the model knows; all of published results."""
+        structure, machine = self.unused.structure(structure), self.profile.machine
+        if not self.target.is_published:
+            return whole_matrix(structure, self.target, machine, self.model.kernels)
+        published = dict.fromkeys(record.candidate for record in self.training.records)
+        return published_choice(structure, tuple(published), machine)
+
+    def estimates(self, structure: Structure) -> list[Estimate]:
+        return self.model.estimates(self.unused.structure(structure), self.choice(structure).candidates)
+
+    def forecasts(self, structure: Structure) -> tuple[list[Forecast], dict[str, str]]:
+        """Return the Forecasts of a matrix, and by format why others have none."""
+        choice = self.choice(structure)
+        forecasts = self.model.forecast(self.unused.structure(structure), choice.candidates)
+        forecast_formats = {forecast.candidate.format for forecast in forecasts}
+        lacking = {
+            each.format: f"{each.format.upper()} has no forecast: {self._lacking(each)}"
+            for each in choice.candidates
+            if each.format not in forecast_formats
+        }
+        return forecasts, choice.refused | lacking
+
+    def _lacking(self, candidate: Candidate) -> str:
+        if candidate.vectors > 1 and candidate.format in self.model.formats():
+            return f"it takes {candidate.vectors} products of one vector; ask for one"
+        if candidate.format in self.target.libraries:
+            return f"{self.profile.name} has too few records of it; sparsecast calibrate --libraries"
+        known = sum(record.candidate.format == candidate.format for record in self.training.records)
+        has = f"the profile has {counted(known, 'record')} of it"
+        return f"{has}; {self.model.lacking(candidate.format)}"
+
+    def prediction(
+        self,
+        structure: Structure,
+        trust: tuple[Drift, tuple[str, ...]],
+        energy: Forecaster | None,
+    ) -> Prediction:
+        """Return the forecasts of a matrix, fastest first, for the machine as it is now.
+
+        `trust` is that of `trust`, `energy` that of `energy`. The seconds it took are left to the caller.
+        """
+        forecasts, refused = self.forecasts(structure)
+        drift, notes = trust
+        if groups := believed(structure, [forecast.candidate for forecast in forecasts]):
+            shown = ", ".join(groups).replace("_", " ")
+            sample = f"A sample of {structure.sampled_nnz:,} entries shows {shown}"
+            notes = (f"{sample}: a conversion reads all, and may refuse.", *notes)
+        drifted = (
+            drift.forecast(forecast, self.profile.machine)
+            for forecast in self.with_energy(structure, forecasts, energy)
+        )
+        return Prediction(
+            forecasts=tuple(sorted(drifted, key=lambda forecast: forecast.time_s)),
+            refused=refused,
+            structure=structure,
+            profile=self.profile.name,
+            model=self.model.name,
+            predict_s=0.0,
+            notes=(*self.notes, *notes),
+            transferred_from=self.transferred_from,
+            dense=self._dense(structure),
+        )
+
+    def _dense(self, structure: Structure) -> Dense | None:
+        """Return what reading the matrix takes if it is stored dense."""
+        target, size = self.target, structure.rows * structure.cols * self.target.value_bytes
+        reads = [
+            read
+            for read in self.profile.bandwidths
+            if (read.kind, read.device, read.threads) == ("read", target.device, target.threads)
+        ]
+        if not reads or target.vectors > 1:
+            return None
+        nearest = min(reads, key=lambda read: (read.bytes < size, abs(read.bytes - size)))
+        return Dense(size, size / nearest.bandwidth_bytes_per_s)
+
+    def with_energy(
+        self, structure: Structure, forecasts: Sequence[Forecast], energy: Forecaster | None
+    ) -> list[Forecast]:
+        """Return Forecasts with what a model of energy says of them."""
+        if energy is None:
+            return list(forecasts)
+        estimates = energy.estimates(self.unused.structure(structure), [f.candidate for f in forecasts])
+        joules = {estimate.candidate: estimate for estimate in estimates}
+        return [
+            replace(f, energy_j=estimate.value, energy_low_j=estimate.low, energy_high_j=estimate.high)
+            if (estimate := joules.get(f.candidate))
+            else f
+            for f in forecasts
+        ]
+
+    def energy(self, power_model: PowerFile | None = None, name: str | None = None) -> Forecaster | None:
+        """Return what forecasts joules: `power_model`, or the fitted model of a name.
+
+        None where no joules were measured in this setting, and no model is named.
+        """
+        if power_model is not None:
+            return power_model.model(self.model)
+        if self.transferred_from and name is None:
+            return None
+        return energy_model(self.training, name)
+
+    @cached_property
+    def correction(self) -> Correction:
+        """What measured CSR says of the others."""
+        assert isinstance(self.model, Model), "a correction is of a model, not of what was corrected by it"
+        return probe_correction(self.model, self.training)
+
+    def tried(self, problem: Problem, spending: Spending) -> tuple[ForecastBasis, Outcome | None]:
+        """Return a basis with a model corrected by trials of a matrix here, and what these found.
+
+        What they measured is kept, and the best way as built stays with the problem. Nothing is tried where
+        that does not pay.
+        """
+        structure = self.structure(problem)
+        forecasts, _ = self.forecasts(structure)
+        if not spending.may_pay(forecasts):
+            return self, None
+        try:
+            correction = self.correction
+        except ProfileError as error:
+            if spending.seconds is not None:
+                raise
+            return replace(self, notes=(*self.notes, f"Nothing was tried: {error}.")), None
+        asked = Question(problem, structure, forecasts, self.model, correction, spending)
+        outcome = try_contenders(asked, DEVICES.get(self.target.device))
+        problem.built[outcome.kept.candidate] = outcome.kept.bound
+        notes = self.notes
+        try:
+            if outcome.records:
+                keep(self.profile.machine, problem, outcome.records)
+        except StorageError as error:  # a plan does not need a folder that can be written
+            notes = (*notes, f"What was tried is not kept: {error}.")
+        return replace(self, model=outcome.model, notes=notes), outcome
+
+    def trust(self, drift_correction: bool) -> tuple[Drift, tuple[str, ...]]:
+        """Return how the machine has drifted, and what to say of that and of the calibration."""
+        records = records_for(self.profile, self.source)
+        drift = drift_since(self.profile, self.source, records) if drift_correction else NO_DRIFT
+        disturbance = disturbed(records)
+        calibration = f"The calibration was {disturbance.sentence()}" if disturbance else ""
+        return drift, tuple(filter(None, (calibration, drift.sentence())))
+
+
+def is_local(machine: Machine) -> bool:
+    """Tell whether a machine is this one, with its device."""
+    with suppress(DeviceError):
+        if machine.device in DEVICES:
+            return DEVICES.get(machine.device).describe().name == machine.name
+    return detect().name == machine.name
+
+
+_ROUNDINGS: WeakKeyDictionary[Problem, dict[str, Rounding]] = WeakKeyDictionary()
+
+
+def rounding(
+    A: Problem | Structure, values: str | None, dtype: str | None = None, device: str | None = None
+) -> Rounding | None:
+    """Return what a matrix loses in `values` on the processor; None where these are not asked for.
+
+    All its entries tell from now on whether they need it. An InputError refuses what cannot be stored so.
+    """
+    if values is None:
+        return None
+    if isinstance(A, Structure) or device not in (None, PROCESSOR):
+        where = "without the matrix" if isinstance(A, Structure) else f"on {device}"
+        raise InputError(f"values '{values}' {where}: expected a matrix to round, on cpu; leave values out")
+    target, known = replace(Target.of(A, detect(), None, dtype), values=values), _ROUNDINGS.setdefault(A, {})
+    if target.dtype not in known:
+        holds = suited(narrowest(A.proven(["narrow_storage"])), target.dtype)
+        known[target.dtype] = Rounding(0.0, 0.0) if "values" in holds else Rounding.of(A.matrix, target.dtype)
+    return known[target.dtype]
+
+
+def _read(problem: Problem, profile: Profile, target: Target, groups: Sequence[str]) -> Structure:
+    """Return what a forecast reads of a matrix: a sample, `groups`, and what only published results have."""
+    structure = problem.sampled_structure
+    unusual = unusual_groups(profile.matrices.values()) if target.is_published else []
+    for wanted, is_sampled in ((groups, True), (unusual, False)):
+        if lacking := structure.lacks(wanted):
+            read = structure_of(problem.matrix, groups=lacking, is_sampled=is_sampled)
+            structure = structure.having(*read.groups.values())
+    return structure
+
+
+def sources(profile: Profile, target: Target) -> list[Target]:
+    """Return the settings that can answer, the nearest first: the target's own, where it has Records.
+
+    Published results are of one setting, with kernels that are unknown: they answer nothing else.
+
+    Raises
+    ------
+    ProfileError
+        If there is none.
+    """
+    settings = [target] if target.is_published else _settings(target, profile)
+    with_records = [source for source in settings if model_records(profile, source)]
+    if not with_records:
+        records_for(profile, target)  # raises
+    return sorted(with_records, key=lambda source: Setting.of(target).distance(Setting.of(source)))
+
+
+def _settings(target: Target, profile: Profile) -> list[Target]:
+    """Return the target in every setting that a profile has Records of on its device."""
+    candidates = (record.candidate for record in profile.records if record.candidate.device == target.device)
+    settings = dict.fromkeys(map(Setting.of, candidates))
+    values = {target.dtype: target.values}  # another type has none of its own
+    return [replace(target, **asdict(s), values=values.get(s.dtype)) for s in settings]
+
+
+def _transferred(
+    profile: Profile, target: Target, source: Target, model: Forecaster, training: TrainingSet
+) -> tuple[Forecaster, str]:
+    """Return a model of another setting carried over to the target, and what to say of it."""
+    transfer = Transfer.to(Setting.of(target), fitted(LinearModel(), training), training)
+    settings = [model_records(profile, setting) for setting in _settings(target, profile)]
+    others = chain.from_iterable(
+        TrainingSet.of(profile, records).at_full_speed().records for records in settings
+    )
+    factor = widening(transfer, training.at_full_speed(), others)
+    lacks = "too few records" if model_records(profile, target) else "no records"
+    sentence = (
+        f"Forecast from {described(source)}: this profile has {lacks} of {described(target)}; "
+        f"calibrate for it for narrower intervals."
+    )
+    if factor is None:
+        sentence += " How much wider they are now was learned on another machine."
+    if not transfer.is_measured:
+        sentence += " Bandwidths of both numbers of threads are not known: the threads stand for them."
+    return TransferredForecaster(model, transfer, factor or UNTRIED_FACTOR), sentence
