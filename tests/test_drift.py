@@ -74,10 +74,8 @@ def test_references_that_wait_for_cores_scale_nothing_and_are_named(own):
     A, profile = sc.gallery("poisson2d", n=30), own(2 * MOST_DRIFT)
     met, now = (sc.predict(A, profile, threads=1, drift_correction=on) for on in (False, True))
     assert list(now) == list(met)
-    assert now.notes == (
-        "Reference products in L2, last cache, memory waited for cores, now or in the calibration: the "
-        "forecasts there are not scaled; ask again when fewer programs run.",
-    )
+    (note,) = now.notes
+    assert all(level in note for level in LEVELS)
 
 
 def test_nothing_is_said_of_the_same_machine(own):

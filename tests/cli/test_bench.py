@@ -145,46 +145,6 @@ def test_ctrl_c_before_anything_was_measured_has_no_figures(run, rated, monkeypa
     assert "No blocked median: too little was measured." in run("bench").out
 
 
-@pytest.fixture
-def files(tmp_path):
-    (tmp_path / "junk.json").write_text("{")
-    (tmp_path / "list.json").write_text("[1, 2]")
-    (tmp_path / "other.json").write_text(json.dumps({"figures": {}, "settings": [{}]}))
-    (tmp_path / "binary.json").write_bytes(b"\xff\xfe\x00")
-    return tmp_path
-
-
-@pytest.mark.parametrize(
-    ("arguments", "wrong"),
-    [
-        (("--budget", "59"), "budget 59"),
-        (("--budget", "nan"), "budget nan"),
-        (("--budget", "much"), "--budget"),
-        (("--block", "5x5"), "5x5"),
-        (("--dtype", "int8"), "int8"),
-        (("--threads", "0"), "threads 0"),
-        (("--device", "abacus"), "abacus"),
-        (("--figure", "{tmp}/map.bmp"), "map.bmp"),
-        (("--figure", "{tmp}/absent/map.png"), "map.png"),
-        (("--output", "{tmp}/absent/a.json"), "a.json"),
-        (("--output", "{tmp}"), "cannot be written"),
-        (("--compare", "{tmp}/absent.json", "{tmp}/junk.json"), "absent.json"),
-        (("--compare", "{tmp}/list.json", "{tmp}/junk.json"), "list.json"),
-        (("--compare", "{tmp}/other.json", "{tmp}/junk.json"), "other.json"),
-        (("--compare", "{tmp}/binary.json", "{tmp}/junk.json"), "binary.json"),
-        (("--compare", "{tmp}", "{tmp}/junk.json"), "cannot be read"),
-        (("--compare", "{tmp}/junk.json"), "--compare"),
-        (("--real", "{tmp}/absent"), "absent"),
-        (("--real", "{tmp}"), "no matrix files"),
-    ],
-)
-def test_what_cannot_be_is_refused_in_one_line(run, files, data_folder, arguments, wrong):
-    outcome = run("bench", *(argument.format(tmp=files) for argument in arguments))
-    assert (outcome.status, outcome.out) == (2, "")
-    assert len(outcome.err.splitlines()) == 1 and wrong in outcome.err
-    assert not data_folder.exists(), "nothing was measured or written"
-
-
 @pytest.mark.parametrize(
     ("damage", "value"),
     [

@@ -62,22 +62,6 @@ def test_a_shard_without_matrices_is_done(run):
     assert done.status == 0 and "0 records" in done.out
 
 
-@pytest.mark.parametrize("option", ["--profile=x", "--figure=f.svg", "--frequencies=1.2", "--algorithm=2d"])
-def test_options_of_one_matrix_are_refused_of_a_collection(run, option, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    refused = run("measure", *MATRICES, option)
-    assert refused.status == 2 and refused.out == ""
-
-
-@pytest.mark.parametrize(
-    "asked", [("--replay", "--watch"), (MATRICES[0], "--dry-run", "--rows", "rows.parquet")]
-)
-def test_what_would_do_nothing_is_refused(run, calibrated, asked, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    refused = run("evaluate", *asked)
-    assert (refused.status, refused.out, refused.err.count("\n")) == (2, "", 1)
-
-
 def test_a_product_is_measured_by_scipy_whatever_other_library_is_asked_for(run):
     other = next((name for name in chosen_libraries("any") if name != "scipy"), "scipy")
     measured = run("measure", MATRICES[0], "--threads", "1", "--library", other, "--no-keep", "--json")
@@ -108,9 +92,3 @@ def test_results_are_compared_and_a_slower_one_ends_with_status_1(
     assert alike.status == 0 and "interval" in failed.out and "interval" not in alike.out
     assert len(pandas.read_csv(tmp_path / "alike.csv")) == len(document["products"])
     assert run("compare-results", path, recorded_path, "--fail-above", "5%").status == 0
-
-
-@pytest.mark.parametrize("wrong", [("--fail-above", "5"), ("--fail-above", "x%"), ("--fail-above", "-5%")])
-def test_what_is_no_percentage_is_refused(run, recorded_path, wrong):
-    refused = run("compare-results", recorded_path, recorded_path, *wrong)
-    assert (refused.status, refused.out) == (2, "")

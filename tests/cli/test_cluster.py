@@ -90,55 +90,6 @@ def test_joules_by_a_power_model(run, data_folder, tmp_path):
     assert "Least energy: " in shown.out and "energy" in shown.out.splitlines()[2]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "complaint"),
-    (
-        (("--ranks", "0"), "ranks 0: expected a whole number from 1 to "),
-        (
-            ("--ranks", "4", "--algorithms", "2d", "--partitions", "rows"),
-            "partitions rows with algorithms 2d: expected uniform-2d for algorithms of blocks",
-        ),
-        (("--ranks", "4,,9"), "--ranks 4,,9: expected numbers with commas"),
-        (("--ranks", "4", "--price", "-1"), "price -1: expected a finite number"),
-        (("--ranks", "4", "--ranks-per-node", "37"), "ranks a node 37: expected 1 to 36"),
-        (("--ranks", "4", "--algorithms", "3d"), "algorithm '3d' is unknown: known are 2d, global-1d"),
-        (("--ranks", "4", "--formats", "csr,best"), "format 'best' is unknown: known are bcsr"),
-        (("--ranks", "4", "--partitions", "luck"), "partition 'luck' is unknown: known are metis"),
-        (("--ranks", "4", "--model", "luck"), "cluster model 'luck' is unknown: known are hossain-linear"),
-        (
-            ("--ranks", "4", "--model", "hossain-micro", "--algorithms", "global-1d"),
-            "expected micro-benchmarks of allgatherv",
-        ),
-        (("--ranks", "5", "--algorithms", "2d"), "5 ranks for 2d: expected a square; name 4 or 9"),
-        (("--ranks", "4", "--formats", "dia"), "format dia has no forecast for a rank's part"),
-        (("--ranks", "4", "--model", "hossain-svr"), "measure more by `mpirun -n N sparsecast measure"),
-        (
-            ("--ranks", "4", "--objective", "energy"),
-            "objective 'energy' on xeon-gold-6154-edr: expected records",
-        ),
-        (("--ranks", "4", "--figure", "time.txt"), "expected a name that ends in .png, .svg, .pdf"),
-    ),
-)
-def test_wrong_input_is_one_line(run, data_folder, arguments, complaint):
-    done = run("cluster", MESH, *PUBLISHED, *arguments)
-    assert (done.status, done.out) == (2, "")
-    assert complaint in done.err and done.err.count("\n") == 1
-
-
-def test_a_matrix_without_entries_has_no_forecast(run, data_folder):
-    """It was 2.2e-299 ns."""
-    done = run("cluster", "counts:rows=9&cols=9&nnz=0", *PUBLISHED, "--ranks", "4")
-    assert (done.status, done.out) == (2, "")
-    assert "a matrix without non-zeros: expected some to forecast" in done.err
-
-
-def test_what_no_node_can_hold_is_refused(run, data_folder):
-    huge = "counts:rows=1000000000&cols=1000000000&nnz=100000000000"
-    done = run("cluster", huge, *PUBLISHED, "--ranks", "1")
-    assert done.status == 2 and done.err.count("\n") == 1
-    assert "csr on 1 ranks takes 1.62e+03 GB of a node: expected at most 388 GB" in done.err
-
-
 def test_more_ranks_than_rows_are_not_taken_for_faster(run, data_folder):
     """A mesh of 100 points on 102,400 ranks was forecast in 32 ns: without a message."""
     few = "counts:rows=100&cols=100&nnz=500"

@@ -77,11 +77,6 @@ def test_predict_for_another_machine_by_name_and_by_path(run, recorded, foreign,
     assert document_of(run("predict", SMALL, "--profile", path, "--json"))["profile"] == recorded.name
 
 
-def test_predict_with_every_model(run, foreign, served_model):
-    document = document_of(run("predict", SMALL, "--profile", foreign, "--model", served_model, "--json"))
-    assert document["model"] == served_model
-
-
 def test_predict_in_single_precision(run, foreign):
     document = document_of(run("predict", SMALL, "--profile", foreign, "--dtype", "float32", "--json"))
     assert {forecast["dtype"] for forecast in document["forecasts"]} == {"float32"}
@@ -444,26 +439,6 @@ def test_places_without_a_plan(run, tmp_path, calibrated):
         "nvidia-a100",
     }
     assert figure.read_text().startswith("<svg")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "complaint"),
-    [
-        (("--where", "nobodys"), "profile 'nobodys' is unknown"),
-        (
-            ("--where", "nvidia-v100", "--check"),
-            "--check with --where nvidia-v100: expected a place with a plan",
-        ),
-        (("--where", "all", "--device", "cpu"), "--device cpu with --where all: expected one of both"),
-        (("--where", "nvidia-v100", "--price", "cpu=2/h"), "price of 'cpu': expected one of the places"),
-        (("--where", "nvidia-v100", "--price", "nvidia-v100=much"), "expected MACHINE=NUMBER/h"),
-        (("--price", "cpu=2/h"), "expected several; name them by --where"),
-        (("--where", "cpu,"), "places 'cpu,': expected names"),
-    ],
-)
-def test_places_that_cannot_be_compared(run, calibrated, arguments, complaint):
-    done = run("plan", SMALL, *arguments)
-    assert (done.status, done.err.count("\n")) == (2, 1) and complaint in done.err
 
 
 def test_the_processor_and_a_gpu_are_compared(run, exact, calibrated, gpu_path, gpu_profile):

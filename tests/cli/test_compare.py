@@ -114,26 +114,6 @@ def test_machines_may_have_blanks_between(run):
     assert {row["machine"] for row in json.loads(done.out)["rows"]} == {"nvidia-v100", "nvidia-p100"}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (("--machines", ""), "''"),
-        (("--machines", "nvidia-v100,,nvidia-p100"), "'nvidia-v100,,nvidia-p100'"),
-        (("--machines", "nvidia-v100", "--library", "mlk"), "'mlk'"),
-        (("--machines", "nobodys"), "profile 'nobodys' is unknown"),
-        (("--machines", "{fast}", "--price", "fast=cheap"), "price 'fast=cheap': expected MACHINE=NUMBER/h"),
-        (("--machines", "{fast}", "--price", "fast=2"), "price 'fast=2': expected MACHINE=NUMBER/h"),
-        (("--machines", "{fast}", "--price", "other=2/h"), "price of 'other': expected one of the places"),
-        (("--machines", "{fast}", "--products", "0"), "--products"),
-        (("--machines", "{fast}", "--figure", "figure.bmp"), "figure.bmp: expected a name that ends in"),
-        (("--machines", "xeon-gold-6154-edr"), "has no records"),
-    ],
-)
-def test_what_cannot_be_is_one_line(run, machines, data_folder, arguments, told):
-    done = run("compare", SMALL, *(each.format(fast=machines["fast"]) for each in arguments))
-    assert done.status == 2 and done.err.count("\n") == 1 and told in done.err
-
-
 def test_a_page_has_the_source_of_published_results_and_needs_no_other_file(run, data_folder, tmp_path):
     pytest.importorskip("jinja2")
     pytest.importorskip("vl_convert")

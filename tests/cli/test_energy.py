@@ -35,31 +35,6 @@ def test_a_power_model_gives_joules_to_forecasts_and_plans(run, recorded_path, p
     assert "Energy of one product" in run("plan", SMALL, *asked[:-1], "--objective", "energy").out
 
 
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (("plan", SMALL, "--objective", "beauty"), "objective 'beauty': expected one of time, energy, edp"),
-        (("plan", SMALL, "--objective", "energy"), "expected records with joules, or a power model"),
-        (("plan", SMALL, "--objective", "edp", "--as-printed"), "for a plan as printed"),
-        (("predict", SMALL, "--power-model", "absent.json"), "power model absent.json cannot be read"),
-    ],
-)
-def test_what_cannot_be_is_one_line(run, recorded_path, arguments, told):
-    done = run(*arguments, "--profile", recorded_path, "--threads", "1")
-    assert done.status == 2 and done.err.count("\n") == 1 and told in done.err
-
-
-def test_a_command_that_is_no_meter_is_refused_before_anything_is_measured(run):
-    done = run("measure", SMALL, "--meter-command", "echo much")
-    assert done.status == 2 and "meter command 'echo much'" in done.err
-
-
-@pytest.mark.parametrize("typed", ["", "fast", "0", "-1", "inf", "nan", "1.2,,2"])
-def test_frequencies_that_cannot_be_are_refused(run, typed):
-    done = run("measure", SMALL, "--frequencies", typed)
-    assert done.status == 2 and done.err.count("\n") == 1 and "expected frequencies in GHz" in done.err
-
-
 def test_without_frequencies_to_set_a_line_says_so(run):
     if core_speed.Frequencies().mean_hz() is not None:
         pytest.skip("this machine has frequencies, which a test leaves alone")

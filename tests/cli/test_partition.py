@@ -121,31 +121,6 @@ def test_a_rectangular_matrix(run, wide):
     assert "2 x 5: expected a square one" in document["refused"]["uniform-2d"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "pattern"),
-    (
-        ((SMALL, "--ranks", "0"), "ranks 0: expected a whole number from 1 to 2,097,152; give one"),
-        ((SMALL, "--ranks", "four"), "--ranks four: "),
-        ((SMALL, "--ranks", "4", "--method", "kway"), "partition 'kway' is unknown: known are metis, nonz"),
-        ((SMALL,), "neither --ranks nor --partition: expected one of them"),
-        ((SMALL, "--ranks", "4", "--partition", "kept.npz"), "--ranks and --partition: expected one of them"),
-        (
-            (SMALL, "--partition", "a.npz", "--method", "rows"),
-            "--method rows with --partition: expected none",
-        ),
-        ((SMALL, "--partition", "absent.npz"), "absent.npz cannot be read"),
-        ((SMALL, "--ranks", "4", "--out", "kept.npz"), "--out kept.npz without --method"),
-        ((SMALL, "--ranks", "4", "--method", "rows", "--out", "absent/kept.npz"), "cannot be written"),
-        ((SMALL, "--ranks", "4", "--figure", "figure.bmp"), "figure.bmp: expected a name that ends in .png"),
-        (("{wide}", "--ranks", "4", "--method", "uniform-2d"), "of 2 x 5: expected a square one"),
-    ),
-)
-def test_what_cannot_be_is_refused(run, wide, tmp_path, monkeypatch, arguments, pattern):
-    monkeypatch.chdir(tmp_path)
-    complains(run("partition", *(each.format(wide=wide) for each in arguments)), pattern)
-    assert [each.name for each in tmp_path.iterdir()] == ["wide.mtx"], "nothing was written"
-
-
 def test_without_metis_it_is_said_what_is_done_instead(run, monkeypatch):
     monkeypatch.setitem(sys.modules, "pymetis", None)
     outcome = run("partition", SMALL, "--ranks", "4", "--method", "metis", "--json")

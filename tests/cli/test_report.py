@@ -118,28 +118,6 @@ def test_names_are_no_markup(run, recorded_path, tmp_path):
     assert "<b>" not in text and "&lt;b&gt;&amp;amp" in text
 
 
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (("absent.mtx",), "there is no such file"),
-        ((MATRIX, "-o", "{tmp}/nope/page.html"), "page.html cannot be written: expected a"),
-        ((MATRIX, "--products", "0"), "--products"),
-        ((MATRIX, "-o", "{tmp}/taken.html"), "taken.html is there already: expected a new name"),
-        ((MATRIX, "--models", "linear"), "--models linear for one matrix: expected a collection"),
-        (("{tmp}/nothing",), "nothing has no matrix files: expected some"),
-        (("{tmp}/nothing", MATRIX, "--models", "nope"), "model 'nope' is unknown"),
-        (("absent.mtx", "gone.mtx", "-o", "{tmp}/page.html"), "absent.mtx: there is no such file"),
-        ((MATRIX, MATRIX + "&seed=1", "-o", "{tmp}/all.html"), "all-pages is there already"),
-    ],
-)
-def test_what_cannot_be_is_one_line(run, recorded_path, tmp_path, arguments, told):
-    (tmp_path / "taken.html").touch()
-    for name in ("nothing", "all-pages"):
-        (tmp_path / name).mkdir()
-    done = run("report", *(each.format(tmp=tmp_path) for each in arguments), "--profile", recorded_path)
-    assert done.status == 2 and done.err.count("\n") == 1 and told in done.err
-
-
 def test_without_what_draws_pages_it_is_said_what_to_install(run, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     done = run("report", MATRIX)

@@ -8,13 +8,16 @@ import numba
 import numpy as np
 import psutil
 import pytest
+from scipy.sparse import csr_array, random_array
 
 from sparsecast.devices.binding import row_slice
-from sparsecast.errors import FormatError, MatrixSizeError
+from sparsecast.devices.target import Target, whole_matrix
+from sparsecast.errors import FormatError, InputError, MatrixSizeError, PaddingError
 from sparsecast.features.analysis import structure
 from sparsecast.features.row_blocks import RowBlocks, StripStatistics
 from sparsecast.formats import FORMATS
-from sparsecast.matrices.gallery import gallery
+from sparsecast.machines.machine import detect
+from sparsecast.matrices.gallery import gallery, gallery_from_specification
 
 from ..conftest import narrow_storages, traced_bytes
 
@@ -122,8 +125,15 @@ def test_predicted_size_is_that_of_the_arrays(matrices, in_type, build, typed_fo
 @pytest.mark.parametrize("strip_rows", (1, 3, 8))
 def test_predicted_size_of_row_blocks_is_that_of_the_built_ones(matrices, build, name, strip_rows):
     storage = FORMATS.get(name)
-    if not storage.predicted_from_rows:
-        pytest.skip(f"{name} takes a row block for the matrix in small")
+    if not storage.predicted_from_rows:  # a row block is the matrix in small
+        A = gallery("poisson2d", n=40)
+        strips = StripStatistics.of(A.indptr, structure(A), 8 * strip_rows)
+        first = np.arange(strips.strips)
+        together, built = storage.stored_entries(strips.blocks(first, first + 1)).sum(), build(name, A)
+        assert not storage.can_hold(strips.blocks(first, first + 1)).any() or together == pytest.approx(
+            sum(a.size for a in built.arrays.values() if a.dtype == A.dtype), rel=0.01
+        )
+        return
     for what, A in matrices.items():
         if A.shape[0] == 0 or A.shape[0] > 500:
             continue
@@ -163,10 +173,60 @@ def test_traffic_counts_arrays_x_and_y(matrices, in_type, build, typed_format):
         assert built.traffic() >= A.nnz / 2 * np.dtype(dtype).itemsize + vectors, what
 
 
-@every_format
-def test_what_exceeds_memory_is_refused(monkeypatch, name):
-    tiny = psutil.virtual_memory()._replace(available=1_000_000_000)
-    monkeypatch.setattr(psutil, "virtual_memory", lambda: tiny)
-    FORMATS.get(name).refuse_excess(100, 100, 1_000_000_000)
-    with pytest.raises(MatrixSizeError):
-        FORMATS.get(name).refuse_excess(100, 100, 2_500_000_000)
+#: Matrices that are refused: what a format takes with a megabyte of free memory, and what it would pad.
+REFUSED = [
+    *((name, "poisson3d?n=30&points=27", {}) for name in FORMATS.names() if FORMATS.get(name).is_converted),
+    ("ell", "arrow?n=20000&dense_rows=1", {}),
+    ("dia", "random?n=30000&nnz_per_row=8", {}),
+    ("bcsr", "random?n=30000&nnz_per_row=4", {"block": (8, 8)}),
+]
+
+
+@pytest.mark.parametrize(("name", "matrix", "parameters"), REFUSED)
+def test_before_a_refusal_only_some_vectors_are_allocated(monkeypatch, name, matrix, parameters):
+    A, little = gallery_from_specification(matrix), psutil.virtual_memory()._replace(available=1_000_000)
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: little)
+    refusal = MatrixSizeError if matrix.startswith("poisson") else PaddingError
+    with pytest.raises(refusal):
+        FORMATS.get(name).from_csr(A, **parameters)  # compiles
+    with traced_bytes() as traced, pytest.raises(refusal):
+        FORMATS.get(name).from_csr(A, **parameters)
+    assert traced[1] < 5 * 8 * A.shape[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [
+        *(("bcsr", {"block": block}) for block in ((5, 2), (2, 0), (2,), (2, 2, 2), (9, 1))),
+        *(("symmetric_bcsr", {"block": block}) for block in ((2, 3), (1, 1), (5, 5), (2,), (3, 3, 3))),
+        *(("dia", {"chunk_rows": rows}) for rows in (0, -8, 1, 12, 128, 16.5)),
+        *(("sell", {"sigma": rows}) for rows in (0, -8, 2, 12)),
+    ],
+)
+def test_a_parameter_that_a_format_does_not_have_is_refused(name, parameters):
+    with pytest.raises(InputError):
+        FORMATS.get(name).from_csr(gallery("poisson2d", n=9), **parameters)
+
+
+SOME_BLOCKS = (1, 1), (1, 8), (2, 2), (3, 6), (4, 3), (6, 4), (8, 1), (8, 8)
+
+
+@pytest.mark.parametrize(("name", "block"), [("dia", None), *(("bcsr", block) for block in SOME_BLOCKS)])
+def test_unsorted_rows_are_stored_as_sorted_ones(name, block):
+    A, how = csr_array(random_array((70, 75), density=0.25, rng=0)), {"block": block} if block else {}
+    mixed, generator = A.copy(), np.random.default_rng(0)
+    for start, end in zip(A.indptr[:-1], A.indptr[1:], strict=True):
+        order = start + generator.permutation(end - start)
+        mixed.indices[start:end], mixed.data[start:end] = A.indices[order], A.data[order]
+    mixed.has_sorted_indices = True  # as SciPy believes of what it found before
+    of_sorted, of_mixed = (FORMATS.get(name).from_csr(matrix, **how).arrays for matrix in (A, mixed))
+    assert {key: each.tobytes() for key, each in of_mixed.items()} == {
+        key: each.tobytes() for key, each in of_sorted.items()
+    }
+
+
+@pytest.mark.parametrize("dtype", ("float64", "float32"))
+def test_what_would_read_more_than_csr_is_no_candidate(dtype):
+    found = structure(gallery("random", n=50, nnz_per_row=12))
+    choice = whole_matrix(found, Target("cpu", dtype, 32, 1), detect())
+    assert {"dia", "bcsr", "symmetric_bcsr", "symmetric_csr"} <= set(choice.refused)

@@ -8,16 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from sparsecast.devices.target import Target, whole_matrix
-from sparsecast.errors import InputError, PaddingError
 from sparsecast.features.analysis import structure
 from sparsecast.features.blocks import BLOCK_SIZES
-from sparsecast.features.row_blocks import RowBlocks, StripStatistics
+from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats.bcsr import BCSR, best_block
-from sparsecast.machines.machine import detect
 from sparsecast.matrices.gallery import gallery
-
-from ..conftest import traced_bytes
 
 #: Each side high and wide, even and odd; the tests of the kernels build all 36.
 SOME_SIZES = [(1, 1), (1, 8), (2, 2), (3, 6), (4, 3), (6, 4), (8, 1), (8, 8)]
@@ -64,21 +59,6 @@ def test_blocks_are_those_of_the_dense_matrix(block):
     assert all(np.array_equal(values[k], flat[k][1]) for k in inside)
 
 
-@pytest.mark.parametrize("block", SOME_SIZES)
-def test_unsorted_rows_take_the_blocks_of_sorted_ones(block):
-    A = crowded(70, 75)
-    mixed = A.copy()
-    mixed.has_sorted_indices = True
-    generator = np.random.default_rng(0)
-    for start, end in zip(A.indptr[:-1], A.indptr[1:], strict=True):
-        order = start + generator.permutation(end - start)
-        mixed.indices[start:end], mixed.data[start:end] = A.indices[order], A.data[order]
-    assert mixed.has_sorted_indices, "SciPy believes what it found before"
-    of_sorted, of_mixed = BCSR.from_csr(A, block), BCSR.from_csr(mixed, block)
-    assert of_mixed.data.tobytes() == of_sorted.data.tobytes()
-    assert of_mixed.columns.tolist() == of_sorted.columns.tolist()
-
-
 @pytest.mark.parametrize("entries", ([3, 3, 5], [3, 9, 5], [5, 4, 3], [3, 5, 5]))
 def test_entries_of_one_column_are_summed(entries):
     A = csr_array((np.array([1.0, 2, 4]), np.array(entries), np.array([0, 3])), shape=(1, 12))
@@ -87,20 +67,6 @@ def test_entries_of_one_column_are_summed(entries):
     np.add.at(summed, entries, [1.0, 2, 4])
     assert B.columns.tolist() == sorted({column // 3 * 3 for column in entries})
     assert B.data[B.data != 0].tolist() == summed[summed != 0].tolist()
-
-
-@pytest.mark.parametrize("block", [(5, 2), (2, 0), (2,), (2, 2, 2), (9, 1)])
-def test_a_size_that_is_none_is_refused_with_those_that_are(block):
-    with pytest.raises(InputError):
-        BCSR.from_csr(dense([[1]]), block)
-
-
-def test_sparse_blocks_are_refused_before_anything_large_is_allocated():
-    A = gallery("random", n=30_000, nnz_per_row=4)
-    BCSR.from_csr(gallery("random", n=300, nnz_per_row=4), (2, 2))  # compiled
-    with traced_bytes() as traced, pytest.raises(PaddingError):
-        BCSR.from_csr(A, (8, 8))
-    assert traced[1] < 5_000_000  # of the 60 MB that it would take
 
 
 @given(st.lists(st.floats(1.0, 70.0), min_size=5, max_size=5))
@@ -126,21 +92,3 @@ def test_a_sampled_fill_predicts_the_size_of_a_large_matrix():
     assert A.nnz > 1 << 16
     B, found = BCSR.from_csr(A), structure(A)
     assert BCSR.predicted_bytes(RowBlocks.of(found), 8, 4)[0] == pytest.approx(B.nbytes, rel=0.05)
-
-
-def test_a_row_block_is_the_matrix_in_small():
-    A = gallery("elasticity3d", n=8)
-    strips = StripStatistics.of(A.indptr, structure(A), 24)
-    first = np.arange(strips.strips)
-    parts = BCSR.stored_entries(strips.blocks(first, first + 1))
-    assert parts.sum() == pytest.approx(BCSR.from_csr(A).data.size, rel=0.01)
-
-
-@pytest.mark.parametrize("dtype", ("float64", "float32"))
-def test_a_matrix_without_blocks_has_no_candidate_and_hears_the_bytes(dtype):
-    choice = whole_matrix(
-        structure(gallery("random", n=500, nnz_per_row=5)), Target("cpu", dtype, 32, 1), detect()
-    )
-    reason = choice.refused["bcsr"]
-    assert "2 x 2" in reason and "bytes a non-zero" in reason and "CSR" in reason and "\n" not in reason
-    assert reason.endswith("use another format")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numba
 import numpy as np
-import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,7 +11,6 @@ from scipy.sparse import csr_array
 
 from sparsecast.devices import DEVICES
 from sparsecast.devices.cpu.kernels.jad import BLOCK_ROWS
-from sparsecast.errors import MatrixSizeError
 from sparsecast.formats.jad import JAD, sorted_lengths
 
 row_lengths = st.lists(st.one_of(st.integers(0, 5), st.integers(0, 300)), max_size=60)
@@ -59,10 +57,3 @@ def test_product_at_the_end_of_a_block_of_rows(beyond, length):
     rows = int(BLOCK_ROWS) + beyond
     products_agree(of_lengths([length] * rows))
     products_agree(of_lengths([length + 40] * 3 + [length] * (rows - 3) + [length + 6] * 20))
-
-
-def test_what_exceeds_memory_is_refused(monkeypatch):
-    little = psutil.virtual_memory()._replace(available=1_000)
-    monkeypatch.setattr(psutil, "virtual_memory", lambda: little)
-    with pytest.raises(MatrixSizeError):
-        JAD.from_csr(of_lengths([20] * 100))

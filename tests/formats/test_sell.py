@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from sparsecast.devices import DEVICES
-from sparsecast.errors import InputError
 from sparsecast.features.analysis import structure
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats.sell import (
@@ -106,12 +105,6 @@ def test_size_of_benchmark_matrices_is_predicted_to_a_twentieth(kind, mean, reac
     S, blocks = SELL.from_csr(A), RowBlocks.of(structure(A, threads=1))
     assert SELL.stored_entries(blocks)[0] == pytest.approx(len(S.data), rel=PADDING_ABOVE_LEAST)
     assert SELL.predicted_bytes(blocks, 8, 4)[0] == pytest.approx(S.nbytes, rel=PADDING_ABOVE_LEAST)
-
-
-@pytest.mark.parametrize("sigma", (0, -8, 2, 12))
-def test_a_window_that_cuts_chunks_is_refused(sigma):
-    with pytest.raises(InputError):
-        SELL.from_csr(of_lengths([1, 2, 3]), sigma=sigma)
 
 
 @pytest.mark.parametrize("sigma", (1, 8, 256, 1 << 20))

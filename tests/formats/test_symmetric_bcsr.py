@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 
 from sparsecast.devices import DEVICES
 from sparsecast.devices.target import Target, whole_matrix
-from sparsecast.errors import InputError, PaddingError, SymmetryError
+from sparsecast.errors import PaddingError, SymmetryError
 from sparsecast.features.analysis import structure
 from sparsecast.features.blocks import BLOCK_SIZES
 from sparsecast.features.row_blocks import RowBlocks
@@ -55,12 +55,6 @@ def test_blocks_are_those_of_bcsr_up_to_the_diagonal_and_products_are_exact(case
     x, out = np.arange(1, A.shape[0] + 1).astype(A.dtype), np.empty(A.shape[0], dtype=A.dtype)
     DEVICES.get("cpu").kernels.get("symmetric_bcsr").bind(built, "vectors", threads)(x, out)
     assert np.array_equal(out, A @ x)
-
-
-@pytest.mark.parametrize("block", [(2, 3), (1, 1), (5, 5), (2,), (3, 3, 3)])
-def test_a_size_that_is_no_square_of_a_known_side_is_refused(block):
-    with pytest.raises(InputError):
-        SymmetricBCSR.from_csr(gallery("poisson2d", n=9), block)
 
 
 def test_what_is_not_mirrored_is_refused():

