@@ -191,13 +191,9 @@ class Scoring:
             known = [(value, r) for r in records if (value := value_of(r, quantity)) is not None]
             total += len(known)
             # What a model's choice took: plain CSR without forecasts, None where that is not there.
-            forecast = by_matrix.get(matrix, ())
-            if forecast:
-                chosen = min(forecast, key=lambda row: row.estimate.value).measured
-            else:
-                chosen = min(
-                    (value for value, record in known if record.candidate.format == "csr"), default=None
-                )
+            chosen = min((value for value, record in known if record.candidate.format == "csr"), default=None)
+            if matrix in by_matrix:
+                chosen = min(by_matrix[matrix], key=lambda row: row.estimate.value).measured
             if chosen is not None:
                 least, best = min(known, key=itemgetter(0))
                 ratios.append(chosen / least)
