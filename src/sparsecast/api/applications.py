@@ -16,8 +16,8 @@ from sparsecast.api.executing import compile, in_csr, load
 from sparsecast.api.forecasting import plan as plan_of
 from sparsecast.api.forecasting import predict
 from sparsecast.api.profiles import model_records
-from sparsecast.devices import DEVICES
-from sparsecast.devices.target import Target, machine_of
+from sparsecast.devices import DEVICES, machine_of
+from sparsecast.devices.target import Target
 from sparsecast.errors import InputError
 from sparsecast.machines.machine import PROCESSOR
 from sparsecast.machines.profile import Profile

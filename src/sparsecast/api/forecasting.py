@@ -15,7 +15,8 @@ from sparsecast.api.session import Asked, Session, named_here, question, session
 from sparsecast.api.session import rounding as rounding
 from sparsecast.api.thread_numbers import for_each_number, in_one_plan, in_one_prediction, thread_numbers
 from sparsecast.benchmark.trials import UNLIMITED, Spending, in_best_order, may_pay
-from sparsecast.devices.target import AUTO, Choice, Target, Threads, believed, machine_of, whole_matrix
+from sparsecast.devices import AUTO, Threads, machine_of
+from sparsecast.devices.target import Choice, Target, believed, whole_matrix
 from sparsecast.errors import DisturbedError, InputError, ProfileError
 from sparsecast.features.narrow_storage import GROUP_ROWS
 from sparsecast.features.structure import Structure

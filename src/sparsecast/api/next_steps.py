@@ -8,8 +8,7 @@ from typing import Any
 
 from sparsecast.api.profiles import calibrated_profile, model_records
 from sparsecast.api.session import Asked, Session, question
-from sparsecast.devices import DEVICES
-from sparsecast.devices.target import machine_of, threads_of
+from sparsecast.devices import DEVICES, machine_of, threads_of
 from sparsecast.errors import DisturbedError
 from sparsecast.features.structure import Structure
 from sparsecast.machines.machine import PROCESSOR

@@ -13,8 +13,8 @@ from sparsecast.api.clustering import cluster
 from sparsecast.api.forecasting import plan, predict
 from sparsecast.api.profiles import asked_machine, calibrated_profile, contents, origin, refuse_disturbed
 from sparsecast.api.session import named_here
-from sparsecast.devices import DEVICES
-from sparsecast.devices.target import Target, Threads, machine_of, threads_of
+from sparsecast.devices import DEVICES, Threads, machine_of, threads_of
+from sparsecast.devices.target import Target
 from sparsecast.errors import DeviceError, InputError, ProfileError, remedy_for
 from sparsecast.features.structure import Structure
 from sparsecast.formats.libraries import chosen_libraries

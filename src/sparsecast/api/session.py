@@ -22,18 +22,9 @@ from sparsecast.api.profiles import (
 )
 from sparsecast.benchmark.journal import keep
 from sparsecast.benchmark.trials import Outcome, Question, Spending, try_contenders
-from sparsecast.devices import DEVICES
+from sparsecast.devices import DEVICES, Threads, machine_of, number_of
 from sparsecast.devices.product_timer import Rounding
-from sparsecast.devices.target import (
-    Choice,
-    Target,
-    Threads,
-    believed,
-    machine_of,
-    number_of,
-    published_choice,
-    whole_matrix,
-)
+from sparsecast.devices.target import Choice, Target, believed, published_choice, whole_matrix
 from sparsecast.errors import DeviceError, InputError, ProfileError, StorageError
 from sparsecast.features.analysis import structure as structure_of
 from sparsecast.features.narrow_storage import narrowest

@@ -9,7 +9,8 @@ from typing import Any, TypeVar, cast
 
 from sparsecast.api.profiles import model_records
 from sparsecast.api.session import Asked, question
-from sparsecast.devices.target import AUTO, Target
+from sparsecast.devices import AUTO
+from sparsecast.devices.target import Target
 from sparsecast.features.structure import Structure
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.problem import Problem

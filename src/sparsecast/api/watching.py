@@ -18,9 +18,10 @@ from sparsecast.api.calibrating import own_profile
 from sparsecast.api.executing import adapting
 from sparsecast.api.profiles import require_own
 from sparsecast.api.session import Asked, Session, question
+from sparsecast.devices import machine_of
 from sparsecast.devices.binding import Bound
 from sparsecast.devices.product_timer import ReferenceProduct
-from sparsecast.devices.target import Target, machine_of
+from sparsecast.devices.target import Target
 from sparsecast.errors import DisturbedError, InputError, MatrixSizeError, ProfileError, reason_of
 from sparsecast.machines.machine import PROCESSOR
 from sparsecast.machines.profile import Profile

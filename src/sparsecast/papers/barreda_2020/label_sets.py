@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from sparsecast.devices.target import machine_of
+from sparsecast.devices import machine_of
 from sparsecast.errors import InputError, ProfileError, remedy_for
 from sparsecast.machines.machine import PROCESSOR
 from sparsecast.papers.barreda_2020.features.entry_blocks import BLOCK_ENTRIES, evenly_spread

@@ -13,7 +13,7 @@ from statistics import fmean
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecast.devices.target import machine_of
+from sparsecast.devices import machine_of
 from sparsecast.errors import InputError, StorageError, remedy_for
 from sparsecast.machines.machine import PROCESSOR
 from sparsecast.machines.storage import ensure_writable

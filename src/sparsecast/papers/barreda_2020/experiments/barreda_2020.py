@@ -16,8 +16,7 @@ import numpy as np
 from sparsecast.api.applications import application_cost, application_question, run_application
 from sparsecast.api.profiles import calibrated_profile, require_own
 from sparsecast.benchmark.experiments import EXPERIMENTS, Experiment, Setting, refuse_other_devices
-from sparsecast.devices import DEVICES
-from sparsecast.devices.target import machine_of
+from sparsecast.devices import DEVICES, machine_of
 from sparsecast.errors import InputError, ProfileError
 from sparsecast.machines.machine import PROCESSOR
 from sparsecast.machines.profile import Profile
