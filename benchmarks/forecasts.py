@@ -27,7 +27,8 @@ from experiment import Folder, Matrices, ProfileName, Rows, Threads, experiment,
 from sparsecast import api
 from sparsecast.api.profiles import model_records, training_for
 from sparsecast.benchmark.replay import FOLDS, replay
-from sparsecast.devices.target import Target, machine_of
+from sparsecast.devices import machine_of
+from sparsecast.devices.target import Target
 from sparsecast.errors import InputError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS

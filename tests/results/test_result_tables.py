@@ -7,10 +7,11 @@ import dataclasses
 import pytest
 from scipy.sparse import csr_array
 
+from sparsecast.api.partitioning import partitioned
 from sparsecast.features.analysis import structure
 from sparsecast.matrices.gallery import gallery, gallery_matrices
 from sparsecast.measuring.timing import Speedup
-from sparsecast.planning.placement import partitioned, ranked
+from sparsecast.planning.placement import ranked
 from sparsecast.records import Bandwidth, Candidate, Forecast
 from sparsecast.results.evaluation import ErrorScore, Evaluation, ModelScore
 from sparsecast.results.machines import DOCUMENTS as MACHINES

@@ -14,8 +14,7 @@ from sparsecast.api.session import Session
 from sparsecast.benchmark.journal import USER_SUITE, kept, measurements_folder
 from sparsecast.benchmark.record_files import MergedRecords, differences
 from sparsecast.benchmark.run import Progress, no_progress
-from sparsecast.devices import DEVICES
-from sparsecast.devices.target import machine_of
+from sparsecast.devices import DEVICES, machine_of
 from sparsecast.errors import FormatError, MatrixSizeError
 from sparsecast.machines.machine import PROCESSOR, Machine
 from sparsecast.machines.storage import ensure_writable

@@ -12,7 +12,8 @@ from sparsecast.api.forecasting import without_joules
 from sparsecast.api.profiles import calibrated_profile, disturbed, model_records, training_for
 from sparsecast.api.profiles import energy_model as fitted_energy_model
 from sparsecast.benchmark.journal import kept
-from sparsecast.devices.target import Target, machine_of
+from sparsecast.devices import machine_of
+from sparsecast.devices.target import Target
 from sparsecast.distributed.products import PRODUCTS, default_algorithms
 from sparsecast.errors import InputError, ProfileError
 from sparsecast.features.structure import Structure

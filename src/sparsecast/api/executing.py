@@ -16,17 +16,9 @@ from sparsecast.api.session import Session, session
 from sparsecast.benchmark.journal import USER_SUITE, keep
 from sparsecast.benchmark.measurement import Instruments, LeftOut, check_plan, measure_candidates
 from sparsecast.benchmark.trials import REORDERED
-from sparsecast.devices import DEVICES
+from sparsecast.devices import AUTO, DEVICES, machine_of, parse_device, threads_of
 from sparsecast.devices.binding import Bound, as_compiled, bind, in_first_order, prepared, row_slice
-from sparsecast.devices.target import (
-    AUTO,
-    Target,
-    machine_of,
-    memory_bytes,
-    parse_device,
-    threads_of,
-    whole_matrix,
-)
+from sparsecast.devices.target import Target, memory_bytes, whole_matrix
 from sparsecast.errors import InputError, MatrixSizeError, MeterError
 from sparsecast.features.analysis import structure as structure_of
 from sparsecast.features.row_blocks import RowBlocks

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from sparsecast.benchmark.journal import AGAIN_SUITE, TRIED_SUITE, kept
-from sparsecast.devices import DEVICES
-from sparsecast.devices.target import Target, parse_device, threads_text
+from sparsecast.devices import DEVICES, parse_device, threads_text
+from sparsecast.devices.target import Target
 from sparsecast.errors import DisturbedError, InputError, ProfileError
 from sparsecast.machines.machine import Machine
 from sparsecast.machines.profile import Profile, find_profile, user_path

@@ -24,8 +24,9 @@ from sparsecast.api.matrices import structure as structure_of
 from sparsecast.api.profiles import asked_machine, calibrated_profile, model_records, require_own
 from sparsecast.api.settings import SessionOptions, Setting, SettingOptions, Trust, split_options
 from sparsecast.benchmark.trials import UNLIMITED, Outcome, Spending, in_best_order, may_pay
+from sparsecast.devices import AUTO, machine_of
 from sparsecast.devices.product_timer import Rounding
-from sparsecast.devices.target import AUTO, Choice, Target, machine_of, whole_matrix
+from sparsecast.devices.target import Choice, Target, whole_matrix
 from sparsecast.errors import DisturbedError, InputError, ProfileError
 from sparsecast.features.structure import Structure
 from sparsecast.machines.machine import PROCESSOR

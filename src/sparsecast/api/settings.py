@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypedDict
 
-from sparsecast.devices.target import Target, Threads, number_of
+from sparsecast.devices import Threads, number_of
+from sparsecast.devices.target import Target
 from sparsecast.features.structure import Structure
 from sparsecast.formats.libraries import chosen_libraries
 from sparsecast.machines.machine import Machine

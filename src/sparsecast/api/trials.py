@@ -21,8 +21,8 @@ from sparsecast.api.session import session
 from sparsecast.benchmark.experiments import Experiment, ExperimentSetting
 from sparsecast.benchmark.journal import kept
 from sparsecast.benchmark.run import LEAST_BUDGET_S
-from sparsecast.devices import DEVICES
-from sparsecast.devices.target import Target, machine_of
+from sparsecast.devices import DEVICES, machine_of
+from sparsecast.devices.target import Target
 from sparsecast.errors import InputError, ProfileError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure

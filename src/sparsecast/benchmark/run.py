@@ -235,18 +235,20 @@ class Calibration:
 
     def _named_suites(self) -> Mapping[str, Suite]:
         """Return the suites that were asked for; those that rate get what the models' matrices leave."""
-        known = [name for name in SUITES.names() if self._measures(SUITES.get(name)())]
+        threads = self.targets[0].threads
+        every = {name: SUITES.get(name)() for name in SUITES.names()}
+        known = {
+            name: suite
+            for name, suite in every.items()
+            if isinstance(suite, RatingSuite) or suite.whole(self.machine, threads)
+        }
         for name in self.suites:
             if name not in known:
                 raise InputError(f"suite '{name}': expected {', '.join(known)}, or several; name some")
         if self.suites:
-            return {name: SUITES.get(name)() for name in self.suites}
+            return {name: known[name] for name in self.suites}
         rated = (self.rating,) if self.rating else self.last
         return {suite.name: suite for suite in rated}
-
-    def _measures(self, suite: Suite) -> bool:
-        is_rating = isinstance(suite, RatingSuite)
-        return is_rating or bool(suite.whole(self.machine, self.targets[0].threads))
 
     def compile_kernels(self) -> None:
         """Compile all kernels now, before `run` begins to count its budget."""

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from sparsecast.devices import DEVICES
-from sparsecast.devices.target import Target, machine_of
+from sparsecast.devices import DEVICES, machine_of
+from sparsecast.devices.target import Target
 from sparsecast.machines.machine import Machine
 from sparsecast.machines.profile import Profile
 from sparsecast.measuring.references import Pooled, level_of, scale_since

@@ -20,13 +20,7 @@ from sparsecast.devices import DEVICES
 from sparsecast.devices.binding import prepared, row_slice
 from sparsecast.devices.cuda import NvidiaGPU
 from sparsecast.devices.gpu import launching, tiles
-from sparsecast.devices.gpu.clock import (
-    EventClock,
-    device_copy,
-    device_download,
-    device_read,
-    device_upload,
-)
+from sparsecast.devices.gpu.clock import EventClock, device_copy, device_download, device_read, device_upload
 from sparsecast.devices.gpu.kernels.csr import PIECE
 from sparsecast.devices.gpu.launching import SIMULATED, THREADS, cuda
 from sparsecast.devices.gpu.operator import DeviceOperator
