@@ -8,7 +8,7 @@ from sparsecast.benchmark.replay import SCORED_SUITES, replay
 from sparsecast.errors import ProfileError
 from sparsecast.models.linear import LinearModel
 from sparsecast.models.training import TrainingSet
-from sparsecast.papers.guo_2014.models.guo import GuoModel
+from sparsecast.papers.guo_2014.strip_models import GuoModel
 
 
 @pytest.fixture

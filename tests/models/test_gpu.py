@@ -23,7 +23,7 @@ from sparsecast.matrices.synthesis import varied_matrix
 from sparsecast.models import MODELS
 from sparsecast.models.linear import LEAST_RECORDS, LinearModel
 from sparsecast.models.strip_lines import LEAST_SCATTERED
-from sparsecast.papers.guo_2014.models.guo import GuoModel
+from sparsecast.papers.guo_2014.strip_models import GuoModel
 from sparsecast.planning.dynamic_programme import strip_statistics
 from sparsecast.planning.plan import Goal, make_plan
 from sparsecast.records import Parameters

@@ -19,7 +19,7 @@ from sparsecast.machines.strips import strip_rows
 from sparsecast.matrices.gallery import gallery_from_specification
 from sparsecast.models.fitting import Line
 from sparsecast.models.training import TrainingSet
-from sparsecast.papers.guo_2014.models.guo import GuoModel
+from sparsecast.papers.guo_2014.strip_models import GuoModel
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden-forecasts.json"
 #: Set to write the golden file anew instead of comparing with it.

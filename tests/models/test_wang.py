@@ -17,10 +17,9 @@ from sparsecast.machines.strips import strip_rows, wang_strip
 from sparsecast.matrices.families import specification
 from sparsecast.models import MODELS
 from sparsecast.models.training import TrainingSet
-from sparsecast.papers.wang_2017.grids import LENGTHS as DISTRIBUTIONS
-from sparsecast.papers.wang_2017.grids import THREAD_GRID, VECTOR_GRID
 from sparsecast.papers.wang_2017.row_length_model import FIXED_STRIPS, THRESHOLD
-from sparsecast.papers.wang_2017.suites.wang import wang_matrices
+from sparsecast.papers.wang_2017.suite import LENGTHS as DISTRIBUTIONS
+from sparsecast.papers.wang_2017.suite import THREAD_GRID, VECTOR_GRID, wang_matrices
 
 DISTRIBUTION = {f"wang-{lengths}": lengths for lengths in DISTRIBUTIONS}
 STRIP = strip_rows(None, 1)

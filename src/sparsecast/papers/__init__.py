@@ -1,9 +1,8 @@
 """Five papers, one folder for each: its models, benchmark matrices, commands and experiment.
 
-A paper is found as a plug-in is, by the folders that it has: a file `models/NAME.py` registers a model, one
-in `suites/` benchmark matrices, in `families/` a family of matrices, in `features/` a feature group, in
-`clusters/` a model of ranks, in `commands/` a command, in
-`planners/` how it plans, in `experiments/` its experiment.
+A paper is found as a plug-in is. `[members]` of its `paper.toml` says which module registers what: models,
+`suites` of benchmark matrices, `families` of matrices, `features`, `clusters` (models of ranks), `commands`,
+`planners`. A file in a folder of such a name, as in `experiments/`, registers one member.
 No paper imports another, and nothing outside this package imports one.
 """
 
@@ -29,6 +28,7 @@ def described(paper: str) -> Paper:
     stored = _stored(paper, "paper.toml")
     headline = stored.pop("headline").format(**published(paper))
     items = tuple(PaperItem(*item) for item in stored.pop("items"))
+    stored.pop("members", None)  # for the registries
     return Paper(headline=headline, items=items, notes=tuple(stored.pop("notes", ())), **stored)
 
 

@@ -2,10 +2,11 @@
 
 The names of a registry are the modules of its package, so a new member is a new file; a module is imported
 when its name is needed. A paper adds the files of its folder of the same name: `papers/guo_2014/models` adds
-to `sparsecast.models`. Other distributions add members by entry points whose group is the name of the
-package, ``[project.entry-points."sparsecast.formats"]``, with the name of the member and the module that
-registers it. A whole paper is an entry point of the group ``"sparsecast.papers"``, whose value is a package
-with folders such as `models`. Two members of one name are an error.
+to `sparsecast.models`. A module of a paper that registers several members is named in `[members]` of its
+`paper.toml`, by member: ``models = {doe = "lines"}``. Other distributions add members by entry points whose
+group is the name of the package, ``[project.entry-points."sparsecast.formats"]``, with the name of the member
+and the module that registers it. A whole paper is an entry point of the group ``"sparsecast.papers"``, whose
+value is a package with such folders or with a `paper.toml`. Two members of one name are an error.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import pkgutil
+import tomllib
 from collections.abc import Callable, Iterable
-from functools import cached_property
+from functools import cache, cached_property
 from importlib import metadata
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -41,6 +43,15 @@ def papers() -> dict[str, Path]:
             )
         folders[point.value] = Path(spec.submodule_search_locations[0])
     return folders
+
+
+@cache
+def _named_members(paper: Path) -> dict[str, dict[str, str]]:
+    """Return the members that a paper names in its file, each with its module, by the kind of member."""
+    file = paper / "paper.toml"
+    text = file.read_text(encoding="utf-8") if file.exists() else ""
+    members: dict[str, dict[str, str]] = tomllib.loads(text).get("members", {})
+    return members
 
 
 class Registry(Generic[T]):
@@ -80,14 +91,18 @@ class Registry(Generic[T]):
         """The module of each member of the package and of the papers, by the name of the member."""
         package = importlib.import_module(self._package)
         leaf = self._package.rpartition(".")[2]
-        folders = {self._package: list(package.__path__)}
-        folders |= {f"{paper}.{leaf}": [str(path / leaf)] for paper, path in papers().items()}
         modules: dict[str, str] = {}
-        for folder, paths in folders.items():
-            for info in pkgutil.iter_modules(paths):
-                if info.name not in self._helpers:
-                    self._enter(modules, info.name.replace("_", self._separator), f"{folder}.{info.name}")
+        self._enter_files(modules, self._package, package.__path__)
+        for paper, path in papers().items():
+            self._enter_files(modules, f"{paper}.{leaf}", [str(path / leaf)])
+            for name, module in _named_members(path).get(leaf, {}).items():
+                self._enter(modules, name, f"{paper}.{module}")
         return modules
+
+    def _enter_files(self, modules: dict[str, str], folder: str, paths: Iterable[str]) -> None:
+        for info in pkgutil.iter_modules(paths):
+            if info.name not in self._helpers:
+                self._enter(modules, info.name.replace("_", self._separator), f"{folder}.{info.name}")
 
     def _enter(self, owners: dict[str, str], name: str, owner: str) -> None:
         """Enter a member with its module or distribution; the same one may be twice on the path."""
@@ -139,9 +154,16 @@ class Registry(Generic[T]):
                 return found
             self.require([name])
             if name in self._plugins:
-                self._import_plugin(name, self._plugins[name])
+                module = self._plugins[name]
+                self._import_plugin(name, module)
             else:
-                importlib.import_module(self._modules[name])
+                module = self._modules[name]
+                importlib.import_module(module)
+            if name not in self._members:
+                raise PluginError(
+                    f"{self.kind} '{name}': expected {module} to register that name, it did not; have the "
+                    f"distribution corrected, or remove it"
+                )
         return self._members[name]
 
     def _import_plugin(self, name: str, module: str) -> None:
@@ -152,8 +174,3 @@ class Registry(Generic[T]):
                 f"{self.kind} '{name}': expected its module {module}, which cannot be imported ({error}); "
                 f"install the distribution anew, or remove it"
             ) from error
-        if name not in self._members:
-            raise PluginError(
-                f"{self.kind} '{name}': expected {module} to register that name, it did not; have the "
-                f"distribution corrected, or remove it"
-            )

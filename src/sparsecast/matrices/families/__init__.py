@@ -1,7 +1,7 @@
 """Families of matrices, built from a specification such as ``varied?rows=1000&mean_length=4&...``.
 
 The same specification always gives the same matrix, so new features can be computed for matrices that were
-measured earlier. A family is one file, here or in the folder of a paper. A last parameter `VALUES` of any
+measured earlier. A family is one file here, or a member of a paper. A last parameter `VALUES` of any
 family gives its matrix other values: ``values=one`` or ``values=float32``.
 """
 

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from time import perf_counter
 
 from sparsecast.api.executing import check
-from sparsecast.api.trials import WAYS, Trial, Trials
+from sparsecast.api.trials import WAYS, Trials
 from sparsecast.benchmark.experiments import Setting
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.machines.strips import strip_rows
 from sparsecast.matrices.problem import Problem
-from sparsecast.models.model import Model
-from sparsecast.papers.guo_2014.planners.guo import GuoPlanner, refusal_of_ell, ties
+from sparsecast.papers.guo_2014.planner import GuoPlanner, refusal_of_ell, ties
 from sparsecast.planning.dynamic_programme import Costs, strip_statistics
 from sparsecast.planning.plan import Goal, make_plan
 from sparsecast.system.grouping import grouped
@@ -54,8 +53,10 @@ def optima(trials: Trials, setting: Setting, start_s: float | None) -> Iterator[
     Split ones are measured here, within the budget of what began at `start_s`; without it they are planned
     alone.
     """
+    target, machine, planner = trials.target, trials.profile.machine, GuoPlanner()
+    strip = strip_rows(machine, target.threads)
     (models,) = trials.fitted
-    of_matrices = {} if trials.target.is_published else grouped(trials.rows, lambda trial: trial.matrix)
+    of_matrices = {} if target.is_published else grouped(trials.rows, lambda trial: trial.matrix)
     for matrix, of_matrix in of_matrices.items():
         if (problem := Problem.rebuilt(matrix)) is None:
             continue
@@ -63,29 +64,28 @@ def optima(trials: Trials, setting: Setting, start_s: float | None) -> Iterator[
         setting.on_progress(min(used_s, setting.budget_s), setting.budget_s, f"plans of {problem.name}")
         device = None if start_s is None or used_s > setting.budget_s else setting.device
         for way, model in zip(WAYS, models, strict=True):
-            yield _optimum(trials, problem, of_matrix, way, model, device)
-
-
-def _optimum(
-    trials: Trials, problem: Problem, of_matrix: Sequence[Trial], way: str, model: Model, device: str | None
-) -> Optimum:
-    target, machine, planner = trials.target, trials.profile.machine, GuoPlanner()
-    strip = strip_rows(machine, target.threads)
-    statistics = strip_statistics(problem.matrix.indptr, problem.structure, strip, planner.coarsening)
-    plan = make_plan(statistics, model, target, machine, Goal(1, planner=planner))
-    costs = Costs(model, target, machine, math.inf)
-    blocks = (
-        f"[{block.first_row // strip + 1}, {math.ceil((block.last_row + 1) / strip)}] "
-        f"{'/'.join(ties(statistics, costs, block)).upper()}"
-        for block in plan.blocks
-    )
-    times_s = {trial.record.candidate: trial.record.time_s for trial in of_matrix}
-    whole_s = {trial.record.candidate.format: trial.record.time_s for trial in reversed(of_matrix)}
-    is_split = len(plan.blocks) > 1
-    measured_s = None if is_split else times_s.get(plan.blocks[0].candidate)
-    if measured_s is None and device is not None:
-        checked = check(problem, plan, device=device)
-        measured_s, whole_s["csr"] = checked.time_s, checked.baseline_s  # sampled in turn
-    is_refused = bool(refusal_of_ell(RowBlocks.of(problem.structure), costs))
-    text = ", ".join(blocks)
-    return Optimum(problem.specification, way, text, is_split, is_refused, plan.time_s, measured_s, whole_s)
+            statistics = strip_statistics(problem.matrix.indptr, problem.structure, strip, planner.coarsening)
+            plan = make_plan(statistics, model, target, machine, Goal(1, planner=planner))
+            costs = Costs(model, target, machine, math.inf)
+            blocks = (
+                f"[{block.first_row // strip + 1}, {math.ceil((block.last_row + 1) / strip)}] "
+                f"{'/'.join(ties(statistics, costs, block)).upper()}"
+                for block in plan.blocks
+            )
+            times_s = {trial.record.candidate: trial.record.time_s for trial in of_matrix}
+            whole_s = {trial.record.candidate.format: trial.record.time_s for trial in reversed(of_matrix)}
+            is_split = len(plan.blocks) > 1
+            measured_s = None if is_split else times_s.get(plan.blocks[0].candidate)
+            if measured_s is None and device is not None:
+                checked = check(problem, plan, device=device)
+                measured_s, whole_s["csr"] = checked.time_s, checked.baseline_s  # sampled in turn
+            yield Optimum(
+                matrix=problem.specification,
+                way=way,
+                blocks=", ".join(blocks),
+                is_split=is_split,
+                is_ell_refused=bool(refusal_of_ell(RowBlocks.of(problem.structure), costs)),
+                forecast_s=plan.time_s,
+                measured_s=measured_s,
+                whole_s=whole_s,
+            )

@@ -36,7 +36,7 @@ from sparsecast.models.fitting import Floats, above_zero
 from sparsecast.models.model import AsPrinted, Model
 from sparsecast.models.strip_lines import Grid, RatioLines, SlopeLines
 from sparsecast.models.training import TrainingSet
-from sparsecast.papers.wang_2017.grids import THREAD_GRID, VECTOR_GRID
+from sparsecast.papers.wang_2017.suite import LENGTHS, THREAD_GRID, VECTOR_GRID
 from sparsecast.records import Candidate, Record
 
 #: CSR with half a warp a row, and with a thread a row, among the kernels that are measured on a GPU.
@@ -152,13 +152,6 @@ class WangModel(AsPrinted, Model):
         return {**terms, "time_s": above_zero(terms["time_s"], self.grids_[label].least_s())}
 
 
-def register(lengths: str) -> None:
-    """Register the model that is fitted to matrices whose row lengths have a distribution."""
-    name = f"wang-{lengths}"
-    members = {"__doc__": f"Fitted to matrices with {lengths} row lengths.", "name": name, "lengths": lengths}
-    MODELS.register(name)(type(f"Wang{lengths.capitalize()}", (WangModel,), members))
-
-
 def _is_vector(label: str) -> bool:
     return label == f"csr {GPU_VECTOR}"
 
@@ -182,3 +175,12 @@ def _vector_fit(grid: Grid, length: int) -> RatioLines | None:
         t0[:1],
         (grid.line(at_length.strips, at_length.time_s),),
     )
+
+
+for _lengths in LENGTHS:
+    _members = {
+        "__doc__": f"Fitted to matrices with {_lengths} row lengths.",
+        "name": f"wang-{_lengths}",
+        "lengths": _lengths,
+    }
+    MODELS.register(f"wang-{_lengths}")(type(f"Wang{_lengths.capitalize()}", (WangModel,), _members))

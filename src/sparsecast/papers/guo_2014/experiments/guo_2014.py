@@ -25,8 +25,8 @@ from sparsecast.benchmark.experiments import EXPERIMENTS, Setting
 from sparsecast.models.model import Model
 from sparsecast.models.strip_lines import Grid
 from sparsecast.papers import described, published
-from sparsecast.papers.guo_2014.models.guo import GuoModel
 from sparsecast.papers.guo_2014.optima import Optimum, optima
+from sparsecast.papers.guo_2014.strip_models import GuoModel
 from sparsecast.reports.charts.chart import Chart
 from sparsecast.reports.charts.fits import Fit, fits, forecasts
 from sparsecast.results.paper import PaperReport, known_mean

@@ -30,8 +30,8 @@ from sparsecast.models import MODELS
 from sparsecast.models.model import Model
 from sparsecast.models.strip_lines import Grid
 from sparsecast.papers import described, published
-from sparsecast.papers.wang_2017.grids import LENGTHS
 from sparsecast.papers.wang_2017.row_length_model import GPU_VECTOR, P1, WangModel
+from sparsecast.papers.wang_2017.suite import LENGTHS
 from sparsecast.records import Record
 from sparsecast.reports.charts.chart import Chart
 from sparsecast.reports.charts.fits import Fit, fits, forecasts

@@ -1,10 +1,19 @@
-"""The benchmark matrices of Guo et al. (2014), section 3.2, on strips of the machine."""
+"""The benchmark matrices of Guo et al. (2014), section 3.2, on strips of the machine.
+
+The paper times a format on matrices of one strip, two strips and so on, with rows of one length, and leaves
+the columns open: here they lie in a band around the diagonal.
+"""
 
 from __future__ import annotations
+
+from typing import Any
+
+from scipy.sparse import csr_array
 
 from sparsecast.machines.gpu import GPU
 from sparsecast.machines.machine import Machine
 from sparsecast.machines.strips import guo_strip, strip_rows
+from sparsecast.matrices.families import FAMILIES, Family
 from sparsecast.matrices.suites import (
     OPTIONAL,
     SUITES,
@@ -15,6 +24,7 @@ from sparsecast.matrices.suites import (
     in_turn,
     suite_matrix,
 )
+from sparsecast.matrices.synthesis import varied_matrix
 
 #: Section 3.2.2: strips 1 to 10; non-zeros a row 4, 16 ... 1024 for CSR and ELL, 10, 20 ... 100 for COO.
 STRIPS = tuple(range(1, 11))
@@ -29,6 +39,13 @@ _COARSE_ENTRY_STRIPS = (10, 50, 100)
 #: Non-zeros a row of the matrices for CSR: two more lengths than for a processor, beyond the threads of a
 #: block, from where on section 3.5.1 has another line.
 CSR_NNZ_PER_ROW = (*NNZ_PER_ROW, 2048, 3072)
+
+
+def _strips(rows: int, nnz_per_row: int) -> csr_array[Any]:
+    return varied_matrix(rows, nnz_per_row, "fixed", 0.0, seed=0)
+
+
+FAMILIES.register("strips")(Family(_strips, lambda rows, nnz_per_row: rows * nnz_per_row))
 
 
 @SUITES.register("guo")

@@ -8,16 +8,22 @@ from sparsecast.machines.gpu import GPU
 from sparsecast.machines.machine import Machine
 from sparsecast.machines.strips import strip_rows, wang_strip
 from sparsecast.matrices.suites import OPTIONAL, SUITES, Part, Suite, SuiteMatrix, ends_first, suite_matrix
-from sparsecast.papers.wang_2017.grids import LENGTHS, THREAD_GRID, VECTOR_GRID
 
 _Grid = tuple[tuple[int, ...], tuple[int, ...]]
+
+#: Wang et al. (2017), section 3.1: strips I and mean non-zeros a row P, for CSR with a thread a row, ELL and
+#: JAD, and for CSR with half a warp a row. The distributions of the row lengths are its own two, the one that
+#: its generator has, and the one of the model that it compares with.
+_NNZ_PER_ROW = (4, 8, 16, 32, 64, 128, 256, 512, 1024)
+THREAD_GRID = (tuple(range(1, 11)), _NNZ_PER_ROW)
+VECTOR_GRID = ((*range(1, 11), *range(15, 51, 5)), (*_NNZ_PER_ROW, 1536, 2048, 2560, 3072))
+LENGTHS = ("normal", "uniform", "binomial", "fixed")
 
 #: Of these grids the strips and lengths that come first: a model can be fitted to them.
 _FIRST_THREAD = ((1, 5, 10), (4, 32, 256))
 _FIRST_VECTOR = ((1, 2, 10, 40), (4, 64, 1024, 2048))
 
-#: Wang et al. (2017), section 3.1: strips and mean non-zeros a row of their matrices, for CSR with half a
-#: warp a row, and for CSR, ELL and JAD with a thread a row. Of their values every other one or so.
+#: What is usual on a GPU: every other one or so of the values of each grid.
 _SOME_VECTOR = ((1, 3, 5, 10, 20, 30, 40, 50), (4, 16, 64, 256, 1024, 2048, 3072))
 _SOME_THREAD = ((1, 3, 5, 7, 10), (4, 16, 32, 256, 1024))
 
