@@ -45,7 +45,7 @@ from sparsecast.matrices.gallery import gallery, gallery_names, gallery_paramete
 from sparsecast.matrices.problem import Problem
 from sparsecast.models import MODELS, store
 from sparsecast.operators.block_operator import Product
-from sparsecast.papers.hossain_saule import regression
+from sparsecast.papers.hossain_saule import svr
 from sparsecast.records import Bandwidth, Candidate, Parameters
 from sparsecast.system.tabular import Columns
 
@@ -238,8 +238,8 @@ def few_trees() -> dict[str, Any]:
 def short_search() -> Iterator[None]:
     """Let hossain-svr try 4 pairs instead of the paper's 96, whose search has a test of its own."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(regression, "GRID_C", (1.0, 8.0))
-        patch.setattr(regression, "GRID_GAMMA", (0.02, 0.1))
+        patch.setattr(svr, "GRID_C", (1.0, 8.0))
+        patch.setattr(svr, "GRID_GAMMA", (0.02, 0.1))
         yield
 
 

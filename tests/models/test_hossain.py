@@ -15,10 +15,16 @@ from sparsecast.matrices.gallery import gallery
 from sparsecast.matrices.synthesis import varied_matrix
 from sparsecast.measuring.references import reference_bytes, words_a_call
 from sparsecast.models.training import TrainingSet
-from sparsecast.papers.hossain_saule.models.hossain_linear import HossainLinear
-from sparsecast.papers.hossain_saule.models.hossain_micro import HossainMicro
-from sparsecast.papers.hossain_saule.models.hossain_svr import HossainSVR, features_of
-from sparsecast.papers.hossain_saule.regression import GRID_C, GRID_GAMMA, LEAST_RECORDS, best_regression
+from sparsecast.papers.hossain_saule.linear import HossainLinear
+from sparsecast.papers.hossain_saule.micro import HossainMicro
+from sparsecast.papers.hossain_saule.svr import (
+    GRID_C,
+    GRID_GAMMA,
+    LEAST_RECORDS,
+    HossainSVR,
+    best_regression,
+    features_of,
+)
 from sparsecast.records import Bandwidth, Conditions
 from sparsecast.system.memory import CACHE_LINE_BYTES
 

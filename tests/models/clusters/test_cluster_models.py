@@ -23,7 +23,7 @@ from sparsecast.models.clusters.local_work import CacheShare
 from sparsecast.models.clusters.network import Network, Placement
 from sparsecast.models.clusters.sparsecast import SparsecastClusterModel
 from sparsecast.models.clusters.speeds import Memory
-from sparsecast.papers.hossain_saule.clusters.hossain_micro import Polynomial
+from sparsecast.papers.hossain_saule.micro import Polynomial
 from sparsecast.records import Configuration, DistributedRecord, MicroBenchmark
 
 CORES, BANDWIDTH, LATENCY_S, LINK = 8, 80e9, 1e-6, 10e9

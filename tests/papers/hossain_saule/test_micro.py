@@ -13,8 +13,7 @@ from sparsecast.matrices.partitioning.distributing import distribute
 from sparsecast.matrices.partitioning.methods import partition
 from sparsecast.models.clusters.cluster_model import ClusterTraining, Question
 from sparsecast.models.clusters.network import Placement
-from sparsecast.papers.hossain_saule.clusters.hossain_micro import HossainMicroCluster, spanned_nodes
-from sparsecast.papers.hossain_saule.lru import lru_misses
+from sparsecast.papers.hossain_saule.micro import HossainMicroCluster, lru_misses, spanned_nodes
 from sparsecast.records import Configuration, MicroBenchmark
 
 BANDWIDTH = 2e9

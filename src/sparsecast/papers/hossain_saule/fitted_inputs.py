@@ -24,7 +24,7 @@ import numpy as np
 from sparsecast.machines.profile import Profile
 from sparsecast.models.clusters.cluster_model import ClusterForecast, ClusterTraining, Question
 from sparsecast.models.clusters.network import COLLECTIVES, Placement
-from sparsecast.papers.hossain_saule.clusters.hossain_micro import KINDS, HossainMicroCluster, spanned_nodes
+from sparsecast.papers.hossain_saule.micro import KINDS, HossainMicroCluster, spanned_nodes
 from sparsecast.papers.hossain_saule.published_times import PublishedTime, of_table
 from sparsecast.records import MicroBenchmark
 

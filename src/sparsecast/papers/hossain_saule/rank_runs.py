@@ -17,7 +17,7 @@ from sparsecast.benchmark.journal import kept
 from sparsecast.errors import InputError, MpiError
 from sparsecast.machines.machine import Machine
 from sparsecast.matrices.problem import Problem
-from sparsecast.papers.hossain_saule.table_one import ALGORITHMS_OF_THE_PAPER, FORMATS_OF_THE_PAPER
+from sparsecast.papers.hossain_saule import ALGORITHMS_OF_THE_PAPER, FORMATS_OF_THE_PAPER
 
 #: What the models are tried on where no matrix is named: a mesh and a network, as the paper's graphs are.
 MATRICES = ("gallery:poisson2d?n=500", "gallery:rmat?scale=16")

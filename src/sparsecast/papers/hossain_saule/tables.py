@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from sparsecast.papers.hossain_saule.clusters.hossain_linear import SUITE
+from sparsecast.papers.hossain_saule import ALGORITHMS_OF_THE_PAPER, FORMATS_OF_THE_PAPER
 from sparsecast.papers.hossain_saule.comparison import MEASURED, ComparedTime, summaries
+from sparsecast.papers.hossain_saule.linear import SUITE
 from sparsecast.papers.hossain_saule.published_times import published_times
-from sparsecast.papers.hossain_saule.table_one import ALGORITHMS_OF_THE_PAPER, FORMATS_OF_THE_PAPER
 from sparsecast.reports.charts.chart import Chart, axis, counts_axis, format_look, panels
 from sparsecast.results.cluster import ClusterEvaluation
 from sparsecast.results.paper import known_mean
