@@ -24,9 +24,9 @@ from sparsecast.models import DEFAULT_MODEL, MODELS
 from sparsecast.models.linear import LinearModel
 from sparsecast.models.training import TrainingSet
 from sparsecast.models.work import LEAST_OF_KIND
+from sparsecast.papers.gahvari_2007 import suite as gahvari
 from sparsecast.papers.gahvari_2007.search_space import UNBLOCKED, Point
-from sparsecast.papers.gahvari_2007.suites import gahvari
-from sparsecast.papers.gahvari_2007.suites.gahvari import Gahvari
+from sparsecast.papers.gahvari_2007.suite import Gahvari
 from sparsecast.papers.gahvari_2007.summary import SUITE, ratings
 from sparsecast.records import PANEL_VECTORS, SCHEMA_VERSION, Bandwidth
 

@@ -18,10 +18,10 @@ from sparsecast.machines.machine import detect
 from sparsecast.matrices import problem as problem_module
 from sparsecast.matrices.problem import Problem
 from sparsecast.measuring.timing import Effort
-from sparsecast.papers.gahvari_2007 import synthetic_suite as suite_module
+from sparsecast.papers.gahvari_2007 import suite as suite_module
 from sparsecast.papers.gahvari_2007.search_space import NNZ_PER_ROW, SYMMETRIC, UNBLOCKED, Point, Series
+from sparsecast.papers.gahvari_2007.suite import SyntheticSuite
 from sparsecast.papers.gahvari_2007.summary import AGAIN, SUITE
-from sparsecast.papers.gahvari_2007.synthetic_suite import SyntheticSuite
 from sparsecast.records import Candidate, Parameters
 
 SETTING = Target("cpu", "float64", 32, 1)

@@ -13,4 +13,4 @@ What differs from the print, and why:
 """
 
 #: What `import sparsecast` offers of this paper, with the module that has it.
-FUNCTIONS = {"bench": "sparsecast.papers.gahvari_2007.rating"}
+FUNCTIONS = {"bench": "sparsecast.papers.gahvari_2007.suite"}

@@ -11,10 +11,16 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
+
+from scipy.sparse import csr_array
 
 from sparsecast.errors import InputError
 from sparsecast.formats.bcsr import BLOCK_SIDES
 from sparsecast.machines.machine import Machine
+from sparsecast.matrices.band_statistics import band_statistics
+from sparsecast.matrices.banded_synthesis import banded_matrix
+from sparsecast.matrices.families import FAMILIES, Family
 from sparsecast.records import NO_PARAMETERS, Parameters
 
 #: Section IV: 29 +- 5 non-zeros a row, the mean of the paper's matrices; dimensions that are powers of two.
@@ -95,6 +101,21 @@ class Point:
         rows, length, kind, r, c = parts.groups()
         series = SYMMETRIC if kind == "symmetric" else Series((int(r), int(c)))
         return cls(series, int(rows), int(length))
+
+
+def _synthetic(rows: int, nnz_per_row: int, kind: str) -> csr_array[Any]:
+    block = (1, 1) if kind == "symmetric" else (int(kind[0]), int(kind[2]))
+    return banded_matrix(
+        rows,
+        nnz_per_row,
+        block=block,
+        bands=band_statistics().bands(MIDDLE),  # section III: one distribution for all
+        symmetric=kind == "symmetric",
+        seed=rows + nnz_per_row,
+    )
+
+
+FAMILIES.register("synthetic")(Family(_synthetic, lambda rows, nnz_per_row, kind: rows * nnz_per_row))
 
 
 def dimensions(cache_bytes: int, value_bytes: int, most_entries: float) -> tuple[int, ...]:

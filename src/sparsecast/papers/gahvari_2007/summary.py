@@ -17,7 +17,9 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsecast.errors import InputError
 from sparsecast.machines.machine import Machine
+from sparsecast.machines.profile import Profile
 from sparsecast.papers.gahvari_2007.search_space import (
     MIDDLE,
     NNZ_PER_ROW,
@@ -323,6 +325,15 @@ def ratings(
         for target, suites in targets.items()
         if suites[SUITE]
     ]
+
+
+def rated(profile: Profile, dtype: str | None = None, threads: int | None = None) -> Rating:
+    """Return the figures of a type of values and a number of threads, by default the first of a profile."""
+    for rating in ratings(profile.records, profile.machine, profile.bandwidths):
+        if dtype in (None, rating.dtype) and threads in (None, rating.threads):
+            return rating
+    wanted = ", ".join([dtype or "any type", f"{threads} threads" if threads else "any threads"])
+    raise InputError(f"no figures of {profile.name} with {wanted}: expected some; sparsecast bench first")
 
 
 @dataclass(frozen=True)

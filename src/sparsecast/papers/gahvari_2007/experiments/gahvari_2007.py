@@ -19,7 +19,6 @@ from sparsecast.matrices.reading import collected
 from sparsecast.papers import described, published
 from sparsecast.papers.gahvari_2007 import bench_charts
 from sparsecast.papers.gahvari_2007.bench_reports import rating_tables, real_tables, sentence_of
-from sparsecast.papers.gahvari_2007.rating import bench, rated
 from sparsecast.papers.gahvari_2007.real_matrices import (
     RealMatrices,
     groups_done,
@@ -28,7 +27,8 @@ from sparsecast.papers.gahvari_2007.real_matrices import (
     rows_of,
 )
 from sparsecast.papers.gahvari_2007.search_space import SIZES
-from sparsecast.papers.gahvari_2007.summary import LEAST_BUDGET_S, Rating, notes
+from sparsecast.papers.gahvari_2007.suite import bench
+from sparsecast.papers.gahvari_2007.summary import LEAST_BUDGET_S, Rating, notes, rated
 from sparsecast.results.paper import PaperReport
 from sparsecast.system.tabular import Column, Table
 from sparsecast.system.texts import percent

@@ -42,14 +42,14 @@ def bench(
         return _compare(*compare)
     if real_folder is not None:
         return _measure_real(real_folder, budget, threads, dtype, device)
-    from sparsecast.papers.gahvari_2007 import bench_charts, bench_reports, rating
+    from sparsecast.papers.gahvari_2007 import bench_charts, bench_reports, suite
     from sparsecast.reports.progress import timed_bar
     from sparsecast.system.tabular import document
 
     if output is not None:
         options.refuse_unwritable(output)
     with timed_bar(options.screen(), "rating") as on_progress:
-        result = rating.bench(
+        result = suite.bench(
             budget, threads=threads, dtype=dtype, device=device, blocks=block, on_progress=on_progress
         )
     columns, main = bench_reports.DOCUMENTS["bench"], result.main
@@ -80,8 +80,8 @@ def _measure_real(
     from sparsecast.matrices.reading import matrix_files
     from sparsecast.papers.gahvari_2007 import bench_charts
     from sparsecast.papers.gahvari_2007.bench_reports import DOCUMENTS, real_tables
-    from sparsecast.papers.gahvari_2007.rating import rated
     from sparsecast.papers.gahvari_2007.real_matrices import real_matrices
+    from sparsecast.papers.gahvari_2007.summary import rated
     from sparsecast.reports.charts.chart import stacked
     from sparsecast.reports.progress import timed_bar
 

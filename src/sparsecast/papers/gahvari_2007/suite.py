@@ -1,4 +1,7 @@
-"""The synthetic suite: the matrices of the five-minute benchmark, made and measured within a time limit."""
+"""The suite of the five-minute benchmark: its matrices, made and measured within a time limit, and a rating.
+
+`bench` is a calibration in which these matrices come first.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,22 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
+from itertools import groupby
+from math import inf
 from time import perf_counter
 
+from sparsecast.api.calibrating import calibration
 from sparsecast.benchmark.measurement import Instruments, measure_candidates
-from sparsecast.benchmark.run import Measured, OutOfTime
+from sparsecast.benchmark.run import (
+    Calibration,
+    Measured,
+    OutOfTime,
+    Progress,
+    RatingResult,
+    RatingSuite,
+    most_entries_here,
+    no_progress,
+)
 from sparsecast.devices.compiling import compiled_in_turn
 from sparsecast.devices.device import Device
 from sparsecast.devices.target import Target
@@ -20,10 +35,12 @@ from sparsecast.features.structure import Structure
 from sparsecast.machines.machine import Machine
 from sparsecast.matrices.banded_synthesis import banded_matrix
 from sparsecast.matrices.problem import Problem
+from sparsecast.matrices.suites import SUITES
 from sparsecast.measuring.timing import Effort
+from sparsecast.papers.gahvari_2007 import search_space, summary
 from sparsecast.papers.gahvari_2007.estimator import Search, points_again
 from sparsecast.papers.gahvari_2007.search_space import SYMMETRIC, UNBLOCKED, Point, Series
-from sparsecast.papers.gahvari_2007.summary import AGAIN, AGAIN_SHARE, SUITE
+from sparsecast.papers.gahvari_2007.summary import AGAIN, AGAIN_SHARE, SUITE, BenchResult
 from sparsecast.records import Candidate
 
 #: Many matrices and few samples of each: medians are taken over the matrices. Of those without blocks and of
@@ -32,6 +49,9 @@ EFFORT, EFFORT_OF_FEW = Effort(20, 0.0005, 0.05, 0.02), Effort(40, 0.0005, 0.1, 
 
 #: Share of the time limit that compiling may take, beyond which the block sizes that are left are left out.
 COMPILING_SHARE = 0.6
+
+#: Of the time of the benchmark, the share of a type of values, while others are to follow.
+_TYPE_SHARE = 0.6
 
 
 def candidate_of(series: Series, structure: Structure, target: Target, machine: Machine) -> Candidate:
@@ -146,3 +166,105 @@ class SyntheticSuite:
 
     def _spent(self, phase: str, begin: float) -> None:
         self.phases[phase] += perf_counter() - begin
+
+
+@SUITES.register("gahvari")
+class Gahvari(RatingSuite):
+    """The five-minute benchmark: some series of it, by default all 36 block sizes and the symmetric matrices.
+
+    `range_ends` has for each type of values the largest dimension before any were cut.
+    """
+
+    name = "gahvari"
+    least_budget_s = summary.LEAST_BUDGET_S
+
+    def __init__(self, series: Sequence[Series] | None = None) -> None:
+        self.series = search_space.all_series() if series is None else series
+        self.range_ends: dict[str, int] = {}
+
+    def measured(self, run: Calibration, limit_s: float) -> Iterator[Measured]:
+        """Measure each type of values with all its thread counts at once."""
+        end = run.used_s + limit_s
+        by_type = [list(targets) for _, targets in groupby(run.targets, lambda target: target.dtype)]
+        for number, targets in enumerate(by_type if self.series else (), 1):
+            left_s = end - run.used_s
+            dimensions = self._dimensions(run, targets[0])
+            if not dimensions:
+                continue
+            suite = SyntheticSuite(
+                targets,
+                self.series,
+                dimensions,
+                run.device_measured,
+                run.machine,
+                lambda name: run.on_progress(run.used_s, run.budget_s, name),
+                run.phases,
+            )
+            try:
+                yield from suite.run(left_s if number == len(by_type) else _TYPE_SHARE * left_s)
+            finally:
+                run.notes += suite.notes()
+
+    def _dimensions(self, run: Calibration, target: Target) -> tuple[int, ...]:
+        threads = max(target.threads for target in run.targets)
+        most_on_device = run.device_measured.most_entries(run.machine)
+        cache_bytes = search_space.last_cache_bytes(run.machine, threads)
+        whole, fitting = (
+            search_space.dimensions(cache_bytes, target.value_bytes, entries)
+            for entries in (inf, min(most_entries_here(target), most_on_device))
+        )
+        self.range_ends[target.dtype] = whole[-1]
+        if len(fitting) < len(whole):
+            run.notes.append(
+                f"{target.dtype}: memory suffices for dimensions up to {fitting[-1] if fitting else 0:,} of "
+                f"{whole[-1]:,}"
+            )
+        return fitting
+
+    def ratings(self, run: Calibration) -> list[summary.Rating]:
+        return summary.ratings(run.records, run.machine, run.bandwidths, self.range_ends)
+
+    def result(self, run: Calibration) -> RatingResult:
+        from sparsecast.papers.gahvari_2007.bench_reports import figures_of, sentence_of
+
+        ratings = self.ratings(run)
+        sentences = (sentence_of(ratings),) if ratings else ()
+        return RatingResult(figures_of(ratings), sentences, tuple(summary.notes(ratings)))
+
+
+def bench(
+    budget_s: float = 300.0,
+    *,
+    threads: int | None = None,
+    dtype: str | None = None,
+    device: str = "cpu",
+    blocks: Sequence[str] | None = None,
+    on_progress: Progress = no_progress,
+) -> BenchResult:
+    """Rate this machine by the five-minute benchmark of Gahvari et al. (2007), and keep its profile.
+
+    It is a calibration in which the benchmark's matrices come first; those that forecasts need follow.
+
+    Parameters
+    ----------
+    budget_s : float
+        At least 60.
+    threads, dtype, device, on_progress
+        As in `calibrate`, also in what is raised.
+    blocks : sequence of str, optional
+        Block sizes such as ``"4x2"``; by default all 36.
+    """
+    suite = Gahvari(search_space.all_series(blocks))
+    run = calibration(budget_s, threads=threads, dtype=dtype, device=device, rating=suite)
+    run.on_progress = on_progress
+    run.run()
+    rated = suite.ratings(run)
+    return BenchResult(
+        machine=run.machine,
+        budget_s=run.budget_s,
+        used_s=run.used_s,
+        ratings=tuple(rated),
+        phases=run.phases,
+        notes=(*run.notes, *summary.notes(rated)),
+        interrupted=run.interrupted,
+    )

@@ -1,1 +1,0 @@
-"""Families of matrices of this paper; each file registers one."""

@@ -1,1 +1,0 @@
-"""Benchmark matrices of this paper; each file registers one suite."""
