@@ -361,9 +361,9 @@ def block_models() -> Rows:
     blocks; a matrix' error is that of the mean over its blocks.
     """
     from sparsecast.models.forest import Forest
-    from sparsecast.papers.barreda_2020.features.entry_blocks import BLOCK_FEATURES
+    from sparsecast.papers.barreda_2020.block_model import TREES, learnable
+    from sparsecast.papers.barreda_2020.entry_blocks import BLOCK_FEATURES
     from sparsecast.papers.barreda_2020.label_files import kept_labels
-    from sparsecast.papers.barreda_2020.models.blocks import TREES, learnable
 
     whole = len(BLOCK_FEATURES)
     labels, inputs, measured_ns = [], [], []

@@ -232,8 +232,13 @@ def _labels() -> list[Sample]:
 
 
 if importlib.util.find_spec("torch") and importlib.util.find_spec("safetensors"):
-    from sparsecast.papers.barreda_2020.networks.architectures import Architecture, built
-    from sparsecast.papers.barreda_2020.networks.weights import ModelCard, load_network, save_network
+    from sparsecast.papers.barreda_2020.networks import (
+        Architecture,
+        ModelCard,
+        built,
+        load_network,
+        save_network,
+    )
 
     @_reader("networks", load_network)
     def _networks() -> list[Sample]:
@@ -246,7 +251,7 @@ if importlib.util.find_spec("torch") and importlib.util.find_spec("safetensors")
 
 
 if importlib.util.find_spec("h5py") and importlib.util.find_spec("torch"):
-    from sparsecast.papers.barreda_2020.label_sets import published_labels
+    from sparsecast.papers.barreda_2020.datasets import published_labels
 
     @_reader("published-labels", lambda path: published_labels(path.parent, "time"))
     def _published_labels() -> list[Sample]:

@@ -340,7 +340,7 @@ def shipped_networks(name: Annotated[str, typer.Argument(metavar="NAME")]) -> Ro
     """Ship the networks that `sparsecast paper barreda-2020` trained here, as of a machine called NAME."""
     from sparsecast.papers.barreda_2020.block_forecast import shipped_networks as shipped_paths
     from sparsecast.papers.barreda_2020.network_training import network_path
-    from sparsecast.papers.barreda_2020.networks.weights import load_network, save_network
+    from sparsecast.papers.barreda_2020.networks import load_network, save_network
 
     for path in shipped_paths():
         trained = network_path(machine_of("cpu").name, path.stem, "float64", 2.4, "ours", "groups")

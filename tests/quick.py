@@ -6,7 +6,7 @@ from typing import Any
 
 from sparsecast.measuring.timing import DEFAULT_EFFORT
 from sparsecast.models import power, published_trees, sparsecast
-from sparsecast.papers.barreda_2020.models import blocks
+from sparsecast.papers.barreda_2020 import block_model
 
 
 def take_few_trees_and_samples() -> dict[str, Any]:
@@ -18,7 +18,7 @@ def take_few_trees_and_samples() -> dict[str, Any]:
     usual = dict(published_trees.BOOSTING)
     sparsecast.FOREST["n_estimators"] = 6
     published_trees.BOOSTING.update(n_estimators=30, learning_rate=0.2)
-    blocks.TREES["n_estimators"] = power.FOREST["n_estimators"] = 15
+    block_model.TREES["n_estimators"] = power.FOREST["n_estimators"] = 15
     for name, value in {"samples": 4, "sample_s": 1e-4, "most_s": 0.01, "wait_s": 0.01}.items():
         object.__setattr__(DEFAULT_EFFORT, name, value)  # it is frozen, and the default of arguments
     return usual

@@ -23,7 +23,7 @@ from sparsecast.matrices.suites import SUITES, SuiteMatrix
 from sparsecast.models.model import Model
 from sparsecast.models.training import TrainingSet
 from sparsecast.papers.barreda_2020 import label_files as block_labels
-from sparsecast.papers.barreda_2020.features.entry_blocks import BLOCK_FEATURES, whole_blocks
+from sparsecast.papers.barreda_2020.entry_blocks import BLOCK_FEATURES, whole_blocks
 from sparsecast.papers.barreda_2020.label_files import BlockLabels, keep_labels
 from sparsecast.records import Bandwidth, Candidate, Conditions, Record
 

@@ -9,28 +9,22 @@ import pytest
 
 from sparsecast.errors import InputError
 from sparsecast.matrices.problem import Problem
-from sparsecast.papers.barreda_2020.networks.architectures import (
+from sparsecast.papers.barreda_2020.datasets import BlockDataset, block_inputs, joined, score
+from sparsecast.papers.barreda_2020.entry_blocks import BLOCK_ENTRIES
+from sparsecast.papers.barreda_2020.networks import (
     ENERGY,
+    FILE_VERSION,
     INPUTS,
     SEEING_ROWS,
     TIME,
     Architecture,
-    built,
-)
-from sparsecast.papers.barreda_2020.networks.dataset import (
-    BlockDataset,
-    asked_blocks,
-    joined,
-    score,
-)
-from sparsecast.papers.barreda_2020.networks.training import PAPER_PLAN, forecasts, train
-from sparsecast.papers.barreda_2020.networks.weights import (
-    FILE_VERSION,
     ModelCard,
+    built,
     load_network,
     save_network,
     write_tensors,
 )
+from sparsecast.papers.barreda_2020.training import PAPER_PLAN, forecasts, train
 
 torch = pytest.importorskip("torch", reason="the networks need the extra cnn")
 pytest.importorskip("safetensors", reason="weights need the extra cnn")
@@ -61,7 +55,7 @@ def made_up(blocks=300, seed=0, law=lambda inputs: 1 + inputs[:, 0].mean(axis=1)
 
 
 def scored(training, network, blocks):
-    return score(forecasts(network, blocks), blocks, float(training.labels.mean()))
+    return score(forecasts(network, blocks.inputs), blocks, float(training.labels.mean()))
 
 
 @pytest.mark.parametrize(("architecture", "parameters"), [(TIME, 340_625), (ENERGY, 134_101)])
@@ -98,7 +92,7 @@ def test_training_beats_always_the_mean_and_keeps_the_best_weights():
     training, validation = made_up(600), made_up(200, seed=1)
     network = built(SMALL)
     progress = train(network, training, validation, dataclasses.replace(PAPER_PLAN, epochs=12, rate=1e-2))
-    found = forecasts(network, validation)
+    found = forecasts(network, validation.inputs)
     assert np.mean((found - validation.labels) ** 2) == pytest.approx(progress.best, rel=1e-5)
     assert scored(training, network, validation)["explained"] > 0.75
 
@@ -118,7 +112,7 @@ def test_an_interrupted_training_goes_on_to_the_same_weights(tmp_path):
     parted = built(SMALL, seed=9)  # whatever it begins with, the checkpoint counts
     resumed = train(parted, training, validation, plan, path)
     assert resumed.validation == pytest.approx(uninterrupted.validation, rel=1e-6)
-    assert np.allclose(forecasts(parted, validation), forecasts(whole, validation))
+    assert np.allclose(forecasts(parted, validation.inputs), forecasts(whole, validation.inputs))
 
 
 def test_a_checkpoint_of_another_training_or_a_damaged_one_is_refused(tmp_path):
@@ -152,7 +146,7 @@ def test_weights_come_back_with_their_card(tmp_path):
     found, card = load_network(path, "here")
     assert card == CARD and found.architecture == SMALL
     blocks = made_up(20)
-    assert np.array_equal(forecasts(found, blocks), forecasts(network, blocks))
+    assert np.array_equal(forecasts(found, blocks.inputs), forecasts(network, blocks.inputs))
     with pytest.raises(InputError, match="elsewhere"):
         load_network(path, "elsewhere")
 
@@ -177,7 +171,7 @@ def test_weights_of_other_shapes_than_the_architecture_says_are_refused(tmp_path
 
 def test_an_interrupted_search_goes_on_with_the_trials_that_it_has(tmp_path):
     pytest.importorskip("optuna", reason="the search needs the extra cnn")
-    from sparsecast.papers.barreda_2020.networks.search import search
+    from sparsecast.papers.barreda_2020.training import search
 
     training, validation, seen = made_up(64), made_up(32, seed=1), []
 
@@ -218,10 +212,11 @@ def test_every_group_is_left_out_once_in_a_cross_validation():
     assert sorted(number for _, other in folds for number in set(other.matrices.tolist())) == list(range(12))
 
 
-def test_every_block_is_asked_about_with_all_that_is_seen_of_it():
-    blocks = asked_blocks(Problem.named("gallery:rmat?scale=9"))
-    assert len(blocks) > 10 and blocks.inputs.shape[1] == SEEING_ROWS.channels
-    assert np.isfinite(blocks.inputs).all() and np.isnan(blocks.labels).all()
+def test_inputs_have_all_that_networks_see_of_a_block():
+    A = Problem.named("gallery:rmat?scale=9").matrix
+    inputs = block_inputs(A.indptr, A.indices, np.arange(A.nnz // BLOCK_ENTRIES))
+    assert len(inputs) > 10 and inputs.shape[1] == SEEING_ROWS.channels
+    assert np.isfinite(inputs).all()
 
 
 def test_the_mean_explains_nothing_and_the_labels_all():
@@ -235,6 +230,6 @@ def test_a_network_of_logarithms_forecasts_labels_and_is_scored_by_ratios():
     training, validation = made_up(600), made_up(150, seed=1)
     network = built(dataclasses.replace(SMALL, logarithm=True))
     progress = train(network, training, validation, dataclasses.replace(PAPER_PLAN, epochs=12, rate=5e-3))
-    found = forecasts(network, validation)
+    found = forecasts(network, validation.inputs)
     assert (found > 0).all() and scored(training, network, validation)["explained"] > 0.75
     assert progress.best == pytest.approx(np.mean(np.log(found / validation.labels) ** 2), rel=1e-3)

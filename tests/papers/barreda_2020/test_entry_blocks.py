@@ -10,7 +10,7 @@ from scipy.sparse import csr_array, random_array
 
 from sparsecast.features.analysis import structure
 from sparsecast.matrices.gallery import gallery
-from sparsecast.papers.barreda_2020.features.entry_blocks import (
+from sparsecast.papers.barreda_2020.entry_blocks import (
     BLOCK_FEATURES,
     EntryBlocks,
     describe_blocks,

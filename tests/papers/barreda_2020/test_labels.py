@@ -28,6 +28,7 @@ from sparsecast.papers.barreda_2020.block_times import (
     run_times,
     shared_by_entries,
 )
+from sparsecast.papers.barreda_2020.datasets import label_set
 from sparsecast.papers.barreda_2020.label_files import (
     keep_labels,
     kept_labels,
@@ -35,7 +36,6 @@ from sparsecast.papers.barreda_2020.label_files import (
     labels_path,
     read_labels,
 )
-from sparsecast.papers.barreda_2020.label_sets import label_set
 from sparsecast.papers.barreda_2020.labelling import label, label_blocks
 
 BRIEF = LabelEffort(sweeps=5, most_s=0.01, hot_blocks=4, hot_repeats=5, hot_trials=2)

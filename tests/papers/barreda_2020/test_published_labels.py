@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from sparsecast.errors import InputError
-from sparsecast.papers.barreda_2020.features.entry_blocks import BLOCK_ENTRIES
+from sparsecast.papers.barreda_2020.entry_blocks import BLOCK_ENTRIES
 
 h5py = pytest.importorskip("h5py", reason="h5py is not installed")
 pytest.importorskip("torch", reason="PyTorch is not installed")
 
-from sparsecast.papers.barreda_2020.label_sets import published_labels  # noqa: E402
+from sparsecast.papers.barreda_2020.datasets import published_labels  # noqa: E402
 
 BLOCKS = 3
 

@@ -1,4 +1,7 @@
-"""Where a product is slow: what each block of entries of a matrix takes, forecast."""
+"""Where a product is slow: what each block of entries of a matrix takes, forecast.
+
+The sum over the blocks by a network is a forecast of the product (Barreda et al. 2020, section 6.2).
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,17 +19,22 @@ from sparsecast.errors import InputError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.problem import Problem
-from sparsecast.papers.barreda_2020.features.entry_blocks import BLOCK_ENTRIES, describe_blocks, whole_blocks
+from sparsecast.measuring.energy import TOTAL
+from sparsecast.models.product_files import PRODUCT_FILES, ProductForecast
+from sparsecast.papers.barreda_2020.block_model import Blocks
+from sparsecast.papers.barreda_2020.datasets import block_inputs
+from sparsecast.papers.barreda_2020.entry_blocks import BLOCK_ENTRIES, describe_blocks, whole_blocks
 from sparsecast.papers.barreda_2020.label_files import ENERGIES
-from sparsecast.papers.barreda_2020.models.blocks import Blocks
-
-if TYPE_CHECKING:
-    from sparsecast.papers.barreda_2020.networks.weights import ModelCard
+from sparsecast.papers.barreda_2020.networks import ModelCard, load_network
+from sparsecast.papers.barreda_2020.training import forecasts
 
 Floats = NDArray[np.float64]
 
 #: What is named in the place of a file for the networks of the package.
 SHIPPED = "shipped"
+
+#: Networks of the time of a product: of blocks that are repeated in place, as in the paper, or within it.
+TIMES = ("time", "streaming")
 
 
 @dataclass(frozen=True)
@@ -113,17 +121,15 @@ def of_network(problem: Problem, path: Path, machine: str | None = None) -> tupl
     An InputError refuses one that was trained on another machine than `machine`, where that is given.
     """
     _refuse_short(problem)
-    from sparsecast.papers.barreda_2020.networks.dataset import asked_blocks
-    from sparsecast.papers.barreda_2020.networks.training import forecasts
-    from sparsecast.papers.barreda_2020.networks.weights import load_network
-
     network, card = load_network(path, machine)
     if problem.matrix.dtype.name != card.dtype:
         raise InputError(
             f"{problem.name} has {problem.matrix.dtype} values: expected {card.dtype} ones, as {path.name} "
             f"learned from; name another network"
         )
-    return card, forecasts(network, asked_blocks(problem)).astype(np.float64)
+    A = problem.matrix
+    inputs = block_inputs(A.indptr, A.indices, np.arange(whole_blocks(A.nnz)))
+    return card, forecasts(network, inputs).astype(np.float64)
 
 
 def _forecast(problem: Problem, profile: str, network: str, ns: Floats, call_s: float = 0.0) -> BlockForecast:
@@ -131,3 +137,20 @@ def _forecast(problem: Problem, profile: str, network: str, ns: Floats, call_s: 
     firsts = np.searchsorted(A.indptr, np.arange(len(ns)) * BLOCK_ENTRIES, side="right") - 1
     nnz, time_s = int(A.nnz), float(ns.mean()) * A.nnz * 1e-9 + call_s
     return BlockForecast(problem.name, profile, network, *A.shape, nnz, ns, firsts.astype(np.int64), time_s)
+
+
+@PRODUCT_FILES.register("safetensors")
+def network_forecast(problem: Problem, profile: Profile, path: Path) -> ProductForecast:
+    """Return T_SpMV of equation 3, or E_SpMV of equation 4, by a trained network."""
+    card, values = of_network(problem, path, profile.machine.name)
+    if card.quantity not in (*TIMES, TOTAL):
+        raise InputError(
+            f"{path} is a network of {card.quantity} energy: expected one of time, streaming or "
+            f"total; train that"
+        )
+    total = float(values.mean()) * problem.matrix.nnz * 1e-9
+    sources = {"times": card.frequency_source, "joules": card.energy_source}
+    modelled = [f"{what} {source}" for what, source in sources.items() if source]
+    note = f"The product by {path.name} ({card.quantity}{''.join(', ' + text for text in modelled)})."
+    is_time = card.quantity in TIMES
+    return ProductForecast(total if is_time else None, None if is_time else total, note)

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecast.measuring.energy import MODELLED, TOTAL
-from sparsecast.papers.barreda_2020.features.entry_blocks import BLOCK_ENTRIES
-from sparsecast.papers.barreda_2020.label_files import ENERGIES, QUANTITIES
+from sparsecast.papers.barreda_2020.entry_blocks import BLOCK_ENTRIES
+from sparsecast.papers.barreda_2020.label_files import ENERGIES, QUANTITIES, sources
 from sparsecast.reports.charts.chart import COLOURS, WIDTH, Chart, Spec, axis, layer, look, panels, tooltip
 from sparsecast.system.tabular import Column, Columns, keys
 from sparsecast.system.texts import counted
@@ -36,10 +36,6 @@ def _repeat_noise(labelled: Sequence[BlockLabels]) -> dict[str, float | None] | 
     return noise
 
 
-def _sources(done: Labelling, name: str) -> list[str]:
-    return sorted({getattr(labels, name) for labels in done.labelled} - {None})
-
-
 def labelling_sentence(done: Labelling) -> str:
     """Return in words what a run of `label` did."""
     noise = _repeat_noise(done.labelled)
@@ -56,14 +52,14 @@ def labelling_sentence(done: Labelling) -> str:
         f"{noise['streaming']:.1%} within a product and by {noise['time']:.1%} where it is repeated in "
         f"place; {fmean(labels.slow_share for labels in done.labelled):.1%} of them never at full speed."
     )
-    if MODELLED in _sources(done, "frequency_source"):
+    if MODELLED in sources(done.labelled, "frequency_source"):
         text += " Their frequencies cannot be set here: they are modelled."
     if noise[TOTAL] is None:
         return f"{text} No meter counted their joules."
     blocks = sum(len(labels.energy_blocks) for labels in done.labelled)
-    sources = ", ".join(_sources(done, "energy_source"))
+    meters = ", ".join(sources(done.labelled, "energy_source"))
     differ = f"counted twice they differ by {noise[TOTAL]:.1%}"
-    return f"{text} Joules of {counted(blocks, 'block')} by {sources}: {differ}."
+    return f"{text} Joules of {counted(blocks, 'block')} by {meters}: {differ}."
 
 
 #: Stretches of blocks in a picture in the terminal, those that it names, and characters from fast to slow.
@@ -219,12 +215,12 @@ DOCUMENTS: dict[str, Columns] = {
         ),
         Column(
             "energy_sources",
-            value=lambda done: _sources(done, "energy_source"),
+            value=lambda done: sources(done.labelled, "energy_source"),
             about='what counted joules; "modelled" counts nothing',
         ),
         Column(
             "frequency_sources",
-            value=lambda done: _sources(done, "frequency_source"),
+            value=lambda done: sources(done.labelled, "frequency_source"),
             about='"set" or "modelled"',
         ),
     ),

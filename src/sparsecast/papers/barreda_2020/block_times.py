@@ -32,7 +32,7 @@ from sparsecast.errors import DeviceError
 from sparsecast.measuring.core_speed import CoreSpeed
 from sparsecast.measuring.energy import Meter, spent_joules
 from sparsecast.measuring.timing import LOW_SHARE
-from sparsecast.papers.barreda_2020.features.entry_blocks import BLOCK_ENTRIES, evenly_spread, whole_blocks
+from sparsecast.papers.barreda_2020.entry_blocks import BLOCK_ENTRIES, evenly_spread, whole_blocks
 from sparsecast.papers.barreda_2020.label_files import ENERGIES
 from sparsecast.system.integers import unsigned
 from sparsecast.system.jit import inner, njit

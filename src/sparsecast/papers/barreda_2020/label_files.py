@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -84,7 +84,7 @@ class BlockLabels:
     frequency_ghz: float | None  # of the cores, where it was named
     #: ``"set"``, or ``"modelled"``: times as measured were multiplied as a lower frequency would.
     frequency_source: str | None
-    features: Floats  # shape (blocks, features): as in `sparsecast.papers.barreda_2020.features.entry_blocks`
+    features: Floats  # shape (blocks, features): as in `sparsecast.papers.barreda_2020.entry_blocks`
     #: streaming_ns, streaming_again_ns: shape (blocks,): nanoseconds per entry within a product, measured
     #: twice.
     streaming_ns: Floats
@@ -176,6 +176,11 @@ def labelled_frequencies(machine: str, dtype: str) -> list[float]:
     """Return the frequencies, in GHz, that a machine has labels at, ascending."""
     names = (path.stem.partition(f"-{dtype}-")[2] for path in labels_folder(machine).glob("*GHz.npz"))
     return sorted({float(name.removesuffix("GHz")) for name in names if name})
+
+
+def sources(labels: Iterable[BlockLabels], name: str) -> list[str]:
+    """Return the sources of frequencies or joules that some labels name, sorted."""
+    return sorted({getattr(of_matrix, name) for of_matrix in labels} - {None})
 
 
 def labels_digest(machine: str, dtype: str) -> str:

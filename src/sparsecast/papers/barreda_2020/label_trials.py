@@ -13,7 +13,7 @@ from sparsecast.devices import DEVICES
 from sparsecast.devices.product_timer import right_hand_side
 from sparsecast.machines.machine import PROCESSOR
 from sparsecast.papers.barreda_2020.block_times import HotBlocks, LabelEffort
-from sparsecast.papers.barreda_2020.features.entry_blocks import BLOCK_ENTRIES
+from sparsecast.papers.barreda_2020.entry_blocks import BLOCK_ENTRIES
 from sparsecast.reports.charts.chart import WIDTH, Chart, axis, dot, layer, look, tooltip
 from sparsecast.system.tabular import Column
 from sparsecast.system.texts import percent

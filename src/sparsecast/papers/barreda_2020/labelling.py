@@ -34,7 +34,7 @@ from sparsecast.papers.barreda_2020.block_times import (
     LabelEffort,
     streaming_timer,
 )
-from sparsecast.papers.barreda_2020.features.entry_blocks import (
+from sparsecast.papers.barreda_2020.entry_blocks import (
     BLOCK_ENTRIES,
     describe_blocks,
     evenly_spread,
@@ -47,7 +47,7 @@ from sparsecast.papers.barreda_2020.label_files import (
     labels_path,
     read_labels,
 )
-from sparsecast.papers.barreda_2020.meters.modelled import ModelledMeter
+from sparsecast.papers.barreda_2020.modelled_meter import ModelledMeter
 from sparsecast.records import Candidate
 from sparsecast.results.measurement import Pending
 from sparsecast.system.texts import counted

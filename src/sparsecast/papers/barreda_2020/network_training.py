@@ -11,7 +11,6 @@ from pathlib import Path
 from statistics import fmean
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sparsecast.devices.naming import machine_of
 from sparsecast.errors import InputError, StorageError, remedy_for
@@ -19,28 +18,36 @@ from sparsecast.machines.machine import PROCESSOR
 from sparsecast.machines.storage import ensure_writable
 from sparsecast.measuring.energy import MODELLED
 from sparsecast.models.forest import Forest
+from sparsecast.papers.barreda_2020.block_model import TREES
+from sparsecast.papers.barreda_2020.datasets import (
+    LabelSet,
+    label_set,
+    matrix_errors,
+    published_labels,
+    score,
+)
 from sparsecast.papers.barreda_2020.label_files import ENERGIES, labelled_frequencies, labels_folder
-from sparsecast.papers.barreda_2020.label_sets import LabelSet, label_set, published_labels
-from sparsecast.papers.barreda_2020.models.blocks import TREES
-from sparsecast.papers.barreda_2020.networks.architectures import (
+from sparsecast.papers.barreda_2020.networks import (
     ENERGY,
     SEEING_ROWS,
     TIME,
     Architecture,
+    ModelCard,
     built,
+    load_network,
+    save_network,
 )
-from sparsecast.papers.barreda_2020.networks.dataset import BlockDataset, matrix_errors, score
-from sparsecast.papers.barreda_2020.networks.search import SearchResult, search
-from sparsecast.papers.barreda_2020.networks.training import (
+from sparsecast.papers.barreda_2020.training import (
     PAPER_PLAN,
     Progress,
+    SearchResult,
     TrainingPlan,
     forecasts,
+    search,
     train,
 )
-from sparsecast.papers.barreda_2020.networks.weights import ModelCard, load_network, save_network
 from sparsecast.results.columns import within
-from sparsecast.system.tabular import Column, Columns, Table, keys
+from sparsecast.system.tabular import Column, Columns, keys
 from sparsecast.system.texts import percent
 from sparsecast.system.version import VERSION
 
@@ -133,14 +140,17 @@ def train_network(
         raise InputError(f"{len(labels.blocks)} blocks of one group: expected several; label more matrices")
     network, checkpoint = built(architecture), path.with_suffix(f".{digest[:12]}.checkpoint")
     progress = train(network, learned, validation, plan, checkpoint, on_epoch)
-    mean, estimates = float(learned.labels.mean()), {"network": forecasts(network, test)}
+    mean, estimates = float(learned.labels.mean()), {"network": forecasts(network, test.inputs)}
     estimates["always the mean"] = np.full(len(test), mean, dtype=np.float32)
-    if learned.features.size:
-        estimates["trees"] = by_trees(learned, test)
+    if learned.features.size:  # as the trees of the model `blocks`
+        trees = Forest.boosted(learned.features.astype(float), np.log(learned.labels.astype(float)), **TREES)
+        estimates["trees"] = np.exp(trees.mean(test.features.astype(float))).astype(np.float32)
     if np.isfinite(test.again).all():
         estimates["measured again"] = test.again
-    if time is not None:
-        estimates["power baseline"] = power_baseline(time, mean, test)
+    if time is not None:  # mean power, by the mean joules learned, times the time by a network (section 5.3)
+        of_time, card_of_time = load_network(time)
+        power_w = mean / card_of_time.mean
+        estimates["power baseline"] = (power_w * forecasts(of_time, test.inputs)).astype(np.float32)
     steered = {*learned.matrices.tolist(), *validation.matrices.tolist()}
     card = ModelCard(
         **labels.facts,
@@ -173,23 +183,11 @@ def cross_validate(labels: LabelSet, path: Path, plan: TrainingPlan, count: int 
         for learned, validation in labels.blocks.folds(count):
             network = built(whole.architecture)
             train(network, learned, validation, plan)
-            estimated = forecasts(network, validation)
+            estimated = forecasts(network, validation.inputs)
             errors.append(score(estimated, validation, float(learned.labels.mean()))["block_mean"])
         card = replace(card, folds=tuple(errors))
         save_network(whole, card, path)
     return card
-
-
-def power_baseline(time: Path, mean: float, test: BlockDataset) -> NDArray[np.float32]:
-    """Return mean power, by the mean joules learned, times the time by a network (section 5.3)."""
-    network, card = load_network(time)
-    return (mean / card.mean * forecasts(network, test)).astype(np.float32)
-
-
-def by_trees(learned: BlockDataset, test: BlockDataset) -> NDArray[np.float32]:
-    """Return what boosted trees estimate that see BLOCK_FEATURES, as those of the model `blocks`."""
-    trees = Forest.boosted(learned.features.astype(float), np.log(learned.labels.astype(float)), **TREES)
-    return np.exp(trees.mean(test.features.astype(float))).astype(np.float32)
 
 
 def _digest(
@@ -202,10 +200,6 @@ def _digest(
     for array in (blocks.inputs, blocks.features, blocks.labels, blocks.again, blocks.matrices):
         digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()
-
-
-def network_table(networks: Sequence[TrainedNetwork]) -> Table:
-    return Table("Errors on matrices that were not learned from", NETWORK, networks)
 
 
 def sentences(networks: Sequence[TrainedNetwork]) -> Iterator[str]:

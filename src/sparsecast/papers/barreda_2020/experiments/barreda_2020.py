@@ -32,7 +32,7 @@ from sparsecast.papers.barreda_2020.block_times import LabelEffort
 from sparsecast.papers.barreda_2020.label_files import ENERGIES, BlockLabels, kept_labels
 from sparsecast.papers.barreda_2020.label_trials import TRIAL, label_trials, trial_chart
 from sparsecast.papers.barreda_2020.labelling import label
-from sparsecast.papers.barreda_2020.meters.modelled import ModelledMeter
+from sparsecast.papers.barreda_2020.modelled_meter import ModelledMeter
 from sparsecast.papers.barreda_2020.network_training import (
     ARCHITECTURES,
     FOLDS,
@@ -44,8 +44,7 @@ from sparsecast.papers.barreda_2020.network_training import (
     sentences,
     trained,
 )
-from sparsecast.papers.barreda_2020.networks import required
-from sparsecast.papers.barreda_2020.networks.weights import load_network
+from sparsecast.papers.barreda_2020.networks import load_network, required
 from sparsecast.results.application import ApplicationCost, ApplicationRun
 from sparsecast.results.paper import PaperReport
 from sparsecast.system.tabular import Column, Table

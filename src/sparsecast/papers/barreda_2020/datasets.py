@@ -1,20 +1,37 @@
-"""Datasets of blocks: inputs, labels, the group of each block, and errors of what is estimated of them."""
+"""Labelled blocks that networks learn from: those of this machine, or the authors', and errors of estimates.
+
+The authors' are HDF5, one file for each matrix and frequency (Zenodo record 3956057). Their driver writes MB,
+the column of each entry; B_250, E_250, EPKG_250 and EDRAM_250, nanoseconds and nanojoules of an entry of each
+block, the shorter last one too; FREC, kilohertz; HEAD, columns, rows and entries. Labels are taken as they
+are: times are counts of a clock of constant rate, divided by FREC.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecast.errors import InputError
+from sparsecast.devices.naming import machine_of
+from sparsecast.errors import InputError, ProfileError, remedy_for
+from sparsecast.machines.machine import PROCESSOR
 from sparsecast.matrices.problem import Problem
-from sparsecast.papers.barreda_2020.features.entry_blocks import BLOCK_ENTRIES, evenly_spread
-from sparsecast.papers.barreda_2020.label_files import BlockLabels
-from sparsecast.papers.barreda_2020.networks.architectures import INPUTS
+from sparsecast.papers.barreda_2020.entry_blocks import BLOCK_ENTRIES, evenly_spread
+from sparsecast.papers.barreda_2020.label_files import (
+    ENERGIES,
+    QUANTITIES,
+    BlockLabels,
+    LabelFacts,
+    kept_labels,
+    labelled_frequencies,
+    sources,
+)
+from sparsecast.papers.barreda_2020.networks import INPUTS, required
 from sparsecast.system.jit import njit
 
 Floats = NDArray[np.float32]
@@ -25,6 +42,10 @@ SHARE = 0.2
 #: The arrays of a dataset whose values are measured or seen, in their order.
 _ARRAYS = ("inputs", "features", "labels", "again")
 
+#: Arrays of the authors' files by quantity, and whose they are.
+_PUBLISHED = {"time": "B", "total": "E", "package": "EPKG", "dram": "EDRAM"}
+MACHINE = "xeon-e5-2630-barreda"
+
 
 @dataclass(frozen=True)
 class BlockDataset:
@@ -33,9 +54,8 @@ class BlockDataset:
     #: Shape (b, 2, INPUTS): ln(|difference of columns| + 1), and the number of rows that end between the two
     #: entries.
     inputs: NDArray[np.float32]
-    features: (
-        Floats  # shape (b, features): BLOCK_FEATURES, which trees see; none where ends of rows are unknown
-    )
+    #: Shape (b, features): BLOCK_FEATURES, which trees see; none where ends of rows are unknown.
+    features: Floats
     #: labels, again: shape (b,): nanoseconds or nanojoules an entry, measured twice.
     labels: Floats
     again: Floats
@@ -43,6 +63,14 @@ class BlockDataset:
     #: names, groups: matrices, and the group of each.
     names: tuple[str, ...]
     groups: tuple[str, ...]
+
+    @classmethod
+    def of_matrix(
+        cls, name: str, group: str, inputs: Floats, features: NDArray[Any], labels: Floats, again: Floats
+    ) -> BlockDataset:
+        """Return blocks of one matrix."""
+        numbers = np.zeros(len(labels), dtype=np.int64)
+        return cls(inputs, features.astype(np.float32), labels, again, numbers, (name,), (group,))
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -139,40 +167,22 @@ def labelled_blocks(labels: BlockLabels, quantity: str, most: int) -> BlockDatas
     chosen = evenly_spread(len(numbers), most)
     blocks = numbers[chosen]
     seen = _seen_again(labels.matrix, blocks.tobytes()) if len(blocks) else None
-    return None if seen is None else _dataset(seen, labels.features[blocks], first[chosen], again[chosen])
-
-
-class _Seen(NamedTuple):
-    """What networks see of a matrix, whatever is measured of it."""
-
-    name: str
-    group: str
-    inputs: Floats
-
-
-def _seen(problem: Problem, blocks: NDArray[np.int64]) -> _Seen:
-    inputs = block_inputs(problem.matrix.indptr, problem.matrix.indices, blocks)
-    return _Seen(problem.name, problem.group, inputs)
+    if seen is None:
+        return None
+    return BlockDataset.of_matrix(*seen, labels.features[blocks], first[chosen], again[chosen])
 
 
 @lru_cache(maxsize=512)
-def _seen_again(matrix: str, blocks: bytes) -> _Seen | None:
-    """Make a matrix again, once for the networks of all quantities and frequencies."""
+def _seen_again(matrix: str, blocks: bytes) -> tuple[str, str, Floats] | None:
+    """Make a matrix again, once for the networks of all quantities and frequencies.
+
+    Return its name, its group, and the inputs of blocks.
+    """
     problem = Problem.rebuilt(matrix)
-    return None if problem is None else _seen(problem, np.frombuffer(blocks, dtype=np.int64))
-
-
-def asked_blocks(problem: Problem) -> BlockDataset:
-    """Return all whole blocks of a matrix to ask a network about, without features: their labels are NaN."""
-    blocks = np.arange(int(problem.matrix.nnz) // BLOCK_ENTRIES)
-    unknown = np.full(len(blocks), np.nan, dtype=np.float32)
-    return _dataset(_seen(problem, blocks), np.zeros((len(blocks), 0)), unknown, unknown)
-
-
-def _dataset(seen: _Seen, features: NDArray[Any], labels: Floats, again: Floats) -> BlockDataset:
-    numbers = np.zeros(len(labels), dtype=np.int64)
-    arrays = seen.inputs, features.astype(np.float32), labels, again
-    return BlockDataset(*arrays, numbers, (seen.name,), (seen.group,))
+    if problem is None:
+        return None
+    A, numbers = problem.matrix, np.frombuffer(blocks, dtype=np.int64)
+    return problem.name, problem.group, block_inputs(A.indptr, A.indices, numbers)
 
 
 def block_inputs(
@@ -204,3 +214,99 @@ def _fill(indptr, indices, blocks, inputs):  # type: ignore[no-untyped-def]
             while row < len(indptr) and indptr[row] <= first + k + 1:
                 inputs[place, 1, k] += 1
                 row += 1
+
+
+@dataclass(frozen=True)
+class LabelSet(LabelFacts):
+    """Blocks with labels of one quantity; our networks take those alone whose ends of rows are known."""
+
+    blocks: BlockDataset
+    sees_rows: bool = True
+
+
+def refuse_quantity(quantity: str) -> None:
+    if quantity not in QUANTITIES:
+        remedy = remedy_for(quantity, QUANTITIES, "name one")
+        raise InputError(f"labels '{quantity}': expected one of {', '.join(QUANTITIES)}; {remedy}")
+
+
+def label_set(
+    quantity: str, dtype: str = "float64", most: int = 1024, frequency_ghz: float | None = None
+) -> LabelSet:
+    """Return the labelled blocks of this machine, made again from the matrices' specifications.
+
+    At most `most` blocks of one matrix are taken, evenly spread. The frequency is one that `label
+    --frequencies` named; by default that of the machine.
+    """
+    refuse_quantity(quantity)
+    machine = machine_of(PROCESSOR)
+    parts, used = [], []
+    for labels in kept_labels(machine.name, dtype, frequency_ghz):
+        blocks = labelled_blocks(labels, quantity, most)
+        if blocks is not None:
+            parts.append(blocks)
+            used.append(labels)
+    if not parts:
+        at = "" if frequency_ghz is None else f" at {frequency_ghz:g} GHz"
+        known = ", ".join(f"{ghz:g}" for ghz in labelled_frequencies(machine.name, dtype)) or "none"
+        where = " with a meter" if quantity in ENERGIES else ""
+        raise ProfileError(
+            f"no {quantity} labels of blocks of {dtype} values{at} on {machine.name}: expected some, GHz "
+            f"with labels: {known}; run sparsecast label{where}"
+        )
+    set_by = ", ".join(sources(used, "frequency_source")) or None
+    counted_by = ", ".join(sources(used, "energy_source")) or None if quantity in ENERGIES else None
+    return LabelSet(quantity, machine.name, dtype, frequency_ghz, set_by, counted_by, joined(parts))
+
+
+def published_labels(folder: Path, quantity: str, most: int = 1024) -> LabelSet:
+    """Return the labels of all files `output_MATRIX_KILOHERTZ.h5` of a folder, which are of one frequency.
+
+    At most `most` blocks of one matrix are taken, evenly spread.
+    """
+    refuse_quantity(quantity)
+    if quantity not in _PUBLISHED:
+        raise InputError(f"published labels '{quantity}': expected {', '.join(_PUBLISHED)}; name one")
+    paths = sorted(folder.glob("*.h5"))
+    if not paths:
+        raise InputError(f"{folder}: expected files MATRIX.h5 of published labels, found none; name another")
+    parts, frequencies = [], set()
+    for path in paths:
+        blocks, kilohertz = _read(path, _PUBLISHED[quantity], most)
+        parts.append(blocks)
+        frequencies.add(kilohertz)
+    if len(frequencies) > 1:
+        raise InputError(
+            f"{folder} has labels at {len(frequencies)} frequencies: expected one; name a folder of one"
+        )
+    ghz = frequencies.pop() / 1e6
+    source = None if quantity == "time" else "rapl"
+    return LabelSet(quantity, MACHINE, "float64", ghz, "set", source, joined(parts), sees_rows=False)
+
+
+def _read(path: Path, name: str, most: int) -> tuple[BlockDataset, int]:
+    h5py: Any = required("h5py")
+    try:
+        with h5py.File(path) as file:
+            columns, frequency = np.asarray(file["MB"]), int(np.ravel(file["FREC"])[0])
+            labels = np.asarray(file[f"{name}_{BLOCK_ENTRIES}"], dtype=np.float32)
+    except (OSError, KeyError, ValueError, TypeError, IndexError) as error:
+        raise InputError(
+            f"{path} cannot be read as published labels ({error}): expected HDF5 with "
+            f"MB, FREC and {name}_{BLOCK_ENTRIES}; name others"
+        ) from error
+    whole = len(columns) // BLOCK_ENTRIES if columns.ndim == 1 else 0
+    if columns.dtype.kind not in "iu" or labels.ndim != 1 or not 0 < whole <= len(labels):
+        raise InputError(
+            f"{path} has {columns.shape} {columns.dtype} columns and {labels.shape} labels: expected "
+            f"integers, and a label for each {BLOCK_ENTRIES}; name others"
+        )
+    if not (np.isfinite(labels[:whole]).all() and (labels[:whole] > 0).all()):
+        raise InputError(f"{path} has a label that is not above 0: expected one for each block; leave it out")
+    chosen = evenly_spread(whole, most)
+    cut = columns[: whole * BLOCK_ENTRIES].reshape(whole, BLOCK_ENTRIES)[chosen].astype(float)
+    inputs = np.zeros((len(chosen), 2, INPUTS), dtype=np.float32)
+    inputs[:, 0] = np.log(np.abs(np.diff(cut, axis=1)) + 1)
+    matrix = path.stem.removeprefix("output_").removesuffix(f"_{frequency}")
+    unseen, unrepeated = np.zeros((len(chosen), 0)), np.full(len(chosen), np.nan, dtype=np.float32)
+    return BlockDataset.of_matrix(matrix, matrix, inputs, unseen, labels[chosen], unrepeated), frequency

@@ -31,7 +31,7 @@ from sparsecast.models.fitting import Floats, fitted_costs
 from sparsecast.models.forest import Forest
 from sparsecast.models.model import Model
 from sparsecast.models.training import TrainingSet
-from sparsecast.papers.barreda_2020.features.entry_blocks import EntryBlocks, evenly_spread, sampled_blocks
+from sparsecast.papers.barreda_2020.entry_blocks import EntryBlocks, evenly_spread, sampled_blocks
 from sparsecast.papers.barreda_2020.label_files import BlockLabels, kept_labels, labels_digest, labels_folder
 from sparsecast.records import Candidate
 

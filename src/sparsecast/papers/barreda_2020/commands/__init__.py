@@ -1,1 +1,0 @@
-"""Commands of this paper; each file registers one."""

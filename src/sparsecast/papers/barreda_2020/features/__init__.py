@@ -1,1 +1,0 @@
-"""Feature groups of this paper; each file registers one."""

@@ -1,1 +1,0 @@
-"""Meters of this paper; each file registers one."""

@@ -1,1 +1,0 @@
-"""Models of this paper; each file registers one."""
