@@ -138,12 +138,10 @@ def score(estimated: NDArray[np.float32], blocks: BlockDataset, mean: float) -> 
     unexplained = np.mean((estimated - blocks.labels) ** 2) / np.mean((mean - blocks.labels) ** 2)
     errors = np.abs(estimated / blocks.labels - 1)
     of_matrices = np.array(list(matrix_errors(estimated, blocks).values()))
-    block_median, block_p90, block_worst = np.quantile(errors, (0.5, 0.9, 1.0)).tolist()
+    quantiles = np.quantile(errors, (0.5, 0.9, 1.0)).tolist()
     return {
         "block_mean": float(errors.mean()),
-        "block_median": block_median,
-        "block_p90": block_p90,
-        "block_worst": block_worst,
+        **dict(zip(("block_median", "block_p90", "block_worst"), quantiles, strict=True)),
         "matrix_mean": float(of_matrices.mean()),
         "matrix_median": float(np.median(of_matrices)),
         "matrix_worst": float(of_matrices.max()),
