@@ -114,7 +114,7 @@ def train(
     folds: Annotated[int, typer.Option(min=0, help="Parts of a cross-validation; 5 in the paper.")] = 0,
 ) -> Output:
     """Train networks of blocks on labels, and score them on matrices that they have not seen."""
-    from sparsecast.papers.barreda_2020 import network_training as training
+    from sparsecast.papers.barreda_2020 import training
     from sparsecast.reports.progress import parts_bar
     from sparsecast.system.tabular import Table
 

@@ -32,7 +32,8 @@ from sparsecast.papers.barreda_2020.label_files import ENERGIES, BlockLabels, ke
 from sparsecast.papers.barreda_2020.label_trials import TRIAL, label_trials, trial_chart
 from sparsecast.papers.barreda_2020.labelling import label
 from sparsecast.papers.barreda_2020.modelled_meter import ModelledMeter
-from sparsecast.papers.barreda_2020.network_training import (
+from sparsecast.papers.barreda_2020.networks import load_network, required
+from sparsecast.papers.barreda_2020.training import (
     ARCHITECTURES,
     FOLDS,
     OnPart,
@@ -43,7 +44,6 @@ from sparsecast.papers.barreda_2020.network_training import (
     sentences,
     trained,
 )
-from sparsecast.papers.barreda_2020.networks import load_network, required
 from sparsecast.reports.charts.chart import Chart, Spec, axis, layer, look, panels, tooltip
 from sparsecast.results.paper import PaperReport
 from sparsecast.system.tabular import Column, Table
