@@ -222,12 +222,6 @@ class LabelSet(LabelFacts):
     sees_rows: bool = True
 
 
-def refuse_quantity(quantity: str) -> None:
-    if quantity not in QUANTITIES:
-        remedy = remedy_for(quantity, QUANTITIES, "name one")
-        raise InputError(f"labels '{quantity}': expected one of {', '.join(QUANTITIES)}; {remedy}")
-
-
 def label_set(
     quantity: str, dtype: str = "float64", most: int = 1024, frequency_ghz: float | None = None
 ) -> LabelSet:
@@ -236,7 +230,9 @@ def label_set(
     At most `most` blocks of one matrix are taken, evenly spread. The frequency is one that `label
     --frequencies` named; by default that of the machine.
     """
-    refuse_quantity(quantity)
+    if quantity not in QUANTITIES:
+        remedy = remedy_for(quantity, QUANTITIES, "name one")
+        raise InputError(f"labels '{quantity}': expected one of {', '.join(QUANTITIES)}; {remedy}")
     machine = machine_of(PROCESSOR)
     parts, used = [], []
     for labels in kept_labels(machine.name, dtype, frequency_ghz):
@@ -262,9 +258,9 @@ def published_labels(folder: Path, quantity: str, most: int = 1024) -> LabelSet:
 
     At most `most` blocks of one matrix are taken, evenly spread.
     """
-    refuse_quantity(quantity)
     if quantity not in _PUBLISHED:
-        raise InputError(f"published labels '{quantity}': expected {', '.join(_PUBLISHED)}; name one")
+        remedy = remedy_for(quantity, _PUBLISHED, "name one")
+        raise InputError(f"published labels '{quantity}': expected {', '.join(_PUBLISHED)}; {remedy}")
     paths = sorted(folder.glob("*.h5"))
     if not paths:
         raise InputError(f"{folder}: expected files MATRIX.h5 of published labels, found none; name another")
