@@ -502,6 +502,22 @@ def start_time(profile: ProfileName = None, processes: int = 9) -> Rows:
 
 
 @experiment(PANEL)
+def session_time(profile: ProfileName = None, matrices: int = 1000) -> Rows:
+    """Time forecasts of small matrices, each another one: in one session, and in a session each.
+
+    The goal is 20 ms each in one session.
+    """
+    chosen = [sc.gallery("banded", n=200 + number, half_bandwidth=3) for number in range(matrices)]
+    session = sc.session(profile, threads=1)
+    session.predict(chosen[0])
+    _, one_s = timed(lambda: [session.predict(A) for A in chosen])
+    few = chosen[: max(1, matrices // 20)]
+    _, each_s = timed(lambda: [sc.session(profile, threads=1).predict(A) for A in few])
+    yield {"sessions": "one", "matrices": matrices, "forecast_s": one_s / matrices}
+    yield {"sessions": "one each", "matrices": len(few), "forecast_s": each_s / len(few)}
+
+
+@experiment(PANEL)
 def synthesis(rows: int = 2**18, density: float = 29.0, rounds: int = 5) -> Rows:
     """Time how fast synthetic matrices are made, in million non-zeros a second."""
     from sparsecast.matrices.banded_synthesis import SPREADS, banded_matrix
