@@ -22,8 +22,13 @@ from scipy import stats
 
 from experiment import Matrices, Rows, experiment, timed
 from sparsecast.benchmark.journal import read_journal
-from sparsecast.benchmark.record_differences import FALSE_SHARE, by_product, differences
-from sparsecast.benchmark.record_files import MergedRecord, MergedRecords
+from sparsecast.benchmark.record_files import (
+    FALSE_SHARE,
+    MergedRecord,
+    MergedRecords,
+    by_product,
+    differences,
+)
 from sparsecast.machines.machine import detect
 from sparsecast.machines.storage import HOME_VARIABLE
 

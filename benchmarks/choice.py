@@ -20,7 +20,7 @@ from sparsecast.errors import InputError
 from sparsecast.matrices.problem import Problem
 from sparsecast.matrices.reading import matrix_files
 from sparsecast.measuring.timing import Effort
-from sparsecast.models.intervals import INTERVAL_SHARE
+from sparsecast.models.fitting import INTERVAL_SHARE
 from sparsecast.models.probing import left_out_pairs
 from sparsecast.models.sparsecast import SparsecastModel
 from sparsecast.models.store import fitted, probe_correction

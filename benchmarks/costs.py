@@ -536,7 +536,8 @@ def partitions(
     small = gallery_from_specification("poisson2d?n=10")
     for method in methods:  # compiles
         distribute(small, partition(small, 4, method))
-    meshes = {"poisson2d?n=1400": 2, "poisson3d?n=115": 3, "poisson3d?n=72&points=27": 3}
+    meshes = {"poisson2d?n=1400": 2, "delaunay?n=1000000": 2, "poisson3d?n=115": 3}
+    meshes |= {"poisson3d?n=72&points=27": 3}
     for specification, dimension in meshes.items():
         A = gallery_from_specification(specification)
         for count in ranks:

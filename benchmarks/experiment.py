@@ -173,7 +173,7 @@ def checked_product(
 def checked_call(A: csr_array[Any], matrix: Any, variant: str | None = None, threads: int = 1) -> Call:
     """Return the product of a matrix that is built, checked as `checked_product`."""
     from sparsecast.devices import DEVICES
-    from sparsecast.devices.reference import ReferenceProduct
+    from sparsecast.devices.product_timer import ReferenceProduct
 
     kernels = DEVICES.get("cpu").kernels.get(matrix.name)
     product = kernels.bind(matrix, variant or chosen_variant(A, matrix.name), threads)

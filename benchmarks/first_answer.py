@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from experiment import Rows, experiment, percent
 from sparsecast.benchmark.published import import_published
 from sparsecast.machines.profile import Profile, find_profile
-from sparsecast.models.intervals import conformal_bound
+from sparsecast.models.fitting import conformal_bound
 from sparsecast.models.model import HELD_OUT_SUITE
 from sparsecast.models.sparsecast import SparsecastModel
 from sparsecast.models.training import TrainingSet

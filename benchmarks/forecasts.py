@@ -27,14 +27,14 @@ from experiment import Folder, Matrices, ProfileName, Rows, Threads, experiment,
 from sparsecast import api
 from sparsecast.api.profiles import model_records, training_for
 from sparsecast.benchmark.replay import FOLDS, replay
-from sparsecast.devices.naming import machine_of
+from sparsecast.devices import machine_of
 from sparsecast.devices.target import Target
 from sparsecast.errors import InputError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.machines.machine import Machine
 from sparsecast.matrices.problem import Problem
-from sparsecast.models.intervals import INTERVAL_SHARE, UNTRIED_FACTOR
+from sparsecast.models.fitting import INTERVAL_SHARE, UNTRIED_FACTOR
 from sparsecast.models.linear import LinearModel, WorkCosts
 from sparsecast.models.model import HELD_OUT_SUITE
 from sparsecast.models.sparsecast import SparsecastModel
@@ -234,7 +234,7 @@ def transfer(profile: ProfileName = None) -> Rows:
 
     For each two settings that a profile has Records of, the linear model of the first forecasts the gallery
     in the second. Below are the factors that transfers were wrong by, by what changes: the 90th percentile of
-    all, rounded up, is UNTRIED_FACTOR of `sparsecast.models.intervals`.
+    all, rounded up, is UNTRIED_FACTOR of `sparsecast.models.fitting`.
     """
     from sparsecast.devices.target import Target
 

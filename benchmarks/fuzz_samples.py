@@ -27,7 +27,7 @@ from sparsecast.matrices.partitioning import storage as partitions
 from sparsecast.matrices.problem import Problem
 from sparsecast.matrices.reading import load
 from sparsecast.matrices.structure_files import read_structure
-from sparsecast.models.power_files import PowerFile
+from sparsecast.models.power import PowerFile
 from sparsecast.papers.barreda_2020.label_files import BlockLabels, keep_labels, read_labels
 
 READERS: dict[str, Reader] = {}

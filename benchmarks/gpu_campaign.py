@@ -47,20 +47,17 @@ from sparsecast.benchmark.journal import Measurements
 from sparsecast.benchmark.measurement import Instruments, measure_candidates
 from sparsecast.benchmark.replay import replay
 from sparsecast.benchmark.run import LEAST_BUDGET_S, Calibration
-from sparsecast.devices.bandwidths import measure_bandwidths
 from sparsecast.devices.binding import prepared
-from sparsecast.devices.cuda.driver import detect_gpu
-from sparsecast.devices.cuda.meter import NvmlMeter
-from sparsecast.devices.cuda.nvidia import NvidiaGPU
+from sparsecast.devices.cuda import NvidiaGPU, NvmlMeter, detect_gpu
+from sparsecast.devices.device import measure_bandwidths
 from sparsecast.devices.gpu import launching
 from sparsecast.devices.gpu.clock import EventClock
 from sparsecast.devices.gpu.launching import SIMULATED
-from sparsecast.devices.product_timer import right_hand_side
-from sparsecast.devices.reference import ReferenceProduct
+from sparsecast.devices.product_timer import ReferenceProduct, right_hand_side
 from sparsecast.devices.target import Target, whole_matrix
 from sparsecast.errors import DeviceError, InputError, ProfileError
 from sparsecast.machines import storage
-from sparsecast.machines.gpu import GPU
+from sparsecast.machines.data_sheet import GPU
 from sparsecast.machines.machine import Machine, detect
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.problem import Problem

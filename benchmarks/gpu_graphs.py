@@ -8,8 +8,7 @@ import numpy as np
 
 from sparsecast.devices.binding import prepared
 from sparsecast.devices.gpu.launching import as_graph
-from sparsecast.devices.product_timer import right_hand_side
-from sparsecast.devices.reference import ReferenceProduct
+from sparsecast.devices.product_timer import ReferenceProduct, right_hand_side
 from sparsecast.matrices.problem import Problem
 from sparsecast.measuring.timing import measure
 

@@ -113,13 +113,13 @@ class IdleCuda:
 @contextmanager
 def idle_device() -> Iterator[IdleCuda]:
     """Put the device in place of ``numba.cuda``; before kernels are imported."""
-    from sparsecast.devices.cuda import driver, nvidia
+    from sparsecast.devices import cuda
     from sparsecast.devices.gpu import launching
-    from sparsecast.devices.reference import ReferenceProduct
+    from sparsecast.devices.product_timer import ReferenceProduct
 
     idle, compared = IdleCuda(), ReferenceProduct.errors
     launching.cuda, launching.core = idle, None
-    driver.numba_cuda = nvidia.numba_cuda = lambda: idle
+    cuda.numba_cuda = lambda: idle
 
     def errors(self: ReferenceProduct, y: NDArray[Any]) -> NDArray[np.float64]:
         with np.errstate(all="ignore"):

@@ -15,8 +15,7 @@ from gpu_scope import label
 from nvmath_peers import NVMATH_PEERS, MissingPeerError, Peer
 from sparsecast.api import read_matrix
 from sparsecast.devices.binding import prepared
-from sparsecast.devices.product_timer import right_hand_side
-from sparsecast.devices.reference import ReferenceProduct
+from sparsecast.devices.product_timer import ReferenceProduct, right_hand_side
 from sparsecast.errors import FormatError, InputError, MatrixSizeError
 from sparsecast.matrices.problem import Problem
 from sparsecast.measuring.timing import Call, measure

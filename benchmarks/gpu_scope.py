@@ -9,7 +9,7 @@ from itertools import chain
 from sparsecast.devices import DEVICES
 from sparsecast.devices.target import Target
 from sparsecast.formats.narrowing import NARROW_PARAMETERS
-from sparsecast.machines.gpu import GPU
+from sparsecast.machines.data_sheet import GPU
 from sparsecast.machines.machine import Machine
 from sparsecast.matrices.families import parse_specification
 from sparsecast.matrices.suites import SuiteMatrix, gallery_benchmark, varied_benchmark

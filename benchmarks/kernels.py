@@ -45,7 +45,7 @@ from sparsecast.formats.sell import SELL
 from sparsecast.machines.machine import detect
 from sparsecast.matrices.gallery import gallery_from_specification
 from sparsecast.matrices.synthesis import mirrored, varied_matrix
-from sparsecast.measuring.memory_read import memory_read
+from sparsecast.measuring.references import memory_read
 from sparsecast.measuring.timing import Call, Effort, Timing, measure
 from sparsecast.records import product_flops
 
@@ -155,12 +155,12 @@ def symmetric_loops(nnz: int = 400_000) -> Rows:
 
 @experiment(PANEL)
 def gathers() -> Rows:
-    """Time vectors of x, gathered or read in turn, against single reads: as devices/cpu/gathers.py has them.
+    """Time vectors of x, gathered or read in turn, against single reads: as in devices/cpu/vector_code.py.
 
     One thread. A ratio is the time without vectors over that with them: above 1 vectors win. Where gathers
     win over vectors that are read in turn, the processor belongs to those that use them.
     """
-    from sparsecast.devices.cpu.gathers import gathers_win
+    from sparsecast.devices.cpu.vector_code import gathers_win
 
     without = {"csr": "unrolled", "sell": "chunks"}
     variants = ("gathered", "vectors")

@@ -18,8 +18,7 @@ from pyarrow.parquet import read_table
 from experiment import Matrices, Rows, checked_product, experiment, most_threads, named
 from sparsecast.machines.machine import detect
 from sparsecast.measuring.core_speed import reading
-from sparsecast.measuring.memory_read import memory_read
-from sparsecast.measuring.references import reference_bytes, references
+from sparsecast.measuring.references import memory_read, reference_bytes, references
 from sparsecast.measuring.timing import Call, HostClock
 from sparsecast.records import MEMORY
 

@@ -38,7 +38,7 @@ from experiment import (
 )
 from libraries import IN_ORDER, SPIN_S, in_turn, library_call
 from sparsecast.devices.binding import bind, prepared
-from sparsecast.devices.reference import ReferenceProduct
+from sparsecast.devices.product_timer import ReferenceProduct
 from sparsecast.errors import FormatError, InputError, MissingLibraryError
 from sparsecast.formats.libraries import LIBRARIES
 from sparsecast.formats.libraries.library import PRODUCTS
@@ -330,8 +330,7 @@ def pagerank(matrices: Matrices = None, runs: int = 7, threads: Threads = 1) -> 
     is faster.
     """
     from sparsecast.operators.applications.defaults import DAMPING, EPSILON
-    from sparsecast.operators.applications.graphs import links
-    from sparsecast.operators.applications.pagerank import most_iterations
+    from sparsecast.operators.applications.pagerank import links, most_iterations
     from sparsecast.operators.applications.pagerank import pagerank as pagerank_of
 
     for problem in named(matrices, ("gallery:rmat?scale=14",)):

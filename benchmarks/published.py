@@ -27,8 +27,7 @@ from sparsecast.benchmark.published import (
     import_published,
     published_profiles,
 )
-from sparsecast.benchmark.published_moments import COUNTS, LOCALITY, MOMENTS, moment_results
-from sparsecast.benchmark.published_tables import table_lines
+from sparsecast.benchmark.published_moments import COUNTS, LOCALITY, MOMENTS, moment_results, table_lines
 from sparsecast.errors import ProfileError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure

@@ -28,9 +28,8 @@ from experiment import (
     timed,
     uniform_vector,
 )
-from sparsecast.devices.binding import bind, prepared
-from sparsecast.devices.reference import ReferenceProduct
-from sparsecast.devices.reordered import in_first_order
+from sparsecast.devices.binding import bind, in_first_order, prepared
+from sparsecast.devices.product_timer import ReferenceProduct
 from sparsecast.errors import InputError
 from sparsecast.matrices.problem import Problem
 from sparsecast.matrices.reordering import cuthill_mckee_order, reordered

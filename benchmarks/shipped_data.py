@@ -23,8 +23,8 @@ import typer
 
 from experiment import Rows, experiment, geometric_mean, named, timed
 from sparsecast.benchmark.published import FIVE, OPTIONAL, REQUIRED, published_profiles
-from sparsecast.benchmark.published_tables import table_lines
-from sparsecast.devices.naming import machine_of
+from sparsecast.benchmark.published_moments import table_lines
+from sparsecast.devices import machine_of
 from sparsecast.errors import InputError, PaddingError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.row_lengths import RowLengths

@@ -38,7 +38,7 @@ from sparsecast.devices.binding import bound, prepared
 from sparsecast.formats import FORMATS
 from sparsecast.formats.narrowing import suited
 from sparsecast.formats.storage_format import StorageFormat
-from sparsecast.machines.gpu import GPU
+from sparsecast.machines.data_sheet import GPU
 from sparsecast.machines.machine import detect
 from sparsecast.machines.profile import _SHIPPED, Profile, user_path
 from sparsecast.matrices.gallery import gallery, gallery_names, gallery_parameters

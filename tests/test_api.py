@@ -15,12 +15,11 @@ from scipy.sparse.linalg import LinearOperator
 
 import sparsecast as sc
 from sparsecast import api
-from sparsecast.api import calibrating
+from sparsecast.api import calibrating, profiles
 from sparsecast.benchmark import run as benchmark_run
 from sparsecast.devices.binding import prepared
 from sparsecast.devices.cpu.processor import Processor
-from sparsecast.devices.product_timer import right_hand_side
-from sparsecast.devices.reference import ReferenceProduct
+from sparsecast.devices.product_timer import ReferenceProduct, right_hand_side
 from sparsecast.devices.target import Target
 from sparsecast.errors import DeviceError, InputError, MatrixSizeError, ProfileError, UnknownNameError
 from sparsecast.features.row_blocks import RowBlocks
@@ -29,7 +28,7 @@ from sparsecast.machines.machine import detect
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.gallery import gallery_names, gallery_parameters
 from sparsecast.matrices.problem import Problem
-from sparsecast.measuring import disturbance
+from sparsecast.measuring import condition_monitor
 from sparsecast.records import Bandwidth
 from sparsecast.results.columns import same_bits
 
@@ -307,7 +306,7 @@ def short_calibration(monkeypatch):
     effort = dataclasses.replace(benchmark_run.QUICK_EFFORT, samples=2, sample_s=1e-4)
     monkeypatch.setattr(benchmark_run, "QUICK_EFFORT", effort)
     monkeypatch.setattr(Processor, "core_speed", lambda self, threads: None)  # so that all samples count
-    monkeypatch.setattr(disturbance, "UNUSABLE", math.inf)
+    monkeypatch.setattr(condition_monitor, "UNUSABLE", math.inf)
     suites = Processor.suites
 
     def small(self, *about):
@@ -372,8 +371,8 @@ def test_machines_lists_what_can_be_used_and_what_cannot(own):
     assert here == detect()
     assert found[own.name] == own
     assert isinstance(found["broken"], ProfileError)
-    assert api.contents(own).startswith("cpu float64 1 thread (")
-    assert api.contents(Profile(here, ())) == "no records"
+    assert profiles.contents(own).startswith("cpu float64 1 thread (")
+    assert profiles.contents(Profile(here, ())) == "no records"
 
 
 def test_formats_that_the_model_does_not_know_are_named(recorded):
@@ -561,7 +560,7 @@ def test_a_plan_is_built_and_checked_on_the_device_that_is_named(gpu_profile, mo
 
     A = sc.gallery("poisson2d", n=9)
     planned = sc.plan(A, gpu_profile)
-    monkeypatch.setattr("sparsecast.devices.cuda.nvidia.detect_gpu", select)
+    monkeypatch.setattr("sparsecast.devices.cuda.detect_gpu", select)
     for ask in (api.check, sc.compile):
         with pytest.raises(DeviceError):
             ask(A, planned, device="cuda:1")

@@ -11,7 +11,7 @@ from sparsecast import api
 from sparsecast.errors import InputError, ProfileError
 from sparsecast.machines.machine import detect
 from sparsecast.machines.profile import Profile
-from sparsecast.models.intervals import UNTRIED_FACTOR
+from sparsecast.models.fitting import UNTRIED_FACTOR
 from sparsecast.models.transfer import Setting
 
 

@@ -9,9 +9,13 @@ from scipy.sparse import csr_array, diags_array
 from sparsecast.errors import InputError
 from sparsecast.matrices.gallery import gallery
 from sparsecast.operators.applications.application import Iterations, Laps, no_iteration, scipy_operator
-from sparsecast.operators.applications.cg import ConjugateGradients, conjugate_gradients
+from sparsecast.operators.applications.cg import (
+    ConjugateGradients,
+    conjugate_gradients,
+    expected_iterations,
+    lanczos_values,
+)
 from sparsecast.operators.applications.pagerank import TRIALS, PageRankOfGraph, iterations_of
-from sparsecast.operators.applications.spectrum import expected_iterations, lanczos_values
 
 
 def web(scale):

@@ -12,8 +12,7 @@ from scipy.sparse import coo_array, csr_array
 from sparsecast.errors import InputError
 from sparsecast.matrices.gallery import gallery
 from sparsecast.operators.applications.application import PRODUCT, Laps
-from sparsecast.operators.applications.graphs import links
-from sparsecast.operators.applications.pagerank import loops, most_iterations, pagerank
+from sparsecast.operators.applications.pagerank import links, loops, most_iterations, pagerank
 
 EPSILON = 1e-12
 

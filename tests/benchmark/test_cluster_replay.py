@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from sparsecast.benchmark.cluster_replay import replay_clusters
+from sparsecast.benchmark.replay import replay_clusters
 from sparsecast.errors import ProfileError
 from sparsecast.machines.machine import Cache, Machine
 from sparsecast.matrices.partitioning.distribution import Distribution

@@ -6,7 +6,7 @@ import pytest
 
 from sparsecast.benchmark import distributed_measurement
 from sparsecast.benchmark.distributed_measurement import DistributedMeasurement
-from sparsecast.distributed.nodes import Nodes
+from sparsecast.distributed.processes import Nodes
 from sparsecast.distributed.products.local_1d import Local1D
 from sparsecast.errors import WrongResultError
 from sparsecast.matrices.partitioning.distribution import Distribution

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sparsecast.benchmark.made_ahead import MadeAhead
+from sparsecast.benchmark.run import MadeAhead
 from sparsecast.errors import InputError
 from sparsecast.matrices.problem import Problem
 from sparsecast.matrices.suites import SuiteMatrix

@@ -11,7 +11,7 @@ import pytest
 from sparsecast.benchmark.measurement import Instruments, measure_candidates
 from sparsecast.devices.binding import Bound
 from sparsecast.devices.cpu.processor import Processor
-from sparsecast.devices.cuda.driver import driver_errors
+from sparsecast.devices.cuda import driver_errors
 from sparsecast.devices.product_timer import right_hand_side
 from sparsecast.devices.target import Target, whole_matrix
 from sparsecast.errors import DeviceError, MatrixSizeError, WrongResultError

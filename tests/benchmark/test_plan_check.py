@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import sparsecast as sc
-from sparsecast.benchmark.plan_check import check_plan
+from sparsecast.benchmark.measurement import check_plan
 from sparsecast.devices.cpu.processor import Processor
-from sparsecast.devices.cuda.driver import driver_errors
+from sparsecast.devices.cuda import driver_errors
 from sparsecast.devices.product_timer import right_hand_side
 from sparsecast.errors import DeviceError, WrongResultError
 from sparsecast.measuring.timing import Effort

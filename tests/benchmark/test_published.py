@@ -18,8 +18,8 @@ from sparsecast.errors import InputError, ProfileError
 from sparsecast.features.analysis import structure
 from sparsecast.features.row_lengths import lengths_of_five
 from sparsecast.machines.data_sheet import published_machines
+from sparsecast.machines.machine import guo_strip
 from sparsecast.machines.profile import Profile
-from sparsecast.machines.strips import guo_strip
 from sparsecast.matrices.problem import group_of
 
 GPUS = {name: machine.gpu for name, machine in published_machines().items() if machine.gpu}

@@ -9,7 +9,7 @@ import pytest
 from sparsecast.benchmark import rank_calibration
 from sparsecast.benchmark.journal import read_journal
 from sparsecast.benchmark.rank_calibration import RankCalibration, journal_path
-from sparsecast.distributed.nodes import Nodes
+from sparsecast.distributed.processes import Nodes
 from sparsecast.errors import BusyError, InputError, RanksError
 from sparsecast.machines.machine import Cache, Machine
 from sparsecast.machines.profile import Profile

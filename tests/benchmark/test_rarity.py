@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import sparsecast as sc
-from sparsecast.benchmark.rarity import TRAITS, rarities
+from sparsecast.results.reports import TRAITS, rarities
 
 
 @pytest.fixture(scope="module")

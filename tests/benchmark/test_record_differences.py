@@ -7,8 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from sparsecast.benchmark.record_differences import differences
-from sparsecast.benchmark.record_files import MergedRecord, MergedRecords
+from sparsecast.benchmark.record_files import MergedRecord, MergedRecords, differences
 from sparsecast.errors import InputError
 
 PRODUCTS, NOISE = 120, 0.015

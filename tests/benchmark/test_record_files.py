@@ -18,7 +18,7 @@ from sparsecast.errors import InputError, ProfileError, StorageError
 from sparsecast.machines.profile import Profile
 from sparsecast.machines.storage import home
 from sparsecast.matrices.problem import Problem
-from sparsecast.system import addresses
+from sparsecast.system import files
 
 NAMES = ("gallery:poisson2d?n=9", "gallery:arrow?n=40", "gallery:banded?n=50")
 
@@ -107,13 +107,13 @@ def test_no_message_has_a_secret(kept, scheme, credentials, monkeypatch):
     def unknown(place):
         raise ValueError(f"Cannot parse URI:\n'{place}' at {place}")
 
-    monkeypatch.setattr(addresses, "_system", unknown)
+    monkeypatch.setattr(files, "_system", unknown)
     address = f"{scheme}://{credentials}@bucket/a@b.parquet"
     for act in (
         lambda: MergedRecords.of([address]),
         lambda: merge([kept], address),
         lambda: Profile.load(address),
-        lambda: addresses.exists(address),
+        lambda: files.exists(address),
         lambda: journals.read_journal(address),
         lambda: refuse_no_parquet("--output", f"{address}?region=x"),
     ):
@@ -174,7 +174,7 @@ def test_a_place_that_is_closed(recorded, kept, monkeypatch):
 
     closed = pyarrow.fs.PyFileSystem(Closed())
 
-    monkeypatch.setattr(addresses, "_system", lambda place: (closed, "bucket/records.parquet"))
+    monkeypatch.setattr(files, "_system", lambda place: (closed, "bucket/records.parquet"))
     address = "s3://key:secret@bucket/records.parquet"
     with pytest.raises(InputError) as refusal:
         MergedRecords.of([address])

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 import sparsecast as sc
-from sparsecast.benchmark.reordering import in_best_order, may_pay
+from sparsecast.benchmark.trials import in_best_order, may_pay
 from sparsecast.devices.binding import bind
 from sparsecast.devices.product_timer import ProductTimer
 from sparsecast.machines.machine import Cache
 from sparsecast.matrices.problem import Problem
 from sparsecast.measuring.timing import Timing
-from sparsecast.results.trials import Trials
+from sparsecast.results.prediction import Trials
 
 
 def tried(problem, profile, **asked):

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from sparsecast.measuring import frequency
+from sparsecast.measuring import core_speed
 
 SMALL = "gallery:poisson2d?n=30"
 
@@ -36,7 +36,7 @@ def test_a_power_model_gives_joules_to_forecasts_and_plans(run, recorded_path, p
 
 
 def test_without_frequencies_to_set_a_line_says_so(run):
-    if frequency.Frequencies().mean_hz() is not None:
+    if core_speed.Frequencies().mean_hz() is not None:
         pytest.skip("this machine has frequencies, which a test leaves alone")
     done = run("measure", SMALL, "--frequencies", "1.2")
     assert done.status == 2 and "leave out --frequencies" in done.err

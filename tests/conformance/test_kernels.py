@@ -14,7 +14,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from sparsecast.devices import DEVICES
-from sparsecast.devices.reference import ReferenceProduct
+from sparsecast.devices.product_timer import ReferenceProduct
 from sparsecast.errors import InputError
 from sparsecast.features.analysis import structure
 from sparsecast.features.row_blocks import RowBlocks, StripStatistics

@@ -7,17 +7,17 @@ import dataclasses
 import pytest
 
 from sparsecast.devices import DEVICES
-from sparsecast.devices.bandwidths import measure_bandwidths
+from sparsecast.devices.device import measure_bandwidths
 from sparsecast.devices.gpu import clock as cuda_clock
 from sparsecast.devices.gpu.gpu_device import MOST_TRANSFER_BYTES
-from sparsecast.machines import gpu
+from sparsecast.machines import data_sheet
 from sparsecast.machines.machine import Cache, Machine
 from sparsecast.measuring.timing import Effort
 
 CACHES = (Cache(1, 1 << 15, 1), Cache(2, 1 << 20, 2), Cache(3, 1 << 25, 8))
 MACHINE = Machine("test", "x86_64", 8, 8, CACHES, (), 1 << 34, "Linux")
 CPU, CUDA = DEVICES.get("cpu"), DEVICES.get("cuda")
-GPU = gpu.GPU("a device", 100, 64, 32, 1024, 1 << 36, 50 << 20, 1_500_000_000, 2_000_000_000, (9, 0))
+GPU = data_sheet.GPU("a device", 100, 64, 32, 1024, 1 << 36, 50 << 20, 1_500_000_000, 2_000_000_000, (9, 0))
 
 
 def test_half_of_each_cache_is_read_and_twice_the_last_and_its_halves():

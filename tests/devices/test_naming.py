@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sparsecast.devices.naming import parse_device
+from sparsecast.devices import parse_device
 from sparsecast.errors import InputError
 
 NAMED = {"cpu": ("cpu", 0), "cuda": ("cuda", 0), "cuda:0": ("cuda", 0), "cuda:17": ("cuda", 17)}

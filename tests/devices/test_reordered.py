@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array, diags_array, random_array
 
-from sparsecast.devices.binding import bind
-from sparsecast.devices.reordered import in_first_order
+from sparsecast.devices.binding import bind, in_first_order
 from sparsecast.matrices.reordering import cuthill_mckee_order, reordered
 from sparsecast.records import Candidate
 

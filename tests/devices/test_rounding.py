@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from sparsecast.devices.rounding import Rounding
+from sparsecast.devices.product_timer import Rounding
 from sparsecast.errors import FormatError
 from sparsecast.formats.csr import CSR
 from sparsecast.formats.narrowing import LOSSY

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from sparsecast.distributed import messages
-from sparsecast.distributed.layout import local_layout
-from sparsecast.distributed.parts import RankPart, block_bounds
+from sparsecast.distributed.parts import RankPart, block_bounds, local_layout
 from sparsecast.matrices.partitioning.distributing import distribute
 from sparsecast.matrices.partitioning.partition import Partition
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparsecast.distributed.microbenchmarks import Wanted, ready, wanted
-from sparsecast.distributed.nodes import Nodes
-from sparsecast.distributed.streams import chains, triad
+from sparsecast.distributed.processes import Nodes
+from sparsecast.distributed.timing import chains, triad
 from sparsecast.machines.machine import Cache, Machine
 from sparsecast.records import MICROBENCHMARK_KINDS
 

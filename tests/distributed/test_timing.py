@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from sparsecast.distributed.nodes import Nodes, node_machine
+from sparsecast.distributed.processes import Nodes, node_machine
 from sparsecast.distributed.timing import (
     SeparatedClock,
     TogetherClock,

@@ -10,7 +10,7 @@ import pytest
 
 from sparsecast.errors import InputError
 from sparsecast.machines import machine as machines
-from sparsecast.machines.gpu import GPU
+from sparsecast.machines.data_sheet import GPU
 from sparsecast.machines.machine import Cache, Machine, detect
 
 MACHINE = Machine(

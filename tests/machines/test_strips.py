@@ -8,8 +8,8 @@ from math import ceil
 import pytest
 
 from sparsecast.errors import UnknownNameError
-from sparsecast.machines.gpu import GPU
-from sparsecast.machines.strips import guo_strip, wang_strip
+from sparsecast.machines.data_sheet import GPU
+from sparsecast.machines.machine import guo_strip, wang_strip
 from sparsecast.papers import published
 
 #: The Tesla C2050 of Guo et al. (2014): 14 multiprocessors of 48 warps.

@@ -27,7 +27,7 @@ from sparsecast.matrices.partitioning.partition import Partition
 from sparsecast.matrices.problem import as_csr
 from sparsecast.matrices.reading import load
 from sparsecast.models.forest import Forest
-from sparsecast.models.power_files import PowerFile
+from sparsecast.models.power import PowerFile
 from sparsecast.papers.barreda_2020.datasets import block_inputs
 from sparsecast.records import Candidate
 from sparsecast.system.archives import read_arrays

@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from sparsecast.measuring.disturbance import disturbance, waited_for_cores
+from sparsecast.measuring.condition_monitor import disturbance, waited_for_cores
 from sparsecast.measuring.timing import Timing
 from sparsecast.records import Conditions
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from sparsecast.devices.cuda.meter import NvmlMeter
+from sparsecast.devices.cuda import NvmlMeter
 from sparsecast.errors import DeviceError
 from sparsecast.measuring import energy
 from sparsecast.measuring.energy import IDLE_S, energy_of, idle_power_w

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sparsecast.errors import DeviceError
-from sparsecast.measuring.frequency import Frequencies
+from sparsecast.measuring.core_speed import Frequencies
 
 NAMES = ("cpuinfo_min", "cpuinfo_max", "scaling_min", "scaling_max", "scaling_cur")
 

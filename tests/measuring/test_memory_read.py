@@ -6,7 +6,7 @@ import numba
 import numpy as np
 import pytest
 
-from sparsecast.measuring.memory_read import memory_read
+from sparsecast.measuring.references import memory_read
 
 LIMIT = int(numba.config.NUMBA_NUM_THREADS)
 

@@ -9,8 +9,7 @@ import time
 import pytest
 
 from sparsecast.errors import MeterError
-from sparsecast.measuring.command_meter import CommandMeter
-from sparsecast.measuring.energy import energy_of
+from sparsecast.measuring.energy import CommandMeter, energy_of
 from sparsecast.measuring.meters import processor_meter
 from sparsecast.measuring.meters.hwmon import HwmonMeter
 from sparsecast.measuring.meters.perf import SYSTEM_CALLS, PerfMeter

@@ -16,9 +16,8 @@ from sparsecast.features.analysis import structure
 from sparsecast.features.narrow_storage import GROUP_ROWS
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats.hyb import HYB, LEAST_ROWS_ON_GPUS
-from sparsecast.machines.gpu import GPU
-from sparsecast.machines.machine import Cache, Machine
-from sparsecast.machines.strips import strip_rows
+from sparsecast.machines.data_sheet import GPU
+from sparsecast.machines.machine import Cache, Machine, strip_rows
 from sparsecast.matrices.gallery import gallery
 from sparsecast.matrices.synthesis import varied_matrix
 from sparsecast.models import MODELS

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from sparsecast.errors import ProfileError
 from sparsecast.features.analysis import structure
 from sparsecast.features.row_blocks import RowBlocks
-from sparsecast.machines.strips import strip_rows
+from sparsecast.machines.machine import strip_rows
 from sparsecast.matrices.gallery import gallery_from_specification
 from sparsecast.models.fitting import Line
 from sparsecast.models.training import TrainingSet

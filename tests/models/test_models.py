@@ -18,8 +18,8 @@ from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.matrices.gallery import gallery
 from sparsecast.models import DEFAULT_MODEL, MODELS
-from sparsecast.models.conversion import ConversionCost
-from sparsecast.models.intervals import INTERVAL_SHARE, WIDEST, prediction_interval
+from sparsecast.models.fitting import INTERVAL_SHARE, WIDEST, prediction_interval
+from sparsecast.models.forecaster import ConversionCost
 from sparsecast.models.model import HELD_OUT_SUITE
 from sparsecast.models.training import TrainingSet
 from sparsecast.planning.dynamic_programme import strip_statistics

@@ -12,8 +12,7 @@ import pytest
 from sparsecast.errors import ProfileError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.machines.profile import MatrixEntry
-from sparsecast.models.power import LEAST_RECORDS, PowerModel
-from sparsecast.models.power_files import PowerFile
+from sparsecast.models.power import LEAST_RECORDS, PowerFile, PowerModel
 from sparsecast.models.sparsecast import SparsecastModel
 from sparsecast.models.training import TrainingSet
 from sparsecast.records import Parameters

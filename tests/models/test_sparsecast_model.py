@@ -16,8 +16,8 @@ from sparsecast.matrices.gallery import gallery
 from sparsecast.measuring.references import reference_bytes
 from sparsecast.models.forest import Forest
 from sparsecast.models.linear import LEAST_RECORDS, LinearModel
+from sparsecast.models.model import from_plain, to_plain
 from sparsecast.models.sparsecast import FOREST, SparsecastModel
-from sparsecast.models.state import from_plain, to_plain
 from sparsecast.models.training import TrainingSet
 from sparsecast.planning.dynamic_programme import strip_statistics
 from sparsecast.planning.plan import Goal, make_plan

@@ -14,7 +14,7 @@ from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.machines.machine import Cache
 from sparsecast.matrices.gallery import gallery
 from sparsecast.models import MODELS
-from sparsecast.models.intervals import LEAST_RANKED
+from sparsecast.models.fitting import LEAST_RANKED
 from sparsecast.models.linear import LinearModel
 from sparsecast.models.model import HELD_OUT_SUITE
 from sparsecast.models.training import TrainingSet

@@ -11,9 +11,8 @@ import pytest
 from sparsecast.benchmark.experiments import EXPERIMENTS, ExperimentSetting
 from sparsecast.errors import ProfileError
 from sparsecast.features.row_blocks import RowBlocks
-from sparsecast.machines.gpu import GPU
-from sparsecast.machines.machine import Machine
-from sparsecast.machines.strips import strip_rows, wang_strip
+from sparsecast.machines.data_sheet import GPU
+from sparsecast.machines.machine import Machine, strip_rows, wang_strip
 from sparsecast.matrices.families import specification
 from sparsecast.models import MODELS
 from sparsecast.models.training import TrainingSet

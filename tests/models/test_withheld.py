@@ -14,8 +14,7 @@ from sparsecast.features.structure import Structure
 from sparsecast.machines.profile import MatrixEntry
 from sparsecast.matrices.gallery import gallery
 from sparsecast.models.model import HELD_OUT_SUITE
-from sparsecast.models.training import TrainingSet
-from sparsecast.models.withheld import ROW_ORDER, Withheld, with_even_rows
+from sparsecast.models.training import ROW_ORDER, TrainingSet, Withheld, with_even_rows
 
 MATRIX = gallery("circuit", n=20000)
 WHOLE = structure(MATRIX, threads=1)

@@ -25,8 +25,7 @@ from sparsecast.errors import InputError, RanksError
 from sparsecast.matrices.gallery import gallery
 from sparsecast.matrices.partitioning.partition import Partition
 from sparsecast.operators.applications.cg import conjugate_gradients
-from sparsecast.operators.applications.graphs import links
-from sparsecast.operators.applications.pagerank import pagerank
+from sparsecast.operators.applications.pagerank import links, pagerank
 from sparsecast.operators.block_operator import BlockOperator, RowProduct
 from sparsecast.records import DTYPES, Candidate, Configuration
 from sparsecast.system.parallel import equal_parts

@@ -13,8 +13,7 @@ from sparsecast.features.analysis import structure
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.machines.machine import PROCESSOR, detect
 from sparsecast.models.clusters.cluster_model import ClusterForecast
-from sparsecast.models.power_files import KINDS, GivenPower
-from sparsecast.planning.cluster_energy import ClusterPower
+from sparsecast.models.power import KINDS, ClusterPower, GivenPower
 from sparsecast.records import Configuration
 
 MACHINE = detect()

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparsecast.models.intervals import INTERVAL_SHARE
+from sparsecast.models.fitting import INTERVAL_SHARE
 from sparsecast.planning.trials import DOUBT_SHARE, FRESH, LOST_SHARE, Contest, chance, expected_gain_s
 from sparsecast.records import Candidate, Forecast
-from sparsecast.results.trials import Trial
+from sparsecast.results.prediction import Trial
 
 
 def forecast(time_s, low_s, high_s, convert_s=0.0, name="sell"):

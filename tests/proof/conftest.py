@@ -36,9 +36,9 @@ outcomes = []
 for asked in json.loads(sys.argv.pop()):
     if asked[0] == "calibrate":
         from sparsecast.benchmark import run
-        from sparsecast.measuring import disturbance
+        from sparsecast.measuring import condition_monitor
         run.perf_counter = float
-        disturbance.UNUSABLE = float("inf")
+        condition_monitor.UNUSABLE = float("inf")
     sys.argv[1:], status, out, err = asked, 0, io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         try:

@@ -14,8 +14,7 @@ import pytest
 from sparsecast.devices.binding import bind, prepared, row_slice
 from sparsecast.matrices.gallery import gallery
 from sparsecast.operators.applications import cg
-from sparsecast.operators.applications.graphs import links
-from sparsecast.operators.applications.pagerank import pagerank
+from sparsecast.operators.applications.pagerank import links, pagerank
 from sparsecast.operators.block_operator import BlockOperator, LocalSpace, RowProduct
 from sparsecast.records import Candidate
 

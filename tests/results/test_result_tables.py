@@ -7,10 +7,10 @@ import dataclasses
 import pytest
 from scipy.sparse import csr_array
 
+from sparsecast.api.partitioning import partitioned
 from sparsecast.features.analysis import structure
 from sparsecast.matrices.gallery import gallery, gallery_matrices
 from sparsecast.measuring.timing import Speedup
-from sparsecast.planning.partition_comparison import partitioned
 from sparsecast.planning.placement import ranked
 from sparsecast.records import Bandwidth, Candidate, Forecast
 from sparsecast.results.evaluation import ErrorScore, Evaluation, ModelScore

@@ -160,7 +160,7 @@ import threading
 import numpy as np, numba
 from scipy.sparse import csr_array, eye_array
 import sparsecast
-from sparsecast.measuring.memory_read import memory_read
+from sparsecast.measuring.references import memory_read
 from sparsecast.devices import DEVICES
 from sparsecast.formats import FORMATS
 A = csr_array(eye_array(20_000))

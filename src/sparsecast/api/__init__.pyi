@@ -3,7 +3,6 @@ from .applications import application_cost as application_cost
 from .applications import application_question as application_question
 from .applications import run_application as run_application
 from .applications import threads_of_networks as threads_of_networks
-from .calibrating import QUICK_BUDGET_S as QUICK_BUDGET_S
 from .calibrating import calibrate as calibrate
 from .calibrating import calibration as calibration
 from .calibrating import chosen_libraries as chosen_libraries
@@ -26,7 +25,6 @@ from .clustering import PROCESSOR as PROCESSOR
 from .clustering import cluster as cluster
 from .doctor import checkup as checkup
 from .doctor import first_steps as first_steps
-from .evaluating import chosen_models as chosen_models
 from .evaluating import fits_of as fits_of
 from .evaluating import replay as replay
 from .executing import CommandMeter as CommandMeter
@@ -71,10 +69,8 @@ from .placing import is_device as is_device
 from .placing import named_places as named_places
 from .placing import prices_of as prices_of
 from .placing import where as where
-from .profiles import contents as contents
 from .profiles import disturbances as disturbances
 from .profiles import gallery_matrices as gallery_matrices
-from .profiles import origin as origin
 from .ranks import ProductOptions as ProductOptions
 from .ranks import measure_on_ranks as measure_on_ranks
 from .ranks import measure_suites_on_ranks as measure_suites_on_ranks

@@ -14,8 +14,7 @@ import numpy as np
 from sparsecast.api.executing import in_csr, load, operator_of
 from sparsecast.api.profiles import model_records
 from sparsecast.api.session import Session
-from sparsecast.devices import DEVICES
-from sparsecast.devices.naming import machine_of, number_of
+from sparsecast.devices import DEVICES, machine_of, number_of
 from sparsecast.devices.target import Target
 from sparsecast.errors import InputError
 from sparsecast.machines.machine import PROCESSOR

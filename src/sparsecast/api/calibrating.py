@@ -15,10 +15,9 @@ from sparsecast.api.profiles import (
     origin,
 )
 from sparsecast.benchmark.run import Calibration, Progress, RatingSuite, no_progress, rating_suites
-from sparsecast.devices import DEVICES
-from sparsecast.devices.naming import Threads, number_of
-from sparsecast.devices.naming import machine_of as machine_of
-from sparsecast.devices.naming import threads_of as threads_of
+from sparsecast.devices import DEVICES, Threads, number_of
+from sparsecast.devices import machine_of as machine_of
+from sparsecast.devices import threads_of as threads_of
 from sparsecast.devices.target import Target
 from sparsecast.errors import InputError, ProfileError
 from sparsecast.formats.libraries import chosen_libraries as chosen_libraries

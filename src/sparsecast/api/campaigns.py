@@ -12,11 +12,9 @@ from sparsecast.api.executing import measure_here
 from sparsecast.api.matrices import left_out, named_problems
 from sparsecast.api.session import Session
 from sparsecast.benchmark.journal import USER_SUITE, kept, measurements_folder
-from sparsecast.benchmark.record_differences import differences
-from sparsecast.benchmark.record_files import MergedRecords
+from sparsecast.benchmark.record_files import MergedRecords, differences
 from sparsecast.benchmark.run import Progress, no_progress
-from sparsecast.devices import DEVICES
-from sparsecast.devices.naming import machine_of
+from sparsecast.devices import DEVICES, machine_of
 from sparsecast.errors import FormatError, MatrixSizeError
 from sparsecast.machines.machine import PROCESSOR, Machine
 from sparsecast.machines.storage import ensure_writable
@@ -26,7 +24,7 @@ from sparsecast.measuring.energy import Meter
 from sparsecast.records import Candidate, Record
 from sparsecast.results.differences import Differences
 from sparsecast.results.measurement import MeasuredCollection, Pending
-from sparsecast.system.addresses import Place
+from sparsecast.system.files import Place
 from sparsecast.system.version import VERSION
 
 #: What is done with a matrix: its name, and its problem.

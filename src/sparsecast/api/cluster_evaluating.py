@@ -9,9 +9,8 @@ from functools import lru_cache
 from sparsecast.api.cluster_questions import ClusterProblem, cluster_problem
 from sparsecast.api.clustering import training_of_ranks
 from sparsecast.api.profiles import calibrated_profile
-from sparsecast.benchmark.cluster_replay import replay_clusters
-from sparsecast.benchmark.replay import FOLDS
-from sparsecast.devices.naming import machine_of
+from sparsecast.benchmark.replay import FOLDS, replay_clusters
+from sparsecast.devices import machine_of
 from sparsecast.distributed.products import PRODUCTS
 from sparsecast.machines.machine import PROCESSOR
 from sparsecast.machines.profile import Profile

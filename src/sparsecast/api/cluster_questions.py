@@ -14,8 +14,7 @@ from sparsecast.api.session import Session
 from sparsecast.api.settings import Setting, Trust
 from sparsecast.devices.target import Target
 from sparsecast.distributed.distributed_product import DistributedProduct
-from sparsecast.distributed.layout import local_layout
-from sparsecast.distributed.parts import RankPart, block_of
+from sparsecast.distributed.parts import RankPart, block_of, local_layout
 from sparsecast.features.structure import Structure
 from sparsecast.machines.machine import PROCESSOR
 from sparsecast.machines.profile import Profile

@@ -12,7 +12,7 @@ from sparsecast.api.forecasting import without_joules
 from sparsecast.api.profiles import calibrated_profile, disturbed, model_records, training_for
 from sparsecast.api.profiles import energy_model as fitted_energy_model
 from sparsecast.benchmark.journal import kept
-from sparsecast.devices.naming import machine_of
+from sparsecast.devices import machine_of
 from sparsecast.devices.target import Target
 from sparsecast.distributed.products import PRODUCTS, default_algorithms
 from sparsecast.errors import InputError, ProfileError
@@ -44,9 +44,8 @@ from sparsecast.models.clusters.cluster_model import (
     ClusterTraining,
     Question,
 )
-from sparsecast.models.power_files import PowerFile
-from sparsecast.models.withheld import Withheld, with_even_rows
-from sparsecast.planning.cluster_energy import ClusterPower, PricesWork
+from sparsecast.models.power import ClusterPower, PowerFile, PricesWork
+from sparsecast.models.training import Withheld, with_even_rows
 from sparsecast.planning.plan import refuse_objective
 from sparsecast.records import Configuration
 from sparsecast.results.cluster import ClusterAnswer, ClusterChoice

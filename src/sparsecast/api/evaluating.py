@@ -18,8 +18,7 @@ from sparsecast.benchmark.evaluation import Scoring
 from sparsecast.benchmark.journal import AGAIN_SUITE, kept
 from sparsecast.benchmark.replay import FOLDS
 from sparsecast.benchmark.replay import replay as replay_records
-from sparsecast.devices import DEVICES
-from sparsecast.devices.naming import AUTO, machine_of, number_of
+from sparsecast.devices import AUTO, DEVICES, machine_of, number_of
 from sparsecast.devices.target import Target, whole_matrix
 from sparsecast.errors import InputError
 from sparsecast.features.analysis import structure

@@ -14,13 +14,10 @@ from sparsecast.api.forecast_basis import ForecastBasis
 from sparsecast.api.profiles import require_own
 from sparsecast.api.session import Session, session
 from sparsecast.benchmark.journal import USER_SUITE, keep
-from sparsecast.benchmark.measurement import Instruments, LeftOut, measure_candidates
-from sparsecast.benchmark.plan_check import check_plan
-from sparsecast.benchmark.reordering import REORDERED
-from sparsecast.devices import DEVICES
-from sparsecast.devices.binding import Bound, as_compiled, bind, prepared, row_slice
-from sparsecast.devices.naming import AUTO, machine_of, parse_device, threads_of
-from sparsecast.devices.reordered import in_first_order
+from sparsecast.benchmark.measurement import Instruments, LeftOut, check_plan, measure_candidates
+from sparsecast.benchmark.trials import REORDERED
+from sparsecast.devices import AUTO, DEVICES, machine_of, parse_device, threads_of
+from sparsecast.devices.binding import Bound, as_compiled, bind, in_first_order, prepared, row_slice
 from sparsecast.devices.target import Target, memory_bytes, whole_matrix
 from sparsecast.errors import InputError, MatrixSizeError, MeterError
 from sparsecast.features.analysis import structure as structure_of
@@ -28,11 +25,11 @@ from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.machines.machine import PROCESSOR, Machine, detect
 from sparsecast.matrices.problem import Problem
 from sparsecast.matrices.reordering import reordered
-from sparsecast.measuring.command_meter import CommandMeter as CommandMeter
 from sparsecast.measuring.condition_monitor import ConditionMonitor
+from sparsecast.measuring.core_speed import Frequencies
+from sparsecast.measuring.energy import CommandMeter as CommandMeter
 from sparsecast.measuring.energy import Meter as Meter
 from sparsecast.measuring.energy import idle_power_w, is_modelled
-from sparsecast.measuring.frequency import Frequencies
 from sparsecast.measuring.meters import METERS
 from sparsecast.measuring.timing import DEFAULT_EFFORT, Effort
 from sparsecast.operators.block_operator import BlockOperator, RowProduct, Transposed

@@ -21,7 +21,7 @@ from sparsecast.api.profiles import (
 from sparsecast.benchmark.journal import keep
 from sparsecast.benchmark.trials import Outcome, Question, Spending, try_contenders
 from sparsecast.devices import DEVICES
-from sparsecast.devices.rounding import Rounding
+from sparsecast.devices.product_timer import Rounding
 from sparsecast.devices.target import Choice, Target, believed, published_choice, whole_matrix
 from sparsecast.errors import DeviceError, InputError, ProfileError, StorageError
 from sparsecast.features.analysis import structure as structure_of
@@ -32,16 +32,15 @@ from sparsecast.machines.machine import PROCESSOR, Machine, detect
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.problem import Problem
 from sparsecast.models import DEFAULT_MODEL, MODELS
+from sparsecast.models.fitting import LEAST_RANKED, UNTRIED_FACTOR
 from sparsecast.models.forecaster import Forecaster
-from sparsecast.models.intervals import LEAST_RANKED, UNTRIED_FACTOR
 from sparsecast.models.linear import LinearModel
 from sparsecast.models.model import Model
-from sparsecast.models.power_files import PowerFile
+from sparsecast.models.power import PowerFile
 from sparsecast.models.probing import Correction
 from sparsecast.models.store import fitted, probe_correction
-from sparsecast.models.training import TrainingSet
+from sparsecast.models.training import TrainingSet, Withheld, unusual_groups
 from sparsecast.models.transfer import Setting, Transfer, TransferredForecaster, widening
-from sparsecast.models.withheld import Withheld, unusual_groups
 from sparsecast.planning.drift import NO_DRIFT, Drift, drift_since
 from sparsecast.records import Candidate, Estimate, Forecast
 from sparsecast.results.prediction import Dense, Prediction

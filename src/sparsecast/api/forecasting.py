@@ -12,11 +12,11 @@ from sparsecast.devices.target import Target, believed
 from sparsecast.errors import InputError, ProfileError
 from sparsecast.features.narrow_storage import GROUP_ROWS
 from sparsecast.features.structure import Structure
+from sparsecast.machines.machine import strip_rows
 from sparsecast.machines.profile import Profile
-from sparsecast.machines.strips import strip_rows
 from sparsecast.matrices.problem import Problem
 from sparsecast.models import model_for as model_for
-from sparsecast.models.power_files import PowerFile as PowerFile
+from sparsecast.models.power import PowerFile as PowerFile
 from sparsecast.planning.dynamic_programme import at_most, strip_statistics
 from sparsecast.planning.plan import LEAST_GAIN, Goal, make_plan
 from sparsecast.planning.plan import refuse_objective as refuse_objective

@@ -9,8 +9,7 @@ from typing import Any
 
 from sparsecast.benchmark.evaluation import distinct_names as distinct_names
 from sparsecast.benchmark.published import FIVE, OF_MATRIX, summarised
-from sparsecast.benchmark.published_moments import described, has_moments, moment_matrices
-from sparsecast.benchmark.published_tables import Line, table_lines
+from sparsecast.benchmark.published_moments import Line, described, has_moments, moment_matrices, table_lines
 from sparsecast.errors import InputError, StorageError
 from sparsecast.features import FEATURES
 from sparsecast.features.analysis import structure as structure_of

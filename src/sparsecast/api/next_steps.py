@@ -10,8 +10,7 @@ from sparsecast.api.forecast_basis import ForecastBasis
 from sparsecast.api.profiles import calibrated_profile, model_records
 from sparsecast.api.session import Session
 from sparsecast.api.settings import Setting, Trust
-from sparsecast.devices import DEVICES
-from sparsecast.devices.naming import machine_of, threads_of
+from sparsecast.devices import DEVICES, machine_of, threads_of
 from sparsecast.errors import DisturbedError
 from sparsecast.features.structure import Structure
 from sparsecast.machines.machine import PROCESSOR

@@ -14,8 +14,7 @@ from sparsecast.api.forecast_basis import is_local
 from sparsecast.api.profiles import asked_machine, calibrated_profile, contents, origin, refuse_disturbed
 from sparsecast.api.session import Session
 from sparsecast.api.settings import SessionOptions, Setting, SettingOptions, Trust, split_options
-from sparsecast.devices import DEVICES
-from sparsecast.devices.naming import machine_of, threads_of
+from sparsecast.devices import DEVICES, machine_of, threads_of
 from sparsecast.devices.target import Target
 from sparsecast.errors import DeviceError, InputError, ProfileError, remedy_for
 from sparsecast.features.structure import Structure

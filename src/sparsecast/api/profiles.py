@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from sparsecast.benchmark.journal import AGAIN_SUITE, TRIED_SUITE, kept
-from sparsecast.devices import DEVICES
-from sparsecast.devices.naming import parse_device, threads_text
+from sparsecast.devices import DEVICES, parse_device, threads_text
 from sparsecast.devices.target import Target
 from sparsecast.errors import DisturbedError, InputError, ProfileError
 from sparsecast.machines.machine import Machine
 from sparsecast.machines.profile import Profile, find_profile, user_path
 from sparsecast.matrices.gallery import gallery_matrices as gallery_matrices
-from sparsecast.measuring.disturbance import CALIBRATE_AGAIN, Disturbance, disturbance
+from sparsecast.measuring.condition_monitor import CALIBRATE_AGAIN, Disturbance, disturbance
 from sparsecast.models import MODELS, model_for
 from sparsecast.models.model import Model
 from sparsecast.models.store import fitted

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,8 +17,7 @@ from sparsecast.benchmark.journal import keep_distributed, kept
 from sparsecast.benchmark.rank_calibration import RankCalibration
 from sparsecast.benchmark.run import Progress, no_progress
 from sparsecast.distributed.compiling import check_ranks
-from sparsecast.distributed.nodes import Nodes, node_machine
-from sparsecast.distributed.processes import in_step, together, world
+from sparsecast.distributed.processes import Nodes, in_step, node_machine, together, world
 from sparsecast.distributed.processes import started_ranks as started_ranks
 from sparsecast.distributed.products import PRODUCTS, default_algorithms
 from sparsecast.errors import InputError
@@ -85,7 +84,6 @@ def measure_on_ranks(
     options: ProductOptions,
     *,
     keeps: bool = True,
-    on_sample: Callable[[], None] = lambda: None,
 ) -> MeasuredOnRanks | None:
     """Measure distributed products of a matrix on the ranks of a communicator.
 
@@ -97,7 +95,6 @@ def measure_on_ranks(
     options : ProductOptions
     keeps : bool
         Whether the records are kept in the data folder, for the models.
-    on_sample : callable
 
     Returns
     -------
@@ -122,7 +119,7 @@ def measure_on_ranks(
     def leave_out(configuration: Configuration, why: str) -> None:
         refused[f"{configuration.algorithm} {configuration.format}"] = why
 
-    run = DistributedMeasurement(comm, nodes, problem, configurations, on_sample, leave_out, options.suite)
+    run = DistributedMeasurement(comm, nodes, problem, configurations, leave_out, options.suite)
     measured = run.run()
     if problem is None:
         return None

@@ -15,7 +15,6 @@ from sparsecast.api.profiles import age_days, training_for
 from sparsecast.api.session import Session
 from sparsecast.benchmark.evaluation import Scoring
 from sparsecast.benchmark.journal import AGAIN_SUITE, kept
-from sparsecast.benchmark.rarity import rarities
 from sparsecast.benchmark.replay import score
 from sparsecast.devices import DEVICES
 from sparsecast.devices.target import Target
@@ -27,7 +26,7 @@ from sparsecast.models import MODELS, model_for
 from sparsecast.models.training import TrainingSet
 from sparsecast.planning.drift import drift_since, one_reading
 from sparsecast.records import Bandwidth, Record
-from sparsecast.results.reports import CollectionReport, MatrixReport, Rarity, Trust
+from sparsecast.results.reports import CollectionReport, MatrixReport, Rarity, Trust, rarities
 
 
 def matrix_report(session: Session, problem: Problem, *, products: int = 1000) -> MatrixReport:

@@ -23,10 +23,9 @@ from sparsecast.api.forecasting import (
 from sparsecast.api.matrices import structure as structure_of
 from sparsecast.api.profiles import asked_machine, calibrated_profile, model_records, require_own
 from sparsecast.api.settings import SessionOptions, Setting, SettingOptions, Trust, split_options
-from sparsecast.benchmark.reordering import in_best_order, may_pay
-from sparsecast.benchmark.trials import UNLIMITED, Outcome, Spending
-from sparsecast.devices.naming import AUTO, machine_of
-from sparsecast.devices.rounding import Rounding
+from sparsecast.benchmark.trials import UNLIMITED, Outcome, Spending, in_best_order, may_pay
+from sparsecast.devices import AUTO, machine_of
+from sparsecast.devices.product_timer import Rounding
 from sparsecast.devices.target import Choice, Target, whole_matrix
 from sparsecast.errors import DisturbedError, InputError, ProfileError
 from sparsecast.features.structure import Structure

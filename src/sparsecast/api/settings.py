@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypedDict
 
-from sparsecast.devices.naming import Threads, number_of
+from sparsecast.devices import Threads, number_of
 from sparsecast.devices.target import Target
 from sparsecast.features.structure import Structure
 from sparsecast.formats.libraries import chosen_libraries
 from sparsecast.machines.machine import Machine
 from sparsecast.matrices.problem import Problem
 from sparsecast.models import model_for
-from sparsecast.models.power_files import PowerFile
+from sparsecast.models.power import PowerFile
 
 
 class SettingOptions(TypedDict, total=False):

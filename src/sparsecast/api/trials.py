@@ -21,8 +21,7 @@ from sparsecast.api.session import session
 from sparsecast.benchmark.experiments import Experiment, ExperimentSetting
 from sparsecast.benchmark.journal import kept
 from sparsecast.benchmark.run import LEAST_BUDGET_S
-from sparsecast.devices import DEVICES
-from sparsecast.devices.naming import machine_of
+from sparsecast.devices import DEVICES, machine_of
 from sparsecast.devices.target import Target
 from sparsecast.errors import InputError, ProfileError
 from sparsecast.features.row_blocks import RowBlocks
@@ -35,8 +34,7 @@ from sparsecast.models.model import SCORED_SUITES, Model
 from sparsecast.models.training import TrainingSet
 from sparsecast.records import Record
 from sparsecast.results.paper import PaperReport, known_mean
-from sparsecast.system.grouping import grouped
-from sparsecast.system.tabular import Column, Columns, Table
+from sparsecast.system.tabular import Column, Columns, Table, grouped
 from sparsecast.system.texts import percent
 
 #: Deviation of the row lengths of a matrix, over their mean, up to which they count as nearly constant.
@@ -119,12 +117,9 @@ LEFT_OUT: Columns = (
 )
 
 
-def trial_columns(*kinds: Column, heading: str = "") -> Columns:
-    """Return the columns of trials: `kinds` after the matrix, and a heading before each error."""
-    errors = (
-        dataclasses.replace(each, heading=heading + each.heading, value=partial(Trial.error, way=each.key))
-        for each in ERRORS
-    )
+def trial_columns(*kinds: Column) -> Columns:
+    """Return the columns of trials: `kinds` after the matrix."""
+    errors = (dataclasses.replace(each, value=partial(Trial.error, way=each.key)) for each in ERRORS)
     return (MATRIX, *kinds, *TIMES, *errors)
 
 

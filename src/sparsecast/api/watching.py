@@ -20,9 +20,9 @@ from sparsecast.api.forecast_basis import ForecastBasis
 from sparsecast.api.profiles import require_own
 from sparsecast.api.session import Session
 from sparsecast.api.settings import Setting, Trust
+from sparsecast.devices import machine_of
 from sparsecast.devices.binding import Bound
-from sparsecast.devices.naming import machine_of
-from sparsecast.devices.reference import ReferenceProduct
+from sparsecast.devices.product_timer import ReferenceProduct
 from sparsecast.devices.target import Target
 from sparsecast.errors import DisturbedError, InputError, MatrixSizeError, ProfileError, reason_of
 from sparsecast.machines.machine import PROCESSOR

@@ -12,13 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from sparsecast.devices.product_timer import right_hand_side
-from sparsecast.devices.reference import ReferenceProduct
+from sparsecast.devices.product_timer import ReferenceProduct, right_hand_side
 from sparsecast.distributed.compiling import compile
 from sparsecast.distributed.distributed_product import COMMUNICATION, LOCAL, REMOTE, DistributedProduct
-from sparsecast.distributed.nodes import Nodes
 from sparsecast.distributed.operator import DistributedOperator
-from sparsecast.distributed.processes import in_step
+from sparsecast.distributed.processes import Nodes, in_step
 from sparsecast.distributed.timing import TogetherClock, cores_together, measure_together, slowest
 from sparsecast.errors import RanksError
 from sparsecast.matrices.partitioning.distributing import distribute
@@ -63,7 +61,6 @@ class DistributedMeasurement:
     nodes: Nodes
     problem: Problem | None  # on rank 0; None elsewhere
     configurations: Sequence[Configuration]  # the same on all ranks
-    on_sample: Callable[[], None] = lambda: None
     #: Called on rank 0 with each Configuration that is left out, and why.
     on_left_out: LeftOut = lambda configuration, why: None
     suite: str = "user"  # of the records
@@ -78,7 +75,7 @@ class DistributedMeasurement:
         cores = None if self._is_oversubscribed else cores_together(self.comm)
         clock = TogetherClock(self.comm)
         calls = {key: product.call for key, product in built.items()}
-        timings = measure_together(calls, clock, _WAIT_S, cores, _SAMPLES, self.on_sample)
+        timings = measure_together(calls, clock, _WAIT_S, cores, _SAMPLES)
         parts = {
             key: parts_s(self.comm, product.operator.product, product.x, product.out)
             for key, product in built.items()

@@ -1,17 +1,21 @@
-"""How good the forecasts were: each forecast with its measurement, and each model's score."""
+"""How good the forecasts were: each forecast with its measurement, and each model's score.
+
+Errors and ratios are functions of arrays of forecasts and measurements. Missing values are NaN in arrays, and
+None as results.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from operator import itemgetter
 
 import numpy as np
+from numpy.typing import NDArray
 
-from sparsecast.benchmark import scores
 from sparsecast.machines.machine import Machine
 from sparsecast.models.work import capacity
 from sparsecast.records import Candidate, Estimate, Record
@@ -24,7 +28,82 @@ from sparsecast.results.evaluation import (
     Repeats,
     value_of,
 )
-from sparsecast.system.grouping import grouped
+from sparsecast.system.tabular import grouped
+
+Floats = NDArray[np.float64]
+
+
+def floats(values: Iterable[float | None]) -> Floats:
+    """Return an array, with NaN for None."""
+    return np.array([np.nan if value is None else value for value in values], dtype=float)
+
+
+def error_score(
+    forecasts: tuple[Floats, Floats, Floats], measured: Floats, noises: Floats, repeats: Floats
+) -> ErrorScore:
+    """Return the score of forecasts, at least one: their values with the ends of their intervals.
+
+    `repeats` are the relative differences of what was measured once more.
+    """
+    values, low, high = forecasts
+    errors = np.asarray(np.divide(values, measured) - 1, dtype=float)
+    return ErrorScore(
+        forecasts=len(errors),
+        mean_error=float(np.abs(errors).mean()),
+        median_error=float(np.median(np.abs(errors))),
+        p90_error=float(np.quantile(np.abs(errors), 0.9)),
+        bias=float(errors.mean()),
+        coverage=coverage(low, high, measured),
+        mean_width=mean((high - low) / values),
+        median_noise=quantile(noises, 0.5),
+        repeat_median=quantile(repeats, 0.5),
+        repeat_p90=quantile(repeats, 0.9),
+    )
+
+
+def coverage(low: Floats, high: Floats, measured: Floats) -> float | None:
+    """Return the share of the measurements within their intervals; None without intervals."""
+    has_ends = ~(np.isnan(low) | np.isnan(high))
+    return mean(((low <= measured) & (measured <= high))[has_ends].astype(float))
+
+
+def choice_ratios(questions: Sequence[Hashable], forecasts: Floats, measured: Floats) -> Floats:
+    """Return chosen over best measurement of each question with two measurements or more.
+
+    Parameters
+    ----------
+    questions : sequence of hashable
+        What each measurement is an answer to; one without any forecast is no choice.
+    forecasts, measured : array
+        Of each measurement. The least forecast is chosen.
+    """
+    places = grouped(range(len(questions)), lambda place: questions[place])
+    answers = [np.array(own) for own in places.values() if len(own) > 1]
+    return np.array(
+        [
+            measured[own[np.nanargmin(forecasts[own])]] / measured[own].min()
+            for own in answers
+            if not np.isnan(forecasts[own]).all()
+        ]
+    )
+
+
+def regret(ratios: Sequence[float] | Floats) -> float:
+    """Return the geometric mean of chosen over best, at least one, minus 1."""
+    return float(np.exp(np.log(ratios).mean())) - 1
+
+
+def mean(values: Floats) -> float | None:
+    """Return the mean of what is known; None where nothing is."""
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if len(known) else None
+
+
+def quantile(values: Floats, share: float) -> float | None:
+    """Return a quantile of what is known; None where nothing is."""
+    known = values[~np.isnan(values)]
+    return float(np.quantile(known, share)) if len(known) else None
+
 
 #: Matrices that a score names as those with the largest errors.
 _WORST = 3
@@ -111,7 +190,12 @@ class Scoring:
         for matrix, records in self.measured.items():
             known = [(value, r) for r in records if (value := value_of(r, quantity)) is not None]
             total += len(known)
-            chosen = _choice(by_matrix.get(matrix, ()), known)
+            # What a model's choice took: plain CSR without forecasts, None where that is not there.
+            forecast = by_matrix.get(matrix, ())
+            csr = (value for value, record in known if record.candidate.format == "csr")
+            chosen: float | None = min(csr, default=None)
+            if forecast:
+                chosen = min(forecast, key=lambda row: row.estimate.value).measured
             if chosen is not None:
                 least, best = min(known, key=itemgetter(0))
                 ratios.append(chosen / least)
@@ -124,11 +208,11 @@ class Scoring:
         return ModelScore(
             **dataclasses.asdict(errors_of(rows)),
             quantity=quantity,
-            regret=scores.regret(ratios),
+            regret=regret(ratios),
             worst_ratio=float(max(ratios)),
             top1=float(np.mean(are_best)),
             unforecast=total - len(rows),
-            forecast_products=scores.quantile(scores.floats(cost for cost, _ in costs), 0.5),
+            forecast_products=quantile(floats(cost for cost, _ in costs), 0.5),
             forecast_products_large=large,
             forecast_products_very_large=very_large,
             formats={name: errors_of(own) for name, own in sorted(by_storage.items())},
@@ -152,13 +236,16 @@ class Scoring:
         if not pairs:
             return None
         differences = [abs(later.time_s / first.time_s - 1) for _, first, later in pairs]
-        waited = [_seconds_between(first, later) for _, first, later in pairs]
+        waited = [
+            datetime.fromisoformat(later.measured_at) - datetime.fromisoformat(first.measured_at)
+            for _, first, later in pairs
+        ]
         return Repeats(
             matrices=len({name for name, _, _ in pairs}),
             candidates=len(pairs),
             median=float(np.median(differences)),
             p90=float(np.quantile(differences, 0.9)),
-            after_s=float(np.median(waited)),
+            after_s=float(np.median([each.total_seconds() for each in waited])),
         )
 
 
@@ -185,21 +272,14 @@ def _moved(row: EvaluationRow) -> int:
 def errors_of(rows: Sequence[EvaluationRow]) -> ErrorScore:
     """Return the score of some forecasts, at least one."""
     value, low, high = (
-        scores.floats(getattr(row.estimate, name) for row in rows) for name in ("value", "low", "high")
+        floats(getattr(row.estimate, name) for row in rows) for name in ("value", "low", "high")
     )
-    return scores.error_score(
+    return error_score(
         (value, low, high),
-        scores.floats(row.measured for row in rows),
-        scores.floats(row.record.noise for row in rows),
-        scores.floats(row.repeat_difference for row in rows),
+        floats(row.measured for row in rows),
+        floats(row.record.noise for row in rows),
+        floats(row.repeat_difference for row in rows),
     )
-
-
-def _choice(forecast: Sequence[EvaluationRow], known: Iterable[tuple[float, Record]]) -> float | None:
-    """Return what a model's choice took: plain CSR without forecasts, None where that is not there."""
-    if forecast:
-        return min(forecast, key=lambda row: row.estimate.value).measured
-    return min((value for value, record in known if record.candidate.format == "csr"), default=None)
 
 
 def _rank(score: ModelScore, rows: Sequence[EvaluationRow]) -> tuple[bool, float, float]:
@@ -214,8 +294,3 @@ def worst_of(rows: Iterable[EvaluationRow], count: int) -> tuple[tuple[str, floa
         for matrix, of_matrix in grouped(rows, lambda row: row.matrix).items()
     }
     return tuple(sorted(medians.items(), key=lambda item: -abs(item[1]))[:count])
-
-
-def _seconds_between(before: Record, later: Record) -> float:
-    first, second = (datetime.fromisoformat(record.measured_at) for record in (before, later))
-    return (second - first).total_seconds()

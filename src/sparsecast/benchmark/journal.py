@@ -28,8 +28,8 @@ from sparsecast.machines.machine import Machine
 from sparsecast.machines.profile import MatrixEntry, Profile
 from sparsecast.matrices.problem import Problem
 from sparsecast.records import SCHEMA_VERSION, DistributedRecord, MicroBenchmark, Record
-from sparsecast.system import addresses
-from sparsecast.system.addresses import Place
+from sparsecast.system import files
+from sparsecast.system.files import Place
 
 #: Suites of kept Records: what users measured; what an evaluation measured of it once more, minutes later,
 #: which tells the noise; and trials of plans, of few samples. No model learns from the last two.
@@ -109,12 +109,12 @@ def read_journal(place: Place) -> Measurements:
     impossible: with a NaN or a negative time.
     """
     try:
-        *lines, rest = addresses.read(place, ProfileError).split(b"\n")
+        *lines, rest = files.read(place, ProfileError).split(b"\n")
     except FileNotFoundError:
         return Measurements()
     found = Measurements(is_cut=bool(rest))
     for number, line in enumerate(lines, 1):
-        match _parsed(line, addresses.shown(place), number):
+        match _parsed(line, files.shown(place), number):
             case Machine() as machine, host:
                 found.machine, found.host = machine, host
             case MatrixEntry() as entry:

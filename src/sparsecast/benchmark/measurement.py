@@ -1,22 +1,31 @@
-"""Measure Candidates on a matrix: build them, check them against the reference result, time them in turn."""
+"""Measure Candidates on a matrix: build them, check them against the reference result, time them in turn.
+
+To check a plan, its operator, plain CSR and SciPy are sampled in turn.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from time import perf_counter
+from typing import Any
+
+from scipy.sparse import csr_array
 
 from sparsecast.devices import DEVICES
 from sparsecast.devices.binding import as_compiled
 from sparsecast.devices.device import Device
-from sparsecast.devices.product_timer import BuiltProduct, ProductTimer
+from sparsecast.devices.product_timer import BuiltProduct, ProductTimer, right_hand_side
 from sparsecast.errors import FormatError, InputError, MatrixSizeError
+from sparsecast.formats import FORMATS
 from sparsecast.matrices.problem import Problem
-from sparsecast.measuring.condition_monitor import ConditionMonitor
-from sparsecast.measuring.disturbance import waited_for_cores
+from sparsecast.measuring.condition_monitor import ConditionMonitor, waited_for_cores
 from sparsecast.measuring.energy import Meter, energy_of
-from sparsecast.measuring.timing import Effort, Timing
+from sparsecast.measuring.timing import Call, Effort, Lingering, Speedup, Timing, measure
+from sparsecast.operators.block_operator import BlockOperator
 from sparsecast.records import Candidate, Record
+from sparsecast.results.plan import Plan, PlanCheck
 from sparsecast.system.version import VERSION
 
 #: Told which Candidate is left out, and why.
@@ -136,3 +145,46 @@ def record_of(problem: Problem, suite: str, device: Device, product: BuiltProduc
         version=VERSION,
         kernel_version=kernels.version,
     )
+
+
+def check_plan(
+    A: csr_array[Any], plan: Plan, build: Callable[[], BlockOperator], effort: Effort, device: Device
+) -> PlanCheck:
+    """Build a plan's operator, check its result, and time it against its baseline and SciPy.
+
+    They are sampled in turn; SciPy, which computes on the host, is sampled after those on another device.
+
+    A WrongResultError says that the operator is wrong, a DeviceError that the device cannot be found, or is
+    lost, a MatrixSizeError that its memory is too small.
+    """
+    with device.errors():
+        baseline = plan.baseline.candidate
+        timer = ProductTimer(A, baseline, device)
+        candidates = {block.candidate for block in plan.blocks}
+        for candidate in candidates:
+            device.warm_up(candidate)
+        start = perf_counter()
+        operator = build()
+        convert_s = perf_counter() - start
+        product: Any = operator.matvec if baseline.vectors == 1 else operator.matmat
+        error = timer.check(product, "the planned operator", candidates)
+        linger_s = max((FORMATS.get(each.format).linger_s for each in candidates), default=0.0)
+        calls: dict[str, Call] = {
+            "plan": Lingering(lambda: product(timer.x, timer.out), linger_s),
+            "baseline": timer.unchecked(baseline),
+        }
+        x = timer.x if device.shares_host else right_hand_side(A.shape[1], baseline.dtype)
+        scipy: dict[str, Call] = {"scipy": lambda: timer.A @ x}
+        if device.shares_host:
+            timings = timer.time(calls | scipy, effort)
+        else:
+            timings = timer.time(calls, effort) | measure(scipy, effort)
+        return PlanCheck(
+            timings["plan"].time_s,
+            timings["baseline"].time_s,
+            timings["scipy"].time_s,
+            max((timing.noise for timing in timings.values() if timing.noise is not None), default=None),
+            convert_s,
+            error,
+            Speedup.of(timings["plan"], timings["scipy"]),
+        )

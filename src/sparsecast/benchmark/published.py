@@ -31,8 +31,15 @@ from typing import Any
 
 import numpy as np
 
-from sparsecast.benchmark.published_moments import described, has_moments, moment_results
-from sparsecast.benchmark.published_tables import Line, contradicting, count, table_lines
+from sparsecast.benchmark.published_moments import (
+    Line,
+    contradicting,
+    count,
+    described,
+    has_moments,
+    moment_results,
+    table_lines,
+)
 from sparsecast.errors import InputError, ProfileError, remedy_for
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.row_lengths import RowLengths

@@ -18,22 +18,89 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import median
+from typing import Any
 
-from sparsecast.benchmark.published_tables import (
-    Line,
-    contradicting,
-    count,
-    header_of,
-    table_lines,
-)
-from sparsecast.errors import ProfileError
+from sparsecast.errors import InputError, ProfileError
 from sparsecast.features.neighbourhood import Neighbourhood
 from sparsecast.features.row_lengths import RowLengths
 from sparsecast.features.structure import Structure
 from sparsecast.records import product_flops
+
+Line = Mapping[str, Any]
+
+#: Columns that hold texts; all others hold numbers.
+TEXTS = (
+    *("machine", "executor", "group", "matrix", "format", "completed"),
+    *("matrix_name", "implementation", "device"),
+)
+
+
+def header_of(path: Path) -> list[str]:
+    """Return the column names of a table, plain or gzip; none if it cannot be read."""
+    import pyarrow.csv
+
+    try:
+        with pyarrow.csv.open_csv(path, parse_options=_parsing(path)) as reader:
+            return list(reader.schema.names)
+    except (OSError, UnicodeError, pyarrow.ArrowException):
+        return []  # whoever reads the lines says why
+
+
+def _parsing(path: Path) -> Any:
+    import pyarrow.csv
+
+    is_tabbed = ".tsv" in [suffix.lower() for suffix in path.suffixes]
+    return pyarrow.csv.ParseOptions(delimiter="\t" if is_tabbed else ",")
+
+
+def table_lines(path: Path, required: Sequence[str], optional: Sequence[str]) -> Iterator[Line]:
+    """Yield the lines of a table, plain or gzip, with texts, numbers, and None for empty cells.
+
+    A ProfileError says that the file cannot be read, or lacks one of the columns `required`.
+    """
+    import pyarrow.csv
+
+    types = {name: "string" if name in TEXTS else "float64" for name in (*required, *optional)}
+    options = pyarrow.csv.ConvertOptions(column_types=types, null_values=[""], strings_can_be_null=True)
+    try:
+        table = pyarrow.csv.read_csv(path, convert_options=options, parse_options=_parsing(path))
+        names = table.column_names
+    except (OSError, UnicodeError, pyarrow.ArrowException) as error:
+        raise ProfileError(
+            f"{path} cannot be read as a table ({error}): expected CSV with the columns "
+            f"{', '.join(required)}; name another file"
+        ) from error
+    if missing := [name for name in required if name not in names]:
+        raise ProfileError(
+            f"{path} has no column {', '.join(missing)}: expected {', '.join(required)}; add it, or name "
+            f"another file"
+        )
+    if repeated := [name for name in types if names.count(name) > 1]:
+        raise ProfileError(f"{path} has several columns {repeated[0]}: expected one; name another file")
+    nothing = dict.fromkeys((*required, *optional), None)
+    for line in table.select([name for name in types if name in names]).to_pylist():
+        completed = (line.get("completed") or "true").lower() == "true"
+        yield {**nothing, "machine": "", **line, "completed": completed}
+
+
+def count(line: Line, name: str) -> int:
+    """Return a count of a line; InputError for any other number."""
+    value = line[name]
+    if value is None or not math.isfinite(value) or value < 0 or value != int(value) or value >= 2**53:
+        raise contradicting(line, f"{name} is {'missing' if value is None else format(value, 'g')}")
+    return int(value)
+
+
+def contradicting(line: Line, what: str) -> InputError:
+    """Return the refusal of a line with the impossible value `what`."""
+    name = "/".join(str(line[key]) for key in ("group", "matrix") if line.get(key))
+    return InputError(
+        f"matrix {name or 'of a table'}: {what}; expected numbers that one matrix can have; correct them"
+    )
+
 
 COUNTS = ("nr_rows", "nr_cols", "nr_nzeros")
 MOMENTS = ("std_nnz_per_row", "skew")
@@ -134,20 +201,7 @@ def described(line: Line) -> Structure:
             raise contradicting(line, f"{name} is {'missing' if value is None else format(value, 'g')}")
     if not (rows and nnz):
         return Structure(rows, cols, nnz).checked()
-    lengths = _lengths(line, rows, nnz)
-    near = Neighbourhood(
-        # Published with six digits: a full row may seem wider than the matrix by one.
-        row_bandwidth=min(line["avg_bw"], float(max(cols - 1, 0))),
-        row_bandwidth_deviation=line["std_bw"],
-        scatter=line["avg_sc"],
-        neighbours=min(line["avg_num_neighbours"], 2.0),
-        cross_row_similarity=min(line["cross_row_similarity"], 1.0),
-    )
-    return Structure(rows, cols, nnz).having(lengths, near).checked()
-
-
-def _lengths(line: Line, rows: int, nnz: int) -> RowLengths:
-    """Return row lengths of a log-normal distribution, with the longest row in addition."""
+    # Row lengths of a log-normal distribution, with the longest row in addition.
     mean, deviation = nnz / rows, float(line["std_nnz_per_row"])
     longest = round(mean * (1 + float(line["skew"])))
     variance = math.log1p((deviation / mean) ** 2)
@@ -169,7 +223,15 @@ def _lengths(line: Line, rows: int, nnz: int) -> RowLengths:
             f"no {rows:,} rows with {nnz:,} entries have the deviation {deviation:g} and the skew "
             f"{line['skew']:g}",
         )
-    return lengths
+    near = Neighbourhood(
+        # Published with six digits: a full row may seem wider than the matrix by one.
+        row_bandwidth=min(line["avg_bw"], float(max(cols - 1, 0))),
+        row_bandwidth_deviation=line["std_bw"],
+        scatter=line["avg_sc"],
+        neighbours=min(line["avg_num_neighbours"], 2.0),
+        cross_row_similarity=min(line["cross_row_similarity"], 1.0),
+    )
+    return Structure(rows, cols, nnz).having(lengths, near).checked()
 
 
 def _adding_up(five: list[float], four: float) -> list[float]:

@@ -19,8 +19,7 @@ import numpy as np
 from sparsecast.benchmark.journal import lines, read_journal
 from sparsecast.benchmark.run import Progress, no_progress
 from sparsecast.distributed.microbenchmarks import Wanted, ready, wanted
-from sparsecast.distributed.nodes import Nodes
-from sparsecast.distributed.processes import in_step
+from sparsecast.distributed.processes import Nodes, in_step
 from sparsecast.distributed.timing import cores_together, measure_together
 from sparsecast.errors import InputError
 from sparsecast.machines import storage
@@ -56,7 +55,7 @@ class RankCalibration:
     measured: list[MicroBenchmark] = field(default_factory=list)
     left: int = 0  # micro-benchmarks that the budget did not suffice for
     used_s: float = 0.0
-    _groups: dict[tuple[int, ...], _Group] = field(default_factory=dict)
+    _groups: dict[tuple[int, ...], tuple[Any, CoreSpeed | None]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.budget_s >= LEAST_BUDGET_S:
@@ -81,7 +80,12 @@ class RankCalibration:
                 if append and measured:
                     append("microbenchmark", dataclasses.asdict(measured))
             self.used_s = time.perf_counter() - self._start_s
-            return self._saved() if append else None
+            if append is None:
+                return None
+            profile = self._before.with_microbenchmarks(self.measured)
+            profile.save(self._path)
+            journal_path(self._path).unlink(missing_ok=True)
+            return profile
 
     @property
     def notes(self) -> list[str]:
@@ -105,12 +109,6 @@ class RankCalibration:
             with lines(journal_path(self._path)) as append:
                 yield append
 
-    def _saved(self) -> Profile:
-        profile = self._before.with_microbenchmarks(self.measured)
-        profile.save(self._path)
-        journal_path(self._path).unlink(missing_ok=True)
-        return profile
-
     def _in_turn(self, every: list[Wanted]) -> Iterator[Wanted]:
         """Give what rank 0 chooses, on all ranks, until nothing is left or there is no time."""
         todo: list[int] = []
@@ -132,8 +130,8 @@ class RankCalibration:
 
     def _measured(self, benchmark: Wanted) -> MicroBenchmark | None:
         """Time a micro-benchmark on its members, while the others sleep."""
-        group = self._group(benchmark.members)
-        measured = self._timed(benchmark, group) if self.comm.rank in benchmark.members else None
+        comm, cores = self._group(benchmark.members)
+        measured = self._timed(benchmark, comm, cores) if self.comm.rank in benchmark.members else None
         if measured:
             self.measured.append(measured)
         everyone = self.comm.Ibarrier()
@@ -141,18 +139,21 @@ class RankCalibration:
             time.sleep(_PAUSE_S)
         return measured
 
-    def _group(self, members: tuple[int, ...]) -> _Group:
-        """Return the communicator of some ranks, made at first use by all; the others get one of theirs."""
+    def _group(self, members: tuple[int, ...]) -> tuple[Any, CoreSpeed | None]:
+        """Return the communicator of some ranks, made at first use by all; the others get one of theirs.
+
+        Beside it is the speed of their cores, None where ranks share them.
+        """
         if members not in self._groups:
             takes_part = self.comm.rank in members
             comm = self.comm.Split(0 if takes_part else 1, self.comm.rank)
             owns_cores = takes_part and not self.nodes.is_oversubscribed(members)
-            self._groups[members] = _Group(comm, cores_together(comm) if owns_cores else None)
+            self._groups[members] = comm, cores_together(comm) if owns_cores else None
         return self._groups[members]
 
-    def _timed(self, benchmark: Wanted, group: _Group) -> MicroBenchmark:
-        running, kind = ready(benchmark, group.comm), benchmark.kind
-        timing = measure_together({kind: running.call}, running.clock, _WAIT_S, group.cores)[kind]
+    def _timed(self, benchmark: Wanted, comm: Any, cores: CoreSpeed | None) -> MicroBenchmark:
+        running, kind = ready(benchmark, comm), benchmark.kind
+        timing = measure_together({kind: running.call}, running.clock, _WAIT_S, cores)[kind]
         return MicroBenchmark(
             kind=kind,
             ranks=len(benchmark.members),
@@ -167,17 +168,9 @@ class RankCalibration:
         )
 
 
-@dataclass(frozen=True)
-class _Group:
-    """The communicator of ranks that measure together; cores are None where ranks share them."""
-
-    comm: Any
-    cores: CoreSpeed | None
-
-
 def compile_alone(comm: Any) -> None:
     """Compile on rank 0 what all ranks then load: at once, each would compile it."""
-    from sparsecast.distributed.streams import chains, triad
+    from sparsecast.distributed.timing import chains, triad
 
     for is_turn in (comm.rank == 0, comm.rank != 0):
         if is_turn:

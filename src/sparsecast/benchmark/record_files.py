@@ -1,29 +1,38 @@
-"""Records of many files: profiles, journals and merged files, of one machine or several."""
+"""Records of many files: profiles, journals and merged files, of one machine or several.
+
+Two sets of Records are compared by the products that they time differently, beyond the noise.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
-from sparsecast.benchmark.journal import read_journal
+from sparsecast.benchmark.journal import TRIED_SUITE, read_journal
 from sparsecast.errors import InputError, ProfileError
 from sparsecast.machines.machine import Machine
 from sparsecast.machines.profile import Profile, read_table
 from sparsecast.machines.storage import write_table
+from sparsecast.measuring.timing import LOW_SHARE, SAMPLES_A_TURN
 from sparsecast.records import ROW_KINDS, SCHEMA_VERSION, Record
+from sparsecast.results.differences import Difference, Differences, GeometricMean
 from sparsecast.results.measurement import MERGED
-from sparsecast.system.addresses import Place, files_in, shown
-from sparsecast.system.grouping import grouped
-from sparsecast.system.tabular import Table, Tabular
+from sparsecast.system.files import Place, files_in, shown
+from sparsecast.system.tabular import Table, Tabular, grouped
 from sparsecast.system.texts import counted
 
 if TYPE_CHECKING:
     import pyarrow
+
 
 _MERGED_KEY = b"sparsecast_merged"
 
@@ -181,3 +190,187 @@ def _described(machine: Machine) -> dict[str, Any]:
     """Return all of a description that a name stands for: nodes of one kind differ in memory."""
     gpu = machine.gpu and replace(machine.gpu, memory_bytes=0)
     return replace(machine, memory_bytes=0, gpu=gpu).to_dict()
+
+
+#: Share of those that are said to differ that may not.
+FALSE_SHARE = 0.05
+
+#: The interval of a ratio is meant to hold it so often, and the drawings of matrices for that of a mean.
+_HELD, _DRAWINGS = 0.95, 2000
+
+#: Degrees of freedom of Student's distribution of a difference over its standard deviation: some products are
+#: noisier than others, so that large differences are more frequent than among normal numbers.
+_FREEDOM = 8
+
+#: Standard deviation of normal numbers whose absolute values have the median 1.
+_OF_MEDIAN = 1 / 0.6745
+
+_Key = tuple[Any, ...]
+
+#: The Records of a product in A or in B, and those of all products by what they are of.
+_Side = list[MergedRecord]
+_Products = dict[_Key, _Side]
+
+
+def differences(A: MergedRecords, B: MergedRecords) -> Differences:
+    """Return how the times of B differ from those of A, for each product that both have.
+
+    A product differs if the ratio of its times does from 1 by more than measurements of the same do: by those
+    that were repeated in A or B; without any, by what most products of A and B differ by, or, on two
+    machines, by the earlier and later samples of each Record. All samples of its own tell when it is noisier.
+    The share of wrong ones among those that differ is limited for all products together (Benjamini and
+    Hochberg 1995). Where nothing tells the noise of a product, as of published times on two machines, it is
+    None whether it differs. Trials of plans do not count.
+
+    An InputError says that they have several machines, and none in common; or no product.
+    """
+    from scipy import stats
+
+    is_across = _is_across(A, B)
+    in_A, in_B = (by_product(merged.records, is_across) for merged in (A, B))
+    paired, alone = _paired(in_A, in_B)
+    if not paired:
+        raise InputError("no product in both: expected some of the same matrix and format; compare others")
+    deviation, repeats = _deviation([*in_A.values(), *in_B.values()])
+    log_times = np.array([[np.mean(_logs(side)) for side in pair] for pair in paired])
+    logs = np.diff(log_times)[:, 0]
+    if not repeats and not is_across:
+        # Two runs of the same differ by more than the halves of one do: what most products differ by counts.
+        deviation = max(deviation, float(np.median(np.abs(logs))) * _OF_MEDIAN / np.sqrt(2))
+    errors = np.sqrt([sum(_variance(side, deviation) for side in pair) for pair in paired])
+    p_values = 2 * stats.t.sf(np.abs(logs) / errors, _FREEDOM)
+    is_known = ~np.isnan(p_values)
+    p_values[is_known] = stats.false_discovery_control(p_values[is_known])
+    reach = stats.t.isf((1 - _HELD) / 2, _FREEDOM) * errors
+    numbers = np.column_stack([np.exp(log_times), np.exp(logs - reach), np.exp(logs + reach), p_values])
+    values = numbers.astype(object)
+    values[np.isnan(numbers)] = None
+    rows = [
+        Difference(
+            b[0].matrix_name,
+            b[0].record.matrix,
+            b[0].machine,
+            b[0].record.candidate,
+            a[0].record.candidate.kernel,
+            *(time_a_s, time_b_s, low, high, p_value),
+            differs=None if p_value is None else p_value < FALSE_SHARE,
+            samples_a=sum(len(merged.record.samples_s) for merged in a),
+            samples_b=sum(len(merged.record.samples_s) for merged in b),
+        )
+        for (a, b), (time_a_s, time_b_s, low, high, p_value) in zip(paired, values.tolist(), strict=True)
+    ]
+    matrices = np.array([_content(row.specification) for row in rows])
+    formats = np.array([row.candidate.format for row in rows])
+    means = {
+        name: _mean(matrices[formats == name], logs[formats == name]) for name in np.unique(formats).tolist()
+    }
+    rows.sort(key=lambda row: (not row.differs, -abs(np.log(row.ratio))))
+    return Differences(rows, _mean(matrices, logs), means, deviation or None, repeats, *alone, is_across)
+
+
+def _is_across(A: MergedRecords, B: MergedRecords) -> bool:
+    """Tell whether one machine is compared with another one; else each is compared with itself."""
+    in_A, in_B = ({merged.machine for merged in each.records} for each in (A, B))
+    if in_A & in_B:
+        return False
+    if len(in_A) == len(in_B) == 1:
+        return True
+    raise InputError(
+        f"records of {len(in_A)} and {len(in_B)} machines, none in both: expected machines in common, or one "
+        f"on each side; name fewer files"
+    )
+
+
+def _content(specification: str) -> str:
+    """Return a specification without the folder of a file, which differs between machines."""
+    return re.sub(r"file:.*\?sha256=", "file:?sha256=", specification)
+
+
+def by_product(records: Iterable[MergedRecord], is_across: bool) -> _Products:
+    """Return the Records by what they are of: the matrix, the regime, the Candidate, its kernel last."""
+
+    def key(merged: MergedRecord) -> _Key:
+        record, candidate = merged.record, merged.record.candidate
+        machine = None if is_across else merged.machine
+        rest = dataclasses.replace(candidate, kernel="")
+        return machine, _content(record.matrix), record.regime, rest, candidate.kernel
+
+    return grouped((merged for merged in records if merged.record.suite != TRIED_SUITE), key)
+
+
+def _paired(in_A: _Products, in_B: _Products) -> tuple[list[tuple[_Side, _Side]], tuple[int, int]]:
+    """Return the Records of each product in both, and the numbers of products in one of them alone.
+
+    Where each has one kernel that the other lacks, of two versions or machines, these are compared.
+    """
+    pairs = [(in_A[key], in_B[key]) for key in in_A if key in in_B]
+    only_A, only_B = (  # by all but the kernel
+        grouped((key for key in of if key not in other), lambda key: key[:-1])
+        for of, other in ((in_A, in_B), (in_B, in_A))
+    )
+    both = ((keys, only_B.get(rest, [])) for rest, keys in only_A.items())
+    changed = [(in_A[a[0]], in_B[b[0]]) for a, b in both if len(a) == len(b) == 1]
+    return pairs + changed, (len(in_A) - len(pairs + changed), len(in_B) - len(pairs + changed))
+
+
+def _logs(side: _Side) -> NDArray[Any]:
+    return np.log([merged.record.time_s for merged in side])
+
+
+def _deviation(products: Iterable[_Side]) -> tuple[float, int]:
+    """Return the standard deviation of the logarithm of a measured time, and the repeats that tell it.
+
+    Without repeats it is that of the halves of Records; 0 if they have none.
+    """
+    apart: list[float] = []
+    noises = []
+    for of_product in products:
+        logs, count = _logs(of_product), len(of_product)
+        noises += [merged.record.noise for merged in of_product if merged.record.noise is not None]
+        if count > 1:
+            apart += list(np.abs(logs - logs.mean()) * np.sqrt(count / (count - 1)))
+    if apart:
+        return float(np.median(apart)) * _OF_MEDIAN, len(apart)
+    return (float(np.median(noises)) * _OF_MEDIAN / np.sqrt(2) if noises else 0.0), 0
+
+
+def _variance(side: _Side, deviation: float) -> float:
+    """Return that of the mean logarithm of the times: each Record has the greater of two deviations.
+
+    NaN if a Record has neither.
+    """
+    variances = [max(deviation, _deviation_of_samples(merged.record)) ** 2 for merged in side]
+    return sum(variances) / len(side) ** 2 if all(variances) else np.nan
+
+
+def _deviation_of_samples(record: Record) -> float:
+    """Return the standard deviation of the low quantile of samples, over the time (Woodruff 1952).
+
+    The samples of a turn count as one; a long product has less than a turn.
+    """
+    if len(record.samples_s) < 2:
+        return 0.0
+    turns = max(len(record.samples_s) / SAMPLES_A_TURN, 1.0)
+    reach = np.sqrt(LOW_SHARE * (1 - LOW_SHARE) / turns)
+    low, high = np.quantile(record.samples_s, np.clip([LOW_SHARE - reach, LOW_SHARE + reach], 0, 1))
+    return float(high - low) / 2 / record.time_s
+
+
+def _mean(matrices: NDArray[Any], logs: NDArray[Any]) -> GeometricMean:
+    """Return the geometric mean of ratios, with an interval from matrices drawn with replacement."""
+    from scipy import stats
+
+    _, of = np.unique(matrices, return_inverse=True)
+    low = high = None
+    if of.any():  # of two matrices or more
+        drawn = stats.bootstrap(
+            (np.bincount(of, weights=logs), np.bincount(of)),
+            lambda sums, counts, axis: sums.sum(axis) / counts.sum(axis),
+            paired=True,
+            n_resamples=_DRAWINGS,
+            confidence_level=_HELD,
+            method="percentile",
+            rng=0,
+        )
+        low, high = np.exp(drawn.confidence_interval).tolist()
+    return GeometricMean(float(np.exp(np.mean(logs))), low, high, len(of))

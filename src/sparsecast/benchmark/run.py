@@ -1,6 +1,9 @@
 """A calibration: the benchmark matrices, measured within a budget, each kept at once.
 
 The required matrices come first, so that a short budget gives a coarse profile and not half of a fine one.
+
+The next matrices are made several at once, before a device is measured on them, not meanwhile: a thread that
+computes here delays the launches of the products that are timed.
 """
 
 from __future__ import annotations
@@ -8,6 +11,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -18,7 +22,6 @@ from time import perf_counter
 from typing import Any, ClassVar
 
 from sparsecast.benchmark.journal import Measurements, journal, read_journal
-from sparsecast.benchmark.made_ahead import MadeAhead
 from sparsecast.benchmark.measurement import Instruments, measure_candidates
 from sparsecast.devices import DEVICES
 from sparsecast.devices.compiling import compiled_in_turn
@@ -211,7 +214,13 @@ class Calibration:
                 f"what the required matrices take; raise the budget"
             )
         if self.rating:
-            self._leave_out_targets()
+            # Keep the first targets that the budget suffices for: each one's figures take their time.
+            affordable = max(1, int(min(len(self.targets), self.budget_s / _SETTING_S)))
+            if affordable < len(self.targets):
+                self.notes.append(
+                    f"time for {affordable} of {len(self.targets)} combinations of type and threads"
+                )
+                self.targets = self.targets[:affordable]
         self.targets = [_with_own_libraries(target, self.targets) for target in self.targets]
         share = self.budget_s / len(self.targets)
         self._effort = self.effort or (FULL_EFFORT if share >= _FULL_EFFORT_BUDGET_S else QUICK_EFFORT)
@@ -226,27 +235,20 @@ class Calibration:
 
     def _named_suites(self) -> Mapping[str, Suite]:
         """Return the suites that were asked for; those that rate get what the models' matrices leave."""
-        known = [name for name in SUITES.names() if self._measures(SUITES.get(name)())]
+        threads = self.targets[0].threads
+        every = {name: SUITES.get(name)() for name in SUITES.names()}
+        known = {
+            name: suite
+            for name, suite in every.items()
+            if isinstance(suite, RatingSuite) or suite.whole(self.machine, threads)
+        }
         for name in self.suites:
             if name not in known:
                 raise InputError(f"suite '{name}': expected {', '.join(known)}, or several; name some")
         if self.suites:
-            return {name: SUITES.get(name)() for name in self.suites}
+            return {name: known[name] for name in self.suites}
         rated = (self.rating,) if self.rating else self.last
         return {suite.name: suite for suite in rated}
-
-    def _measures(self, suite: Suite) -> bool:
-        is_rating = isinstance(suite, RatingSuite)
-        return is_rating or bool(suite.whole(self.machine, self.targets[0].threads))
-
-    def _leave_out_targets(self) -> None:
-        """Keep the first targets that the budget suffices for: each one's figures take their time."""
-        affordable = max(1, int(min(len(self.targets), self.budget_s / _SETTING_S)))
-        if affordable < len(self.targets):
-            self.notes.append(
-                f"time for {affordable} of {len(self.targets)} combinations of type and threads"
-            )
-            self.targets = self.targets[:affordable]
 
     def compile_kernels(self) -> None:
         """Compile all kernels now, before `run` begins to count its budget."""
@@ -273,7 +275,7 @@ class Calibration:
                 self._skip(before.records)
             try:
                 with journal(journal_path, taken_over.matrices) as add:
-                    for problem, records in self._measure_all():
+                    for problem, records in self._measure_papers() if self.suites else self._measure_usual():
                         add(problem, records)
                         self.measured.add(problem, records)
             except KeyboardInterrupt:
@@ -303,9 +305,6 @@ class Calibration:
             threads = None if FORMATS.get(each.format).is_serial else each.threads
             setting = each.dtype, threads, each.vectors
             self._taken_over[record.matrix, record.suite, *setting, record.regime].add(each.format)
-
-    def _measure_all(self) -> Iterator[Measured]:
-        yield from self._measure_papers() if self.suites else self._measure_usual()
 
     def _measure_papers(self) -> Iterator[Measured]:
         """Measure the suites that were asked for, in turn, and the gallery, which tells the errors.
@@ -513,13 +512,30 @@ class Calibration:
 
     def _measure(self, target: Target, problem: Problem, matrix: SuiteMatrix) -> list[Record]:
         try:
-            wanted = self._wanted(target, problem, matrix)
+            # What is measured on a matrix, which is made for it.
+            chosen = whole_matrix(problem.structure, target, self.machine).candidates
+            formats = measured_formats(matrix, target)
+            wanted = [
+                each
+                for each in self._device.calibrated(chosen)
+                if each.format in formats
+                and (
+                    matrix.in_narrow_storage
+                    or each.format in target.libraries
+                    or NARROW_PARAMETERS.isdisjoint(each.parameters)
+                )
+            ]
             with self._phase("compiling"):
                 self._compile_in_turn(wanted)
             # Energy takes longer than time: of matrices as users have them alone, in what was asked for.
             is_metered = matrix.suite == HELD_OUT_SUITE and target in self.targets
             meter, idle_w = self._metered if is_metered else (None, None)
-            instruments = Instruments(self._device, meter, self._monitor(target.threads), idle_w)
+            # What watches the conditions of products of so many threads, the same for the whole run.
+            if target.threads not in self._monitors:
+                self._monitors[target.threads] = ConditionMonitor(
+                    self._device.references(self.machine, target.threads)
+                )
+            instruments = Instruments(self._device, meter, self._monitors[target.threads], idle_w)
             return measure_candidates(
                 problem, matrix.suite, wanted, self._effort, instruments, self._budget.watch
             )
@@ -533,32 +549,11 @@ class Calibration:
             self.on_failure(matrix.name, error)
         return []
 
-    def _wanted(self, target: Target, problem: Problem, matrix: SuiteMatrix) -> list[Candidate]:
-        """Return what is measured on a matrix, which is made for it."""
-        chosen = whole_matrix(problem.structure, target, self.machine).candidates
-        formats = measured_formats(matrix, target)
-        return [
-            each
-            for each in self._device.calibrated(chosen)
-            if each.format in formats
-            and (
-                matrix.in_narrow_storage
-                or each.format in target.libraries
-                or NARROW_PARAMETERS.isdisjoint(each.parameters)
-            )
-        ]
-
     @cached_property
     def _metered(self) -> tuple[Meter | None, float | None]:
         """The device's meter, and the idle power that it read before the first product with energy."""
         meter = self._device.meter()
         return meter, None if meter is None else idle_power_w(meter)
-
-    def _monitor(self, threads: int) -> ConditionMonitor:
-        """Return what watches the conditions of products of so many threads, the same for the whole run."""
-        if threads not in self._monitors:
-            self._monitors[threads] = ConditionMonitor(self._device.references(self.machine, threads))
-        return self._monitors[threads]
 
 
 def measured_formats(matrix: SuiteMatrix, target: Target) -> list[str]:
@@ -584,3 +579,42 @@ def _has_product(format_name: str, target: Target) -> bool:
 def most_entries_here(target: Target) -> float:
     """Return the entries of the largest matrix that there is memory for."""
     return MEMORY_SHARE * free_bytes() / (_VALUES_AN_ENTRY * target.value_bytes + _MORE_BYTES)
+
+
+@dataclass
+class MadeAhead:
+    """Matrices with their Structures, of at most so many entries together."""
+
+    most_entries: float
+    cores: int
+    #: Seconds of the last batch, and what each of its matrices has of them.
+    batch_s: float = 0.0
+    share_s: float = 0.0
+    _made: dict[str, Problem] = field(default_factory=dict)
+
+    def take(self, matrix: SuiteMatrix, upcoming: Iterable[SuiteMatrix]) -> Problem:
+        """Return the problem of a matrix; if need be it is made, with as many others as there are cores.
+
+        One that cannot be made is returned unmade: whoever needs it learns why.
+        """
+        name, self.batch_s = matrix.problem.specification, 0.0
+        if name not in self._made:
+            chosen, entries = {name: matrix.problem}, matrix.entries
+            for other in upcoming:  # the same one comes again in another type
+                entries += other.entries * (other.problem.specification not in chosen)
+                if len(chosen) >= self.cores or entries > self.most_entries:
+                    break
+                chosen[other.problem.specification] = other.problem
+            start_s = perf_counter()
+            with ThreadPoolExecutor(len(chosen)) as pool:
+                self._made = dict(zip(chosen, pool.map(_made, chosen.values()), strict=True))
+            self.batch_s = perf_counter() - start_s
+            self.share_s = self.batch_s / len(chosen)
+        return self._made.pop(name)
+
+
+def _made(problem: Problem) -> Problem:
+    made = problem.released()
+    with suppress(Exception):  # raised again where the matrix is used
+        _ = made.structure
+    return made

@@ -16,8 +16,7 @@ from rich.text import Text
 from sparsecast.cli import completing
 from sparsecast.errors import InputError
 from sparsecast.records import DTYPES
-from sparsecast.system.addresses import Place, exists, is_address, shown
-from sparsecast.system.files import unwritable
+from sparsecast.system.files import Place, exists, is_address, shown, unwritable
 
 if TYPE_CHECKING:
     from sparsecast.api import Meter, PowerFile

@@ -1,4 +1,4 @@
-"""Device: the interface of everything that computes products."""
+"""Device: the interface of everything that computes products; measures its bandwidths."""
 
 from __future__ import annotations
 
@@ -7,19 +7,20 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from sparsecast.devices.binding import Bound, bind, tiny_matrix
-from sparsecast.devices.format_kernels import FormatKernels
+from sparsecast.devices.binding import Bound, FormatKernels, bind, tiny_matrix
 from sparsecast.formats.libraries import LIBRARIES
 from sparsecast.machines.machine import Machine
-from sparsecast.measuring.timing import Lingering
+from sparsecast.measuring.timing import Clock, Effort, Lingering, measure
 from sparsecast.operators.block_operator import BlockOperator
 from sparsecast.records import Bandwidth, Candidate, Record
 from sparsecast.system.registry import Registry
+from sparsecast.system.version import VERSION
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -111,9 +112,7 @@ class Device(ABC):
         """Return a callable that moves an array of this size, for each kind of Bandwidth of the device."""
 
     def measure_bandwidths(self, machine: Machine, threads: int) -> list[Bandwidth]:
-        """Measure the bandwidths of the device on this number of threads; see `bandwidths`."""
-        from sparsecast.devices.bandwidths import measure_bandwidths
-
+        """Measure the bandwidths of the device on this number of threads."""
         return measure_bandwidths(self, self.array_sizes(machine, threads), threads)
 
     def suites(self, target: Target, machine: Machine) -> tuple[list[SuiteMatrix], list[SuiteMatrix]]:
@@ -175,3 +174,36 @@ class Device(ABC):
     def errors(self) -> AbstractContextManager[None]:
         """Return a context that turns errors of the device's library into our errors."""
         return nullcontext()
+
+
+#: A second or two for all sizes of a device: a large array is traversed 14 times.
+BANDWIDTH_EFFORT = Effort(samples=3, sample_s=0.002)
+
+
+def measure_bandwidths(
+    device: Device,
+    sizes: Sequence[int],
+    threads: int,
+    effort: Effort = BANDWIDTH_EFFORT,
+    clock: Clock | None = None,
+) -> list[Bandwidth]:
+    """Measure every kind of Bandwidth of a device, with arrays of these sizes in bytes (words of 8)."""
+    clock = clock or device.clock()
+    bandwidths = []
+    with device.errors():
+        for size in sizes:
+            calls = device.bandwidth_calls(size, threads)
+            for kind, timing in measure(calls, effort, clock=clock).items():
+                bandwidths.append(
+                    Bandwidth(
+                        kind=kind,
+                        device=device.name,
+                        threads=threads,
+                        bytes=2 * size if kind == "copy" else size,
+                        time_s=timing.time_s,
+                        noise=timing.noise,
+                        measured_at=datetime.now(UTC).isoformat(timespec="seconds"),
+                        version=VERSION,
+                    )
+                )
+    return bandwidths

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecast.devices import DEVICES
-from sparsecast.devices.format_kernels import FormatKernels
+from sparsecast.devices.binding import FormatKernels
 from sparsecast.errors import FeatureError, FormatError, InputError, MatrixSizeError, remedy_for
 from sparsecast.features.narrow_storage import narrowest
 from sparsecast.features.row_blocks import RowBlocks

@@ -1,27 +1,34 @@
-"""From a matrix and a Configuration to an operator on many ranks."""
+"""From a matrix and a Configuration to an operator on many ranks.
+
+A file that all ranks see is read by all together, each a part of the bytes.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from scipy.sparse import csr_array
 
 from sparsecast.distributed.operator import DistributedOperator, Products
-from sparsecast.distributed.parts import RankPart, scattered, shared_partition
+from sparsecast.distributed.parts import RankPart, Triplets, from_entries, scattered, shared_partition
 from sparsecast.distributed.processes import agree, for_our_messages, in_step
 from sparsecast.distributed.products import PRODUCTS
-from sparsecast.distributed.reading import file_digest, read_in_parts
-from sparsecast.errors import InputError
-from sparsecast.matrices.matrix_market import is_divisible
+from sparsecast.errors import InputError, RanksError
+from sparsecast.matrices.assembly import HERMITIAN
+from sparsecast.matrices.matrix_market import is_divisible, read_triplets
 from sparsecast.matrices.partitioning.methods import partition as partition_of
 from sparsecast.matrices.partitioning.partition import Partition
 from sparsecast.matrices.problem import FILE_PREFIX, TWIN_PREFIX, Problem
+from sparsecast.matrices.sources import failures_of
 from sparsecast.matrices.values import require_imaginary
 from sparsecast.records import DTYPES, Configuration
+from sparsecast.system.parallel import equal_parts
 from sparsecast.system.version import VERSION
 
 
@@ -153,3 +160,53 @@ def _check_partition(partition: Partition, shape: tuple[int, int], configuration
             f"ranks with {configuration.algorithm}: expected a {'2D' if needs_2d else '1D'} one of "
             f"{shape[0]:,} x {shape[1]:,} for {configuration.ranks}; partition it so"
         )
+
+
+#: Pieces of a file that its digest looks at, and their bytes: a digest of all would have each rank read all.
+_PIECES, _PIECE_BYTES = 64, 1 << 16
+
+
+def file_digest(path: Path) -> str:
+    """Return the size of a file and a checksum of 64 pieces of it: of all bytes up to 4 MiB."""
+    digest, size = hashlib.sha256(), path.stat().st_size
+    with failures_of(path), path.open("rb") as file:
+        for place in np.linspace(0, max(0, size - _PIECE_BYTES), _PIECES).astype(int).tolist():
+            file.seek(place)
+            digest.update(file.read(_PIECE_BYTES))
+    return f"{size:,} bytes, sha256 of pieces {digest.hexdigest()[:16]}"
+
+
+def read_in_parts(comm: Any, path: Path, configuration: Configuration) -> RankPart:
+    """Read a divisible Matrix Market file, each rank as many bytes, and send each entry to its rank.
+
+    Rows are partitioned in equal numbers. Entries that a symmetric file leaves out are added by the rank that
+    reads their mirror image.
+    """
+    dtype = np.dtype(configuration.dtype)
+    header, read = in_step(comm, lambda: read_triplets(path, comm.rank, comm.size, dtype))
+    stored = sum(comm.allgather(len(read.values)))
+    if stored != header.stored:
+        raise RanksError(
+            f"{path}: holds {stored} entries, expected the {header.stored} of its header; "
+            f"copy or download it again"
+        )
+    rows, cols = (equal_parts(length, comm.size) for length in header.shape)
+    partition = Partition("rows", comm.size, rows, rows if header.shape[0] == header.shape[1] else cols)
+    return from_entries(comm, _mirrored(Triplets(*read), header.mirror), partition)
+
+
+def _mirrored(entries: Triplets, mirror: int) -> Triplets:
+    """Add the entries at the transposed places of a symmetric file; one of assembly.MIRRORS."""
+    if mirror == 0:
+        return entries
+    off = entries.rows != entries.columns
+    values = entries.values[off]
+    if mirror == HERMITIAN:
+        values = values.conj()
+    elif mirror < 0:
+        values = -values
+    return Triplets(
+        np.concatenate((entries.rows, entries.columns[off])),
+        np.concatenate((entries.columns, entries.rows[off])),
+        np.concatenate((entries.values, values)),
+    )

@@ -1,22 +1,67 @@
-"""What every distributed product can do."""
+"""What every distributed product can do, and what it communicates.
+
+Models of ranks read collectives and messages, in words of the type of the product.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from sparsecast.distributed.communication import Collective, Exchange
 from sparsecast.distributed.parts import RankPart
 from sparsecast.distributed.processes import in_step
 from sparsecast.matrices.partitioning.distribution import Distribution
 from sparsecast.matrices.partitioning.partition import Integers
 from sparsecast.operators.block_operator import Product
 from sparsecast.records import Configuration
+
+#: Which ranks call a collective together: all, or in 2D those of each row or each column of their grid.
+ALL, ROW, COLUMN = "all", "row", "column"
+
+
+@dataclass(frozen=True)
+class Collective:
+    """Calls of a collective of MPI, one after another.
+
+    `kind` is that of a MicroBenchmark: ``"allgatherv"``, ``"reduce"`` or ``"bcast"``. `words` are those of
+    the vector; in an allgatherv what each rank contributes. `group` is ALL, ROW or COLUMN: all rows, or all
+    columns, call at once.
+    """
+
+    kind: str
+    words: float
+    group: str = ALL
+    calls: int = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Exchange:
+    """Messages point to point. Arrays have an entry for each rank.
+
+    `words` and `messages` are received or sent, whichever is more; `packed_words` are copied into buffers
+    before they are sent.
+    """
+
+    kind: ClassVar[str] = "neighbour exchange"
+
+    words: Integers
+    messages: Integers
+    packed_words: Integers
+
+    @classmethod
+    def of(cls, distribution: Distribution) -> Exchange:
+        return cls(
+            np.maximum(distribution.received_words, distribution.sent_words),
+            np.maximum(distribution.received_messages, distribution.sent_messages),
+            distribution.sent_words,
+        )
+
 
 #: Names of the steps of a product, as in DistributedRecord.parts_s.
 LOCAL, COMMUNICATION, REMOTE = "local", "communication", "remote"

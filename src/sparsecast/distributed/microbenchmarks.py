@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from sparsecast.distributed.messages import wait_for
-from sparsecast.distributed.nodes import Nodes
+from sparsecast.distributed.processes import Nodes
 from sparsecast.distributed.timing import SeparatedClock, TogetherClock
 from sparsecast.machines.machine import Machine
 from sparsecast.measuring.timing import Call
@@ -163,13 +163,13 @@ def ready(benchmark: Wanted, comm: Any) -> Running:
 
 
 def _fma(benchmark: Wanted, comm: Any) -> Running:
-    from sparsecast.distributed.streams import chains
+    from sparsecast.distributed.timing import chains
 
     return Running(lambda: chains(_FMAS, 0.5), TogetherClock(comm), 1 / _FMAS)
 
 
 def _triad(benchmark: Wanted, comm: Any) -> Running:
-    from sparsecast.distributed.streams import triad
+    from sparsecast.distributed.timing import triad
 
     a, b, c = (np.full(benchmark.bytes // 24, float(value)) for value in (0, 1, 2))
     return Running(lambda: triad(a, b, c, 3.0), TogetherClock(comm))

@@ -2,19 +2,23 @@
 
 All that `sparsecast.measuring.timing` decides follows from times, so it decides alike on all ranks where they
 have the same times: those of the slowest rank.
+
+Two loops are timed for the speed of arithmetic, and that of memory.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from time import perf_counter
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sparsecast.measuring.core_speed import CoreSpeed, reading
 from sparsecast.measuring.timing import Call, Clock, Effort, Timing, measure
+from sparsecast.system.jit import njit
 
 #: Samples that no measurement goes below, however long they take.
 _LEAST_SAMPLES = 5
@@ -83,7 +87,6 @@ def measure_together(
     wait_s: float,
     cores: CoreSpeed | None,
     samples: int = 40,
-    on_sample: Callable[[], None] = lambda: None,
 ) -> dict[str, Timing]:
     """Return the Timing of calls that all ranks make together, sampled in turn; the same on all ranks.
 
@@ -98,4 +101,27 @@ def measure_together(
     affordable = math.ceil(MOST_S / max(one_s, least))
     # No limit in seconds: ranks would reach it at different samples.
     effort = Effort(max(_LEAST_SAMPLES, min(samples, affordable)), least, math.inf, wait_s)
-    return measure(calls, effort, on_sample, clock, cores)
+    return measure(calls, effort, clock=clock, cores=cores)
+
+
+@njit(nogil=True, cache=True, fastmath={"contract"})
+def chains(count: int, factor: float) -> float:
+    """Do `count` multiplications and additions, in eight chains that do not wait for each other."""
+    a = b = c = d = e = f = g = h = 1.0
+    for _ in range(count // 8):
+        a = a * factor + 1.0
+        b = b * factor + 2.0
+        c = c * factor + 3.0
+        d = d * factor + 4.0
+        e = e * factor + 5.0
+        f = f * factor + 6.0
+        g = g * factor + 7.0
+        h = h * factor + 8.0
+    return a + b + c + d + e + f + g + h
+
+
+@njit(nogil=True, cache=True, fastmath={"contract"})
+def triad(a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], factor: float) -> None:
+    """Set a to b + factor c (McCalpin's STREAM)."""
+    for i in range(len(a)):
+        a[i] = b[i] + factor * c[i]

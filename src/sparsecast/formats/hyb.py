@@ -77,7 +77,8 @@ class HYB(StorageFormat):
     def row_end_work(cls, blocks: RowBlocks, **how: Any) -> dict[str, NDArray[Any]]:
         """Return the entries of the COO part, and the rows that have some."""
         width, overflow = cls.split(blocks, **how)
-        beyond = np.minimum(overflow, _rows_longer_than(blocks, width))
+        level = np.minimum(np.searchsorted(blocks.levels, width) + 1, blocks.rows_at_least.shape[1] - 1)
+        beyond = np.minimum(overflow, np.take_along_axis(blocks.rows_at_least, level[:, None], axis=1)[:, 0])
         return {"overflow entries": overflow, "overflow rows": beyond}
 
     @classmethod
@@ -101,11 +102,6 @@ class HYB(StorageFormat):
     def working_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int, **how: Any) -> Integers:
         """Return where the COO entries of each row end."""
         return np.asarray(blocks.rows * index_bytes)
-
-
-def _rows_longer_than(blocks: RowBlocks, width: NDArray[np.int64]) -> NDArray[np.int64]:
-    level = np.minimum(np.searchsorted(blocks.levels, width) + 1, blocks.rows_at_least.shape[1] - 1)
-    return np.take_along_axis(blocks.rows_at_least, level[:, None], axis=1)[:, 0]
 
 
 def threshold(row_lengths: NDArray[Any], least_rows: int = 1) -> int:

@@ -47,7 +47,11 @@ class JAD(StorageFormat):
         row_lengths = np.diff(A.indptr)
         permutation = np.empty(rows, dtype=A.indices.dtype)
         sort_rows(row_lengths, max(rows, 1), permutation)
-        diagonal_starts = _starts(row_lengths)
+        # The first entry of each diagonal and their number.
+        counts = np.bincount(row_lengths, minlength=1)
+        diagonal_starts = np.zeros(len(counts), dtype=np.int64)
+        # Diagonal j has an entry of every row that is longer than j.
+        np.cumsum(counts[::-1].cumsum()[-2::-1], out=diagonal_starts[1:])
         del row_lengths
         indices, data = cls.empty(nnz, A)
         arrays = (A.indptr, A.indices, A.data, permutation, diagonal_starts, indices, data)
@@ -58,15 +62,6 @@ class JAD(StorageFormat):
     def predicted_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int, **how: Any) -> Integers:
         starts = 8 * (blocks.row_length_max + 1)
         return blocks.nnz * (value_bytes + index_bytes) + blocks.rows * index_bytes + starts
-
-
-def _starts(row_lengths: NDArray[Any]) -> NDArray[np.int64]:
-    """Return the first entry of each diagonal and their number."""
-    counts = np.bincount(row_lengths, minlength=1)
-    starts = np.zeros(len(counts), dtype=np.int64)
-    # Diagonal j has an entry of every row that is longer than j.
-    np.cumsum(counts[::-1].cumsum()[-2::-1], out=starts[1:])
-    return starts
 
 
 def sorted_lengths(diagonal_starts: NDArray[np.int64], rows: int) -> NDArray[np.int64]:

@@ -136,7 +136,12 @@ class SELL(StorageFormat):
         length of at most 64.
         """
         share = blocks.mispredicted_rows / np.maximum(blocks.rows, 1)
-        stored = _least_entries(blocks) * (1.0 + np.minimum(share, PADDING_ABOVE_LEAST / 2))
+        # The entries after a sort of all rows: for each length, the rows that reach it, in chunks.
+        weights = _weights(len(blocks.levels))
+        chunks = (blocks.rows_at_least + (CHUNK_ROWS - 1)) // CHUNK_ROWS
+        one_chunk = CHUNK_ROWS * blocks.row_length_max
+        least = np.maximum(CHUNK_ROWS * (chunks @ weights), np.maximum(blocks.nnz, one_chunk))
+        stored = least * (1.0 + np.minimum(share, PADDING_ABOVE_LEAST / 2))
         return np.asarray(np.minimum(stored.astype(np.int64), _most_entries(blocks)))
 
     @classmethod
@@ -184,14 +189,6 @@ def _most_entries(blocks: RowBlocks) -> Integers:
     """Return an upper bound for any order: every chunk as wide as the longest row, or of one row."""
     widest = _chunks(blocks) * blocks.row_length_max
     return np.asarray(CHUNK_ROWS * np.minimum(widest, blocks.nnz))
-
-
-def _least_entries(blocks: RowBlocks) -> NDArray[np.float64]:
-    """Return the entries after a sort of all rows: for each length, the rows that reach it, in chunks."""
-    weights = _weights(len(blocks.levels))
-    chunks = (blocks.rows_at_least + (CHUNK_ROWS - 1)) // CHUNK_ROWS
-    one_chunk = CHUNK_ROWS * blocks.row_length_max
-    return np.asarray(np.maximum(CHUNK_ROWS * (chunks @ weights), np.maximum(blocks.nnz, one_chunk)))
 
 
 @functools.cache

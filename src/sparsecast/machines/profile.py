@@ -21,8 +21,8 @@ from sparsecast.machines import machine as machines
 from sparsecast.machines.machine import Machine
 from sparsecast.machines.storage import home, write_table
 from sparsecast.records import ROW_KINDS, SCHEMA_VERSION, Bandwidth, MicroBenchmark, Record
-from sparsecast.system import addresses
-from sparsecast.system.addresses import Place
+from sparsecast.system import files
+from sparsecast.system.files import Place
 from sparsecast.system.tabular import Column, Columns, Table, Tabular
 from sparsecast.system.texts import counted, percent
 
@@ -184,7 +184,7 @@ class Profile(Tabular):
     @classmethod
     def of_table(cls, table: pyarrow.Table, place: Place) -> Profile:
         """Return the profile of the table that is stored there; as `load`."""
-        path = addresses.shown(place)
+        path = files.shown(place)
         metadata = table.schema.metadata or {}
         if not cls.is_stored(table):
             raise ProfileError(
@@ -199,7 +199,9 @@ class Profile(Tabular):
             raise _not_whole(path, "is damaged, by the checksum of its metadata")
         try:
             rows = table.to_pylist()
-            matrices = json.loads(_unpacked(metadata[_MATRICES_KEY]))
+            # JSON that may be compressed.
+            text = metadata[_MATRICES_KEY]
+            matrices = json.loads(text if text[:1] in b"[{" else zlib.decompress(text))
             stored = cls(
                 Machine.from_dict(json.loads(metadata[_MACHINE_KEY])),
                 tuple(Record.from_row(row) for row in rows),
@@ -232,11 +234,6 @@ class Profile(Tabular):
                 f"remove the file, then calibrate this machine"
             )
         return profile
-
-
-def _unpacked(text: bytes) -> bytes:
-    """Return JSON that may be compressed."""
-    return text if text[:1] in b"[{" else zlib.decompress(text)
 
 
 def _checksum(metadata: Mapping[bytes, bytes]) -> bytes:
@@ -277,7 +274,7 @@ def find_profile(wanted: str | Path | None = None, here: Machine | None = None) 
     """
     if wanted is None:
         return _own_profile(here or machines.detect())
-    if addresses.is_address(wanted):
+    if files.is_address(wanted):
         return Profile.load(wanted)
     path = Path(wanted)
     if path.suffix == SUFFIX or path.parent != Path():
@@ -320,15 +317,15 @@ def read_table(path: Place, what: str = "a profile", expected: str = _EXPECTED) 
     import pyarrow.parquet
 
     try:
-        stream = io.BytesIO(addresses.read(path, ProfileError))
+        stream = io.BytesIO(files.read(path, ProfileError))
     except FileNotFoundError as error:
         raise ProfileError(
-            f"{addresses.shown(path)} does not exist: expected a profile; run sparsecast calibrate"
+            f"{files.shown(path)} does not exist: expected a profile; run sparsecast calibrate"
         ) from error
     try:
         # Not pyarrow's read_table, which imports pandas for a single file.
         return pyarrow.parquet.ParquetFile(stream, page_checksum_verification=True).read()
     except (OSError, ValueError, pyarrow.ArrowException) as error:
         raise ProfileError(
-            f"{addresses.shown(path)} cannot be read as {what} (damaged or truncated): expected {expected}"
+            f"{files.shown(path)} cannot be read as {what} (damaged or truncated): expected {expected}"
         ) from error

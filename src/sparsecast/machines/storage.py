@@ -12,9 +12,8 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from sparsecast.errors import BusyError, StorageError
-from sparsecast.system import addresses
-from sparsecast.system.addresses import Place
-from sparsecast.system.files import replacement
+from sparsecast.system import files
+from sparsecast.system.files import Place, replacement
 
 #: Environment variable with another folder than the platform's.
 HOME_VARIABLE = "SPARSECAST_HOME"
@@ -60,11 +59,11 @@ def write_atomically(path: Place, write: Callable[[Path], object]) -> None:
     To an address, the file is sent when it is whole. A StorageError says that it cannot be written; the old
     file then stays.
     """
-    if addresses.is_address(path):
+    if files.is_address(path):
         with tempfile.TemporaryDirectory() as folder:
             temporary = Path(folder) / "whole"
             write(temporary)
-            addresses.write(path, temporary.read_bytes())
+            files.write(path, temporary.read_bytes())
         return
     path = Path(path)
     with storage_errors(path):
@@ -130,17 +129,16 @@ def journal(path: Path) -> Iterator[Callable[[str], None]]:
 
 
 @contextmanager
-def exclusive(path: Path, waits: bool = False) -> Iterator[None]:
+def exclusive(path: Path) -> Iterator[None]:
     """Hold the lock file `path` during the body; the system releases it if the process dies.
 
-    If another process holds it, wait if `waits`, for short tasks, else raise a BusyError. A lock file that
-    cannot be written is a StorageError.
+    A BusyError says that another process holds it, a StorageError that it cannot be written.
     """
     with storage_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         lock = FileLock(path)
         try:
-            lock.acquire(timeout=-1 if waits else 0)
+            lock.acquire(timeout=0)
         except Timeout as error:
             raise BusyError(
                 f"another calibration of this machine holds {path}: expected none; wait for it or stop it"

@@ -39,7 +39,7 @@ from sparsecast.system.jit import inner, njit
 #: cannot be chosen.
 SPREADS = {"fixed": 0.0, "normal": 0.25, "uniform": 0.5, "power": 1.0, "binomial": None}
 
-_ZERO, _ONE, _HALF_BITS = np.uint64(0), np.uint64(1), np.uint64(32)
+_ONE, _HALF_BITS = np.uint64(1), np.uint64(32)
 
 # Gaps between sorted uniform numbers are exponential: their quantiles, in units that make the sum of a row's
 # gaps exact in float64. Whole numbers, so that no machine's logarithm shows.

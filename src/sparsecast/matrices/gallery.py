@@ -37,7 +37,7 @@ _CIRCUIT_NETS, _CIRCUIT_NEAR = 4, 16
 
 
 #: What a triangulation takes at its peak for each point: Qhull's facets, its triangles and their edges.
-_DELAUNAY_BYTES = 900
+_DELAUNAY_BYTES = 800
 
 
 def gallery(name: str, /, **parameters: int) -> csr_array:

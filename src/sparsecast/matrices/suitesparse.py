@@ -17,9 +17,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from http.client import HTTPException, IncompleteRead
 from pathlib import Path
-from typing import Any
+from urllib.error import HTTPError
 from urllib.parse import quote
+from urllib.request import Request, urlopen
 
 import msgspec
 
@@ -136,30 +138,30 @@ class Downloaded:
         storage.write_atomically(self._origin_path, lambda path: path.write_bytes(text))
 
     def _retrieve(self, archive: Path) -> None:
-        import pooch
-
         # Without a second compression by the server: bytes are counted, and compared.
-        plain, bar = {"Accept-Encoding": "identity"}, _Bar(f"downloading {self.group}/{self.name}")
-        downloader = pooch.HTTPDownloader(bar, _PIECE_BYTES, timeout=_PATIENCE_S, headers=plain)
-        with self._failures():
-            downloader(self.address, str(archive), None)
+        request, done = Request(self.address, headers={"Accept-Encoding": "identity"}), 0
+        with archive.open("wb") as file, self._failures(), urlopen(request, timeout=_PATIENCE_S) as answer:
+            total = int(answer.headers.get("Content-Length") or 0)
+            while piece := answer.read(_PIECE_BYTES):
+                with storage.storage_errors(archive):
+                    file.write(piece)
+                done += len(piece)
+                tell(f"downloading {self.group}/{self.name}", done, total)
+            if done < total:
+                raise IncompleteRead(b"", total - done)
 
     @contextmanager
     def _failures(self) -> Iterator[None]:
-        from requests.exceptions import HTTPError, RequestException
-
         elsewhere = "or download it elsewhere and name its .mtx file"
         try:
             yield
         except HTTPError as error:
-            answer: Any = error.response  # there is one, or its status would not be wrong
-            answer.close()
-            status = answer.status_code
-            if status == 404:
+            error.close()
+            if error.code == 404:
                 problem = f"the collection has no such matrix (404 for {self.address})"
                 raise _error(self, problem, "check GROUP and NAME at https://sparse.tamu.edu") from error
-            raise _error(self, f"{self.address} answers {status}", f"try later, {elsewhere}") from error
-        except RequestException as error:
+            raise _error(self, f"{self.address} answers {error.code}", f"try later, {elsewhere}") from error
+        except (OSError, HTTPException, ValueError) as error:
             problem = f"{self.address} cannot be downloaded ({type(error).__name__}), and no copy is here"
             raise _error(self, problem, f"connect to the network, {elsewhere}") from error
 
@@ -199,23 +201,6 @@ def local_path(path: str | os.PathLike[str]) -> Path:
     """Return the path of a matrix file; one of the collection is downloaded if it is not here."""
     text = os.fspath(path)
     return Downloaded.named(text).fetched() if text.startswith(PREFIX) else Path(path)
-
-
-class _Bar:
-    """Progress of a download: pooch sets `total` and calls these methods."""
-
-    def __init__(self, what: str) -> None:
-        self._what, self._done, self.total = what, 0, 0
-
-    def update(self, more: int) -> None:
-        self._done += more
-        tell(self._what, self._done, self.total)
-
-    def reset(self) -> None:
-        self._done = 0
-
-    def close(self) -> None:
-        pass
 
 
 def _error(matrix: Downloaded | str, problem: str, remedy: str) -> MatrixFileError:

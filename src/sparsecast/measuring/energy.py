@@ -3,15 +3,21 @@
 The counter of a meter moves in steps: about every millisecond for a processor, ten times a second for NVIDIA,
 with a sensor that may see only part of that time. So a run lasts many steps instead of the microseconds of a
 call. Unmeasured values are None.
+
+A user's own meter is a command that prints the joules so far, for example of a wall meter.
 """
 
 from __future__ import annotations
 
+import math
+import shlex
+import subprocess
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import ClassVar, Protocol
 
+from sparsecast.errors import MeterError
 from sparsecast.measuring.timing import Call, Clock
 
 #: Domains of a processor that some meters count apart, and what a meter counts in all.
@@ -118,3 +124,42 @@ def energy_of(call: Call, meter: Meter, clock: Clock, entries: int = 0) -> float
 def used_joules(before: float | None, after: float | None) -> float | None:
     """Return the difference of two readings, None unless the meter moved on."""
     return None if before is None or after is None or after <= before else after - before
+
+
+#: Timeout of a command.
+_TIMEOUT_S = 10.0
+
+
+class CommandMeter:
+    """A Meter whose command prints one number, the joules since any moment.
+
+    `command` is as in a shell, without substitutions. A MeterError says that it cannot be run now, or prints
+    no number.
+    """
+
+    source, run_s, step_s = "command", 2.0, 0.1
+
+    def __init__(self, command: str) -> None:
+        self.command = command
+        self._read()
+
+    def joules(self) -> float | None:
+        try:
+            return self._read()
+        except MeterError:
+            return None
+
+    def _read(self) -> float:
+        try:
+            process = subprocess.run(
+                shlex.split(self.command), capture_output=True, text=True, timeout=_TIMEOUT_S, check=True
+            )
+            joules = float(process.stdout)
+            if not math.isfinite(joules):
+                raise ValueError(f"it prints {joules}")
+        except (OSError, ValueError, IndexError, subprocess.SubprocessError) as error:
+            why = " ".join(str(error).split())
+            raise MeterError(
+                f"meter command '{self.command}' ({why}): expected a number of joules so far; correct it"
+            ) from error
+        return joules

@@ -5,6 +5,8 @@ reference has its data in a core's own cache, one in the last cache: they read w
 a small vector. One reads memory in order and gathers nothing: it is bound by bandwidth, as large products
 are. A single reading is as noisy as the time that it should correct: within a second, memory changes as much
 as within an hour. So the readings of a whole calibration are compared with those of now.
+
+The sequential read of memory is the upper limit of the bandwidth of a product, too.
 """
 
 from __future__ import annotations
@@ -18,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecast.measuring.core_speed import CoreSpeed
-from sparsecast.measuring.memory_read import memory_read
 from sparsecast.measuring.timing import Call, Clock, HostClock, low
 from sparsecast.records import MEMORY
 from sparsecast.system.jit import njit
@@ -274,4 +275,29 @@ def _gather(part, words, gathered, totals, begin, starts):  # type: ignore[no-un
 @njit(nogil=True, cache=True)
 def _gathers(words, gathered, totals, begin, starts, pool):  # type: ignore[no-untyped-def]
     each_part(_gather, (words, gathered, totals, begin, starts), pool)
+    return totals
+
+
+def memory_read(size_bytes: int, threads: int) -> Callable[[], object]:
+    """Return a callable that reads an array once, on `threads` threads; one thread starts no pool.
+
+    The array has whole words and is written once here, so that its memory is allocated.
+    """
+    words = np.ones(max(1, -(-size_bytes // 8)), dtype=np.uint64)
+    starts = equal_parts(len(words), threads).astype(np.uint64)
+    return share(_sums, (words,), starts, scratch=np.empty(threads, dtype=np.uint64))
+
+
+@njit(nogil=True, cache=True)
+def _sum(part, words, totals, starts):  # type: ignore[no-untyped-def]
+    # Whole numbers, whose sum may be taken in any order: the compiler adds many lanes at once.
+    total = np.uint64(0)
+    for i in range(starts[part], starts[part + 1]):
+        total += words[i]
+    totals[part] = total
+
+
+@njit(nogil=True, cache=True)
+def _sums(words, totals, starts, pool):  # type: ignore[no-untyped-def]
+    each_part(_sum, (words, totals, starts), pool)
     return totals

@@ -1,21 +1,27 @@
-"""The interface of models: Forecasters that learn from a training set, and are kept."""
+"""The interface of models: Forecasters that learn from a training set, and are kept.
+
+What a fit learned is stored as plain data. msgspec reads annotations of dataclasses and containers; arrays
+and models inside of models are added to it.
+"""
 
 from __future__ import annotations
 
 import inspect
 from abc import abstractmethod
+from base64 import b64decode
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar, Self, get_type_hints
+from typing import Any, ClassVar, Self, get_origin, get_type_hints
+
+import msgspec
+import numpy as np
 
 from sparsecast.errors import DeviceError, ProfileError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
 from sparsecast.formats.narrowing import NARROW_PARAMETERS
-from sparsecast.models.conversion import ConversionCost
-from sparsecast.models.forecaster import QUANTITIES, Forecaster, has_predicted_size
-from sparsecast.models.intervals import INTERVAL_FOLDS, UNTRIED_FACTOR, Interval, prediction_interval
-from sparsecast.models.state import from_plain, to_plain
+from sparsecast.models.fitting import INTERVAL_FOLDS, UNTRIED_FACTOR, Interval, prediction_interval
+from sparsecast.models.forecaster import QUANTITIES, ConversionCost, Forecaster, has_predicted_size
 from sparsecast.models.training import TrainingSet
 from sparsecast.records import PUBLISHED_SUITE, Candidate, Record
 
@@ -265,3 +271,29 @@ class Model(Forecaster):
 
     def _establish(self) -> None:
         """Find what follows from what is stored: of models that need more than that."""
+
+
+def to_plain(learned: object) -> Any:
+    """Return dataclasses, arrays and containers of these as what JSON can hold."""
+    return msgspec.to_builtins(learned, enc_hook=_encoded, str_keys=True)
+
+
+def from_plain(plain: object, kind: Any) -> Any:
+    """Return what `to_plain` gave of something of the type `kind`, such as a dataclass; else a ValueError."""
+    return msgspec.convert(plain, kind, dec_hook=_decoded, strict=False)
+
+
+def _encoded(value: object) -> object:
+    if hasattr(value, "to_state"):  # a model that another one holds
+        return value.to_state()
+    if not isinstance(value, np.ndarray):
+        raise NotImplementedError(f"{type(value)} cannot be stored: expected a dataclass or an array")
+    return {"dtype": value.dtype.str, "shape": value.shape, "bytes": value.tobytes()}
+
+
+def _decoded(kind: Any, plain: Any) -> object:
+    if hasattr(kind, "restored"):
+        return kind().restored(plain)
+    if get_origin(kind) is not np.ndarray:
+        raise NotImplementedError(f"{kind} cannot be restored: expected a dataclass or an array")
+    return np.frombuffer(b64decode(plain["bytes"]), dtype=plain["dtype"]).reshape(plain["shape"])

@@ -9,21 +9,40 @@ entries and bytes a second it does: cores that wait for memory, or for the longe
 
 Intervals have the errors of the power of groups of matrices that were left out, at measured times, and those
 of the time. The two are taken for independent: squares of the logarithms add up.
+
+Someone's own power model is a file of what a second, and a unit of each kind of work, costs in joules. It is
+JSON: ``{"joules": {"idle": 30.0, "entries": 1e-10, "bytes beyond L3": 5e-11}}``. What is idle is in joules a
+second, which is watts; the others are the kinds of work of the linear model.
+
+On many ranks, energy is power times time (decision 36) for each node: its idle power while the product lasts,
+whether its ranks compute or wait for messages, and the joules of the work of all nodes. Rows, entries,
+mispredicted rows and lines of x are those of the whole matrix, as a node has them: they are the same however
+many nodes share them. Bytes from beyond a cache are counted for a node's share of the matrix, because it may
+fit where the whole does not. Network energy is not counted (decision 38).
 """
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsecast.devices.target import Target
+from sparsecast.errors import ProfileError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
+from sparsecast.machines.machine import PROCESSOR, Machine
 from sparsecast.models import MODELS
-from sparsecast.models.fitting import Floats, fitted_costs
+from sparsecast.models.clusters.cluster_model import ClusterForecast
+from sparsecast.models.fitting import Floats, Interval, fitted_costs, interval_of_product, prediction_interval
+from sparsecast.models.forecaster import AdjustedForecaster, Forecaster
 from sparsecast.models.forest import Forest
-from sparsecast.models.intervals import Interval, interval_of_product, prediction_interval
 from sparsecast.models.model import Model
 from sparsecast.models.published_trees import of_matrix
 from sparsecast.models.sparsecast import SparsecastModel
@@ -191,3 +210,118 @@ def _speeds(nnz: NDArray[Any], rows: NDArray[Any], time_s: Floats) -> Floats:
     """Return the logarithms of entries and bytes a second, the latter as CSR has them: shape (blocks, 2)."""
     streamed = 12 * np.maximum(nnz, 1) + 20 * rows
     return np.log(np.column_stack([np.maximum(nnz, 1), streamed]) / time_s[:, None])
+
+
+#: What a file may name besides IDLE.
+KINDS = (
+    *("rows", "entries", "bytes beyond L2", "bytes beyond L3"),
+    *("lines of x", "lines of x beyond L1", "lines of x beyond L2", "lines of x beyond L3"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PowerFile:
+    """A file of joules."""
+
+    joules: Mapping[str, float]  # at least one above 0
+
+    @classmethod
+    def read(cls, path: Path) -> PowerFile:
+        """Read a file; a ProfileError if it cannot be read, or is something else."""
+        try:
+            found = json.loads(path.read_text(encoding="utf-8"))["joules"]
+            joules = {str(name): float(value) for name, value in found.items()}
+        except (OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
+            raise ProfileError(
+                f"power model {path} cannot be read ({error}): expected JSON such as "
+                '{"joules": {"idle": WATTS}}; correct the file'
+            ) from error
+        for name, value in joules.items():
+            if name not in (IDLE, *KINDS):
+                raise ProfileError(
+                    f"power model {path} names '{name}': expected {', '.join((IDLE, *KINDS))}; correct it"
+                )
+            if not 0 <= value < math.inf:
+                raise ProfileError(
+                    f"power model {path} has {value:g} joules for '{name}': expected a number from 0 on; "
+                    f"correct the file"
+                )
+        if not any(joules.values()):
+            raise ProfileError(f"power model {path} has no joules above 0: expected some; correct the file")
+        return cls(joules)
+
+    def model(self, time: Forecaster) -> GivenPower:
+        return GivenPower(self.joules, time)
+
+
+class GivenPower(AdjustedForecaster):
+    """Joules of products by a power model of someone's own, and the times of a model, without intervals.
+
+    `joules` are as in a PowerFile; `model` is fitted, of time.
+    """
+
+    quantity: ClassVar[str] = "energy"
+
+    def __init__(self, joules: Mapping[str, float], model: Forecaster) -> None:
+        super().__init__(model)
+        self._joules = joules
+
+    def terms_of_all(self, candidates: Sequence[Candidate], blocks: RowBlocks) -> list[dict[str, Floats]]:
+        counting = ProductWork(self.machine_)
+        joules_of_all = []
+        for candidate, terms in zip(candidates, self._model.terms_of_all(candidates, blocks), strict=True):
+            work = {IDLE: terms["time_s"], **work_in_full(counting.of(candidate, blocks))}
+            joules = sum(value * work[name] for name, value in self._joules.items() if name in work)
+            joules_of_all.append({"energy_j": np.asarray(joules)})
+        return joules_of_all
+
+    def interval(self, candidate: Candidate, value: float, matrix: Structure) -> Interval:
+        return None, None
+
+
+#: Kinds of work that a node's share has in proportion to it, once the caches have had their part.
+_SHARED = "bytes beyond"
+
+
+@runtime_checkable
+class PricesWork(Protocol):
+    """A fitted model of energy that tells joules by kinds of work, to be added up over nodes."""
+
+    #: joules_, ends_: as `joules` and `ends` of ClusterPower.
+    joules_: dict[str, float]
+    ends_: tuple[float, float] | None
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterPower:
+    """What a node of a machine draws."""
+
+    machine: Machine
+    #: For a second of a node, called IDLE, and for a unit of each kind of work of the linear model.
+    joules: Mapping[str, float]
+    #: Ends of the interval of measured over forecast power; None where nothing tells them.
+    ends: tuple[float, float] | None = None
+
+    def of(self, forecast: ClusterForecast, whole: Structure) -> ClusterForecast:
+        """Return a forecast with its joules, and their ends where both power and time have an interval."""
+        way = forecast.configuration
+        per_node = math.ceil(way.ranks / way.nodes)
+        share = replace(whole, rows=math.ceil(whole.rows / way.nodes), nnz=math.ceil(whole.nnz / way.nodes))
+        target = Target(PROCESSOR, way.dtype, way.index_bits, per_node)
+        work = self._work(target, way.format, whole)
+        of_share = self._work(target, way.format, share)
+        work |= {kind: way.nodes * units for kind, units in of_share.items() if kind.startswith(_SHARED)}
+        work[IDLE] = way.nodes * forecast.time_s
+        joules = sum(cost * work[kind] for kind, cost in self.joules.items() if kind in work)
+        if self.ends is None or forecast.low_s is None or forecast.high_s is None:
+            return replace(forecast, energy_j=joules)
+        time_ends = forecast.low_s / forecast.time_s, forecast.high_s / forecast.time_s
+        low_j, high_j = interval_of_product(joules, self.ends, time_ends)
+        return replace(forecast, energy_j=joules, energy_low_j=low_j, energy_high_j=high_j)
+
+    def _work(self, target: Target, format_name: str, structure: Structure) -> dict[str, float]:
+        blocks = RowBlocks.of(structure)
+        candidate = target.candidate(format_name, blocks, self.machine)
+        return {
+            kind: float(units[0]) for kind, units in ProductWork(self.machine).of(candidate, blocks).items()
+        }

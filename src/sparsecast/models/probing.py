@@ -18,19 +18,18 @@ from numpy.typing import NDArray
 from sparsecast.errors import ProfileError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
-from sparsecast.models.conversion import what_is_built
-from sparsecast.models.forecaster import AdjustedForecaster, Forecaster
-from sparsecast.models.intervals import (
+from sparsecast.models.fitting import (
     INTERVAL_FOLDS,
     LEAST_RANKED,
     Interval,
     half_width,
     prediction_interval,
 )
+from sparsecast.models.forecaster import AdjustedForecaster, Forecaster, what_is_built
 from sparsecast.models.model import Model
 from sparsecast.models.training import TrainingSet
 from sparsecast.records import Candidate, Forecast, Parameters
-from sparsecast.system.grouping import grouped
+from sparsecast.system.tabular import grouped
 
 
 def is_plain_csr(candidate: Candidate) -> bool:
@@ -149,15 +148,15 @@ class ProbedForecaster(AdjustedForecaster):
         self._correction = correction
         self._measured = {_storage(record.candidate): record for record in measured}
         self._blocks = RowBlocks.of(structure)
-        self._factors = {storage: self._measured_factor(each) for storage, each in self._measured.items()}
+        self._factors = {
+            storage: each.time_s / float(self._model.values(each.candidate, self._blocks)[0])
+            for storage, each in self._measured.items()
+        }
         csr = next(record.candidate for record in measured if is_plain_csr(record.candidate))
         self.csr_factor = self._factors[_storage(csr)]
         self.conversion_ = model.conversion_.scaled(
             {what_is_built(record.candidate): self._conversion_factor(record) for record in measured}
         )
-
-    def _measured_factor(self, measured: Measured) -> float:
-        return measured.time_s / float(self._model.values(measured.candidate, self._blocks)[0])
 
     def _conversion_factor(self, measured: Measured) -> float:
         forecast_s = self._model.conversion_.seconds(measured.candidate, self._blocks)[0]

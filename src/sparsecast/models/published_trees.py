@@ -25,9 +25,8 @@ from sparsecast.errors import ProfileError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
 from sparsecast.features.sweep import X_LINE_COLUMNS
-from sparsecast.models.fitting import typical_costs
+from sparsecast.models.fitting import prediction_interval, typical_costs
 from sparsecast.models.forest import Floats, Forest
-from sparsecast.models.intervals import prediction_interval
 from sparsecast.models.linear import WorkCosts
 from sparsecast.models.training import TrainingSet
 from sparsecast.models.work import CORRECTION, CountedWork, ProductWork

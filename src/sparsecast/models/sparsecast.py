@@ -32,16 +32,16 @@ from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
 from sparsecast.formats import FORMATS
 from sparsecast.models import MODELS
-from sparsecast.models.fitting import several_factors
-from sparsecast.models.forest import Floats, Forest
-from sparsecast.models.intervals import (
+from sparsecast.models.fitting import (
     INTERVAL_FOLDS,
     LEAST_RANKED,
     UNTRIED_FACTOR,
     WIDEST,
     Interval,
     conformal_bound,
+    several_factors,
 )
+from sparsecast.models.forest import Floats, Forest
 from sparsecast.models.linear import WorkCosts
 from sparsecast.models.model import Model
 from sparsecast.models.published_trees import PublishedTrees

@@ -14,9 +14,8 @@ from typing import Any, TypeVar
 from sparsecast.errors import StorageError
 from sparsecast.features import FEATURES
 from sparsecast.machines.storage import home, write_atomically
-from sparsecast.models.model import Model
+from sparsecast.models.model import Model, from_plain, to_plain
 from sparsecast.models.probing import Correction
-from sparsecast.models.state import from_plain, to_plain
 from sparsecast.models.training import TrainingSet
 from sparsecast.system.version import VERSION
 

@@ -27,15 +27,14 @@ from sparsecast.devices.target import Target
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
 from sparsecast.formats import FORMATS
-from sparsecast.models.fitting import Floats
+from sparsecast.models.fitting import LEAST_RANKED, Floats, Interval, conformal_bound
 from sparsecast.models.forecaster import AdjustedForecaster, Forecaster
-from sparsecast.models.intervals import LEAST_RANKED, Interval, conformal_bound
 from sparsecast.models.linear import LinearModel
 from sparsecast.models.model import HELD_OUT_SUITE
 from sparsecast.models.training import TrainingSet
 from sparsecast.models.work import CORRECTION, capacity, full_kind
 from sparsecast.records import VALUE_BYTES, Candidate, Record
-from sparsecast.system.grouping import grouped
+from sparsecast.system.tabular import grouped
 
 #: Terms of the linear model that count entries.
 _OF_ENTRIES = ("entries", "overflow entries", "padding", "longest row")

@@ -279,13 +279,10 @@ class BlockOperator(LinearOperator):
 
     def _view(self, transposes: bool, conjugates: bool) -> Self:
         """Return the operator of the transpose, the conjugate or both, built once."""
-        key = transposes, conjugates and self.dtype.kind == "c"
-        if key not in self._views:
-            self._views[key] = self._new_view(*key)
-        return self._views[key] or self
-
-    def _new_view(self, transposes: bool, conjugates: bool) -> Self | None:
-        """Return such an operator, None for this one."""
+        conjugates = conjugates and self.dtype.kind == "c"
+        key = transposes, conjugates
+        if key in self._views:
+            return self._views[key] or self
         # A view holds blocks and never the original operator: in a cycle of references, a matrix would stay
         # in memory after its last use.
         shape, blocks, transposed = self.shape, self.blocks, self._transposed
@@ -294,9 +291,11 @@ class BlockOperator(LinearOperator):
             shape, blocks, conjugates = shape[::-1], there.blocks, conjugates ^ there.conjugated
             transposed = _Once(lambda: Transposed(here, there.conjugated))
         if blocks is self.blocks and not conjugates:
-            return None
+            self._views[key] = None
+            return self
         view = type(self)(shape, self.dtype, blocks, transposed)
         view._is_conjugated = self._is_conjugated ^ conjugates
+        self._views[key] = view
         return view
 
     def _product(

@@ -22,7 +22,7 @@ from sparsecast.measuring.timing import low
 from sparsecast.operators.block_operator import BlockOperator, Product
 from sparsecast.planning.trials import HOPELESS, Contest
 from sparsecast.records import Candidate, Forecast
-from sparsecast.results.trials import Trial
+from sparsecast.results.prediction import Trial
 
 #: Products over which at most LOST_SHARE may be lost, even if fewer were done.
 HORIZON = 1000

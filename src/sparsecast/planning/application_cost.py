@@ -15,8 +15,8 @@ import numpy as np
 from sparsecast.errors import ProfileError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.machines.profile import Profile
-from sparsecast.models.conversion import ConversionCost, what_is_built
-from sparsecast.models.intervals import INTERVAL_SHARE
+from sparsecast.models.fitting import INTERVAL_SHARE
+from sparsecast.models.forecaster import ConversionCost, what_is_built
 from sparsecast.models.training import TrainingSet
 from sparsecast.operators.applications.application import PRODUCT, VectorLoop
 from sparsecast.records import Bandwidth, Record

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from sparsecast.devices import DEVICES
-from sparsecast.devices.naming import machine_of
+from sparsecast.devices import DEVICES, machine_of
 from sparsecast.devices.target import Target
 from sparsecast.machines.machine import Machine
 from sparsecast.machines.profile import Profile

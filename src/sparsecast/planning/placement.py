@@ -28,15 +28,8 @@ def ranked(
         for row in ordered[1:]
     )
     found = Placements((*ordered[:1], *ties), refused={name: str(why) for name, why in refused.items()})
-    return replace(found, best_from=_best_from(found.comparable))
-
-
-def _best_from(compared: Sequence[Placement]) -> tuple[tuple[int, Placement], ...]:
-    """Return from how many products on each place is the best: the lower envelope of their costs.
-
-    A place costs what its plan does, or plain CSR there, whichever is less for that many products.
-    """
-    costs = [_costs(placement) for placement in compared]
+    # From how many products on each place is the best: the lower envelope of their costs.
+    costs = [_costs(placement) for placement in found.comparable]
     crossings = {1}
     for (before_s, time_s), (other_before_s, other_time_s) in combinations(chain.from_iterable(costs), 2):
         if other_time_s != time_s:
@@ -49,8 +42,9 @@ def _best_from(compared: Sequence[Placement]) -> tuple[tuple[int, Placement], ..
         totals = [min(before_s + count * time_s for before_s, time_s in of_place) for of_place in costs]
         return min(range(len(costs)), key=lambda place: (totals[place], *costs[place][0][::-1]))
 
-    counts_of = groupby(sorted(crossings), best) if compared else ()
-    return tuple((next(counts), compared[place]) for place, counts in counts_of)
+    counts_of = groupby(sorted(crossings), best) if found.comparable else ()
+    best_from = tuple((next(counts), found.comparable[place]) for place, counts in counts_of)
+    return replace(found, best_from=best_from)
 
 
 def _costs(placement: Placement) -> list[tuple[float, float]]:

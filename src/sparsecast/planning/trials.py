@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from time import perf_counter
 
 from sparsecast.devices.device import Device
-from sparsecast.models.intervals import INTERVAL_SHARE, half_width
+from sparsecast.models.fitting import INTERVAL_SHARE, half_width
 from sparsecast.records import Candidate, Forecast
-from sparsecast.results.trials import Trial
+from sparsecast.results.prediction import Trial
 
 #: What may be lost at most, of the time of all products in plain CSR.
 LOST_SHARE = 0.05

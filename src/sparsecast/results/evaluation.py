@@ -14,7 +14,7 @@ from sparsecast.matrices.problem import group_of
 from sparsecast.models.forecaster import QUANTITIES
 from sparsecast.records import Estimate, Record
 from sparsecast.results.columns import CANDIDATE, shown_storage, storage_of, within
-from sparsecast.system.addresses import Place
+from sparsecast.system.files import Place
 from sparsecast.system.tabular import Column, Columns, Table, Tabular, document, keys
 from sparsecast.system.texts import counted, percent, percent_number, signed_percent, time
 

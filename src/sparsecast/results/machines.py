@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from statistics import median
 from typing import Any
 
-from sparsecast.devices.naming import threads_text
+from sparsecast.devices import threads_text
 from sparsecast.machines.machine import Machine
 from sparsecast.machines.profile import Profile
 from sparsecast.records import Bandwidth, Record

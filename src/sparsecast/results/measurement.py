@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
-from sparsecast.devices.rounding import Rounding
+from sparsecast.devices.product_timer import Rounding
 from sparsecast.features.structure import Structure
 from sparsecast.formats.libraries import library_called
 from sparsecast.measuring.energy import MODELLED
@@ -22,7 +22,7 @@ from sparsecast.results.columns import (
     thread_numbers,
     within,
 )
-from sparsecast.system.addresses import shown
+from sparsecast.system.files import shown
 from sparsecast.system.tabular import Column, Columns, Table, Tabular, keys, lines_of
 from sparsecast.system.texts import counted, energy, interval, percent, signed_percent, time
 

@@ -8,13 +8,12 @@ from typing import Any
 from numpy.typing import NDArray
 
 from sparsecast.devices import DEVICES
-from sparsecast.devices.rounding import Rounding
+from sparsecast.devices.product_timer import Rounding
 from sparsecast.measuring.timing import Speedup
 from sparsecast.models.transfer import Setting
 from sparsecast.records import Candidate
 from sparsecast.results.columns import BUILT, ENERGY, ROUNDING, stored_as
-from sparsecast.results.prediction import threads_sentence
-from sparsecast.results.trials import TRIALS, Trials
+from sparsecast.results.prediction import TRIALS, Trials, threads_sentence
 from sparsecast.system.tabular import Column, Columns, Table, Tabular, keys
 from sparsecast.system.texts import conversion, counted, energy, interval, percent, time
 

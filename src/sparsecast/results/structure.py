@@ -21,21 +21,6 @@ _FEATURE: Columns = (
 )
 
 
-def structure_table(name: str, structure: Structure) -> Table:
-    """Return what the models read of a matrix."""
-    rows = [
-        *_size_and_rows(structure),
-        *_positions(structure),
-        *_neighbours(structure),
-        *(
-            line
-            for group in sorted(structure.groups.keys() - _IN_WORDS)
-            for line in structure.require(group).summary()
-        ),
-    ]
-    return Table(name, _FEATURE, rows)
-
-
 _SYMMETRIC = {
     None: "no",
     "symmetric": "yes, value by value",
@@ -44,10 +29,14 @@ _SYMMETRIC = {
 }
 
 
-def _size_and_rows(structure: Structure) -> list[tuple[str, str]]:
-    lengths = structure.row_lengths
+def structure_table(name: str, structure: Structure) -> Table:
+    """Return what the models read of a matrix."""
+    lengths, bands = structure.row_lengths, structure.bands
+    sizes = zip(BLOCK_SIZES, structure.blocks.fill, strict=True)
+    fill = ", ".join(f"{size}x{size} {value:.2f}" for size, value in sizes)
+    histogram = " ".join(f"{100 * share:.0f}" for share in bands.histogram)
     zeros = structure.stored_values.explicit_zeros
-    return [
+    rows = [
         ("rows x columns", f"{structure.rows:,} x {structure.cols:,}"),
         ("non-zeros", f"{structure.nnz:,} (of them stored zeros: {zeros:,})"),
         ("stored dense", f"{size(8 * structure.rows * structure.cols)} of float64"),
@@ -55,32 +44,24 @@ def _size_and_rows(structure: Structure) -> list[tuple[str, str]]:
         ("", f"mode {lengths.mode}, least {lengths.min}, most {lengths.max:,}"),
         ("empty rows", f"{lengths.empty_rows:,}"),
         ("mispredicted rows", _share(lengths.mispredicted or 0, structure.rows)),
-    ]
-
-
-def _positions(structure: Structure) -> list[tuple[str, str]]:
-    sizes = zip(BLOCK_SIZES, structure.blocks.fill, strict=True)
-    fill = ", ".join(f"{size}x{size} {value:.2f}" for size, value in sizes)
-    bands = " ".join(f"{100 * share:.0f}" for share in structure.bands.histogram)
-    return [
-        ("half-bandwidth", f"{structure.bands.half_bandwidth:,}"),
-        ("diagonals occupied", f"{structure.bands.diagonals:,}"),
+        ("half-bandwidth", f"{bands.half_bandwidth:,}"),
+        ("diagonals occupied", f"{bands.diagonals:,}"),
         ("symmetric", _SYMMETRIC[structure.symmetry.kind]),
-        ("share by distance, %", f"{bands}  (ten bands from the diagonal outwards)"),
+        ("share by distance, %", f"{histogram}  (ten bands from the diagonal outwards)"),
         ("block fill", f"{fill}  (stored / non-zeros)"),
         ("new cache lines of x", _share(structure.locality.line_changes, structure.nnz)),
     ]
-
-
-def _neighbours(structure: Structure) -> list[tuple[str, str]]:
-    if structure.lacks(["neighbourhood"]):
-        return []
-    near = structure.neighbourhood
-    return [
-        ("row bandwidth", f"mean {near.row_bandwidth:,.1f}, deviation {near.row_bandwidth_deviation:,.1f}"),
-        ("neighbours per entry", f"{near.neighbours:.2f} in its row"),
-        ("near one of the next row", f"{100 * near.cross_row_similarity:.0f} % of a row's entries"),
-    ]
+    if not structure.lacks(["neighbourhood"]):
+        near = structure.neighbourhood
+        spread = f"mean {near.row_bandwidth:,.1f}, deviation {near.row_bandwidth_deviation:,.1f}"
+        rows += [
+            ("row bandwidth", spread),
+            ("neighbours per entry", f"{near.neighbours:.2f} in its row"),
+            ("near one of the next row", f"{100 * near.cross_row_similarity:.0f} % of a row's entries"),
+        ]
+    for group in sorted(structure.groups.keys() - _IN_WORDS):
+        rows += structure.require(group).summary()
+    return Table(name, _FEATURE, rows)
 
 
 def gallery_table(listed: Mapping[str, Mapping[str, Any]]) -> Table:

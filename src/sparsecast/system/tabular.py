@@ -7,13 +7,25 @@ import io
 import json
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any
+from typing import Any, TypeVar
 
 from sparsecast.errors import InputError
 from sparsecast.system.texts import shown
+
+K = TypeVar("K", bound=Hashable)
+T = TypeVar("T")
+
+
+def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
+    """Return items by their key, in the order in which each key comes first."""
+    groups: dict[K, list[T]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return groups
+
 
 Document = dict[str, Any]
 
@@ -137,7 +149,10 @@ class Table:
         file = io.StringIO()
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow([column.key for column in self.columns if column.key])
-        writer.writerows([_flat(value) for value in record.values()] for record in self.records())
+        writer.writerows(
+            [(json.dumps(value) if isinstance(value, dict | list) else value) for value in record.values()]
+            for record in self.records()
+        )
         return file.getvalue()
 
     def to_markdown(self) -> str:
@@ -188,7 +203,3 @@ def lines_of(refused: Mapping[str, str]) -> tuple[str, ...]:
     """Return a line for each missing item with its reason; a reason beginning with the name stands alone."""
     begins = {name: why.lower().startswith(name.lower()) for name, why in refused.items()}
     return tuple(why if begins[name] else f"{name}: {why}" for name, why in refused.items())
-
-
-def _flat(value: Any) -> Any:
-    return json.dumps(value) if isinstance(value, dict | list) else value

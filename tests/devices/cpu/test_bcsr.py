@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 
 from sparsecast.devices import DEVICES
 from sparsecast.devices.binding import bind, warm_up
-from sparsecast.devices.reference import ReferenceProduct
+from sparsecast.devices.product_timer import ReferenceProduct
 from sparsecast.formats.bcsr import BCSR, BLOCK_SIDES
 from sparsecast.records import DTYPES, Candidate, Parameters
 

@@ -14,19 +14,18 @@ import pytest
 from scipy.sparse import csr_array, random_array
 
 from sparsecast import api
-from sparsecast.benchmark.measurement import Instruments, measure_candidates
-from sparsecast.benchmark.plan_check import check_plan
+from sparsecast.benchmark.measurement import Instruments, check_plan, measure_candidates
 from sparsecast.benchmark.run import Calibration
 from sparsecast.devices import DEVICES
 from sparsecast.devices.binding import prepared, row_slice
-from sparsecast.devices.cuda.nvidia import NvidiaGPU
+from sparsecast.devices.cuda import NvidiaGPU
 from sparsecast.devices.gpu import launching, tiles
 from sparsecast.devices.gpu.clock import EventClock, device_copy, device_download, device_read, device_upload
 from sparsecast.devices.gpu.kernels.csr import PIECE
 from sparsecast.devices.gpu.launching import SIMULATED, THREADS, cuda
 from sparsecast.devices.gpu.operator import DeviceOperator
 from sparsecast.devices.gpu.tiles import TILE
-from sparsecast.devices.reference import ReferenceProduct
+from sparsecast.devices.product_timer import ReferenceProduct
 from sparsecast.devices.target import Target, whole_matrix
 from sparsecast.errors import InputError, MatrixSizeError, PaddingError, WrongResultError
 from sparsecast.features.analysis import structure
@@ -34,7 +33,7 @@ from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.formats.bcsr import BCSR
 from sparsecast.formats.sell import SELL
-from sparsecast.machines.gpu import GPU
+from sparsecast.machines.data_sheet import GPU
 from sparsecast.machines.machine import detect
 from sparsecast.machines.profile import Profile, user_path
 from sparsecast.matrices.gallery import gallery
@@ -42,8 +41,7 @@ from sparsecast.matrices.problem import Problem
 from sparsecast.matrices.suites import varied_benchmark
 from sparsecast.measuring.timing import Effort, measure
 from sparsecast.operators.applications.cg import conjugate_gradients
-from sparsecast.operators.applications.graphs import links
-from sparsecast.operators.applications.pagerank import pagerank
+from sparsecast.operators.applications.pagerank import links, pagerank
 from sparsecast.operators.block_operator import RowProduct, Transposed
 from sparsecast.records import Candidate
 from sparsecast.results.plan import Plan, PlannedBlock

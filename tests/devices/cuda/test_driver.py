@@ -9,7 +9,7 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from sparsecast.devices.cuda.driver import detect_gpu, device_uuid, driver_errors, numba_cuda
+from sparsecast.devices.cuda import detect_gpu, device_uuid, driver_errors, numba_cuda
 from sparsecast.errors import DeviceError, InputError, MatrixSizeError
 
 from ...conftest import H200

@@ -9,7 +9,7 @@ import pytest
 from sparsecast.devices import DEVICES
 from sparsecast.devices.target import Target, whole_matrix
 from sparsecast.features.analysis import structure
-from sparsecast.machines.gpu import GPU
+from sparsecast.machines.data_sheet import GPU
 from sparsecast.machines.machine import detect
 from sparsecast.matrices.gallery import gallery
 from sparsecast.models.linear import LEAST_RECORDS

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sparsecast.devices.cuda.driver import detect_gpu
+from sparsecast.devices.cuda import detect_gpu
 from sparsecast.errors import DeviceError
 
 pytestmark = pytest.mark.skipif(

@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 from sparsecast.devices import DEVICES
 from sparsecast.features.analysis import structure
 from sparsecast.features.row_blocks import RowBlocks
-from sparsecast.machines.gpu import GPU
+from sparsecast.machines.data_sheet import GPU
 from sparsecast.machines.machine import detect
 
 

@@ -20,9 +20,8 @@ from sparsecast.matrices.partitioning.estimates import estimated_distribution
 from sparsecast.models.clusters import CLUSTER_MODELS
 from sparsecast.models.clusters.cluster_model import ClusterTraining, LocalTime, Question
 from sparsecast.models.clusters.local_work import CacheShare
-from sparsecast.models.clusters.network import Network, Placement
+from sparsecast.models.clusters.network import Memory, Network, Placement
 from sparsecast.models.clusters.sparsecast import SparsecastClusterModel
-from sparsecast.models.clusters.speeds import Memory
 from sparsecast.papers.hossain_saule.micro import Polynomial
 from sparsecast.records import Configuration, DistributedRecord, MicroBenchmark
 

@@ -16,7 +16,7 @@ from sparsecast.errors import DeviceError, InputError, ProfileError, StorageErro
 from sparsecast.machines.machine import detect
 from sparsecast.matrices.gallery import gallery
 from sparsecast.matrices.problem import Problem
-from sparsecast.measuring.frequency import Frequencies
+from sparsecast.measuring.core_speed import Frequencies
 from sparsecast.papers import published
 from sparsecast.papers.barreda_2020.block_times import (
     HotBlocks,

@@ -38,7 +38,7 @@ def compare(
     from sparsecast import api
     from sparsecast.reports.charts import intervals
     from sparsecast.reports.pages import rendering
-    from sparsecast.reports.pages.comparison_page import comparison_page
+    from sparsecast.reports.pages.rendering import comparison_page
     from sparsecast.results.placement import DOCUMENTS
 
     if page is not None:

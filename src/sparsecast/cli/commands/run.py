@@ -52,7 +52,7 @@ def run(
     """
     from sparsecast import api, gallery
     from sparsecast.reports.pages import rendering
-    from sparsecast.reports.pages.run_page import run_page
+    from sparsecast.reports.pages.rendering import run_page
     from sparsecast.results.watching import DOCUMENTS
 
     _refuse_missing(program, is_module)

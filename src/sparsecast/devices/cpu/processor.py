@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from sparsecast.devices.binding import bind, tiny_matrix
+from sparsecast.devices.binding import FormatKernels, bind, tiny_matrix
 from sparsecast.devices.cpu.kernels import KERNELS
 from sparsecast.devices.device import Device
-from sparsecast.devices.format_kernels import FormatKernels
 from sparsecast.errors import MeterError
 from sparsecast.machines.machine import Machine, detect
 from sparsecast.measuring.timing import Call, HostClock
@@ -71,7 +70,7 @@ class Processor(Device):
         return ""
 
     def frequency_hz(self) -> float | None:
-        from sparsecast.measuring.frequency import Frequencies
+        from sparsecast.measuring.core_speed import Frequencies
 
         return Frequencies().mean_hz()
 
@@ -99,7 +98,7 @@ class Processor(Device):
         return sorted({beyond, *halves, *(min(size // 2, beyond) for size in caches)})
 
     def bandwidth_calls(self, size_bytes: int, threads: int) -> dict[str, Call]:
-        from sparsecast.measuring.memory_read import memory_read
+        from sparsecast.measuring.references import memory_read
 
         return {"read": memory_read(size_bytes, threads)}
 

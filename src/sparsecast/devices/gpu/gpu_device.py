@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from sparsecast.devices.binding import Bound, bind
+from sparsecast.devices.binding import Bound, FormatKernels, bind
 from sparsecast.devices.device import Device
-from sparsecast.devices.format_kernels import FormatKernels
 from sparsecast.devices.gpu.kernels import KERNELS
 from sparsecast.errors import InputError
 from sparsecast.formats.narrowing import NARROW_PARAMETERS

@@ -13,8 +13,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecast.distributed.communication import COLUMN, ROW, Collective
-from sparsecast.distributed.distributed_product import COMMUNICATION, LOCAL, DistributedProduct, Step
+from sparsecast.distributed.distributed_product import (
+    COLUMN,
+    COMMUNICATION,
+    LOCAL,
+    ROW,
+    Collective,
+    DistributedProduct,
+    Step,
+)
 from sparsecast.distributed.messages import free, pieces
 from sparsecast.distributed.products import PRODUCTS
 from sparsecast.matrices.partitioning.distribution import Distribution

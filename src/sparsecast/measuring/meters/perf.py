@@ -52,20 +52,18 @@ class PerfMeter(ProcessorMeter):
             sockets = listed_numbers((self.root / "cpumask").read_text())
             for event in _EVENTS:
                 if (self.root / "events" / event).exists():
-                    self._open(event, kind, sockets)
+                    config = int((self.root / "events" / event).read_text().strip().removeprefix("event="), 0)
+                    joules = float((self.root / "events" / f"{event}.scale").read_text())
+                    self._counters += [
+                        (_EVENTS[event], _open_event(kind, config, processor), joules)
+                        for processor in sockets
+                    ]
         except (OSError, ValueError) as error:
             self.close()
             raise MeterError(
                 f"events of {self.root} cannot be counted ({error}): expected permission; as root, sysctl "
                 f"kernel.perf_event_paranoid=0, or measure time only"
             ) from error
-
-    def _open(self, event: str, kind: int, sockets: list[int]) -> None:
-        config = int((self.root / "events" / event).read_text().strip().removeprefix("event="), 0)
-        joules = float((self.root / "events" / f"{event}.scale").read_text())
-        self._counters += [
-            (_EVENTS[event], _open_event(kind, config, processor), joules) for processor in sockets
-        ]
 
     def domains(self) -> dict[str, float]:
         joules: defaultdict[str, float] = defaultdict(float)

@@ -9,7 +9,7 @@ from sparsecast.system.registry import Registry
 CLUSTER_MODELS: Registry[type[ClusterModel]] = Registry(
     "cluster model",
     "sparsecast.models.clusters",
-    helpers=("cluster_model", "local_work", "network", "speeds"),
+    helpers=("cluster_model", "local_work", "network"),
     separator="-",
 )
 

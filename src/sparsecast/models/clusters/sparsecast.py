@@ -44,8 +44,7 @@ from sparsecast.models.clusters.local_work import (
     x_lines,
 )
 from sparsecast.models.clusters.network import Network, Placement
-from sparsecast.models.fitting import nonnegative
-from sparsecast.models.intervals import prediction_interval
+from sparsecast.models.fitting import nonnegative, prediction_interval
 from sparsecast.records import Configuration, DistributedRecord
 from sparsecast.system.memory import CACHE_LINE_BYTES
 

@@ -13,5 +13,5 @@ if TYPE_CHECKING:
 APPLICATIONS: Registry[type[Application]] = Registry(
     "application",
     "sparsecast.operators.applications",
-    helpers=("application", "defaults", "graphs", "vector_loops"),
+    helpers=("application", "defaults", "vector_loops"),
 )

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecast.devices.naming import machine_of
+from sparsecast.devices import machine_of
 from sparsecast.errors import InputError, ProfileError, remedy_for
 from sparsecast.machines.machine import PROCESSOR
 from sparsecast.matrices.problem import Problem

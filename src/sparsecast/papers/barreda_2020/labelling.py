@@ -14,9 +14,8 @@ import numpy as np
 from sparsecast.api.campaigns import Campaign, Turn
 from sparsecast.api.executing import held_frequency, measure_here
 from sparsecast.api.matrices import left_out, named_problems
-from sparsecast.devices import DEVICES
+from sparsecast.devices import DEVICES, machine_of
 from sparsecast.devices.binding import prepared
-from sparsecast.devices.naming import machine_of
 from sparsecast.devices.product_timer import right_hand_side
 from sparsecast.devices.target import Target
 from sparsecast.errors import DeviceError, InputError, StorageError

@@ -12,7 +12,7 @@ from statistics import fmean
 
 import numpy as np
 
-from sparsecast.devices.naming import machine_of
+from sparsecast.devices import machine_of
 from sparsecast.errors import InputError, StorageError, remedy_for
 from sparsecast.machines.machine import PROCESSOR
 from sparsecast.machines.storage import ensure_writable

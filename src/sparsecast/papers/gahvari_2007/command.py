@@ -75,7 +75,7 @@ def _compare(first: Path, second: Path) -> Output:
 def _measure_real(
     folder: Path, budget_s: float, threads: int | None, dtype: str | None, device: str
 ) -> Output:
-    from sparsecast.devices.naming import machine_of
+    from sparsecast.devices import machine_of
     from sparsecast.machines.profile import find_profile
     from sparsecast.matrices.reading import matrix_files
     from sparsecast.papers.gahvari_2007 import bench_charts

@@ -13,7 +13,7 @@ from itertools import product
 import numpy as np
 
 from sparsecast.papers.gahvari_2007.search_space import MIDDLE, NNZ_PER_ROW, UNBLOCKED, Point, Series
-from sparsecast.system.grouping import grouped
+from sparsecast.system.tabular import grouped
 
 #: Series that go on where the time does not suffice for all, and the share of the time that they get at most.
 SCOUTS = (UNBLOCKED, Series((2, 2)), Series((4, 4)))

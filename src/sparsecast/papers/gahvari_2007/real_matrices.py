@@ -35,7 +35,7 @@ from sparsecast.measuring.timing import Effort
 from sparsecast.papers.gahvari_2007.search_space import NNZ_PER_ROW, SIZES, UNBLOCKED, Series
 from sparsecast.papers.gahvari_2007.summary import Rating
 from sparsecast.records import Candidate, Parameters, Record
-from sparsecast.system.grouping import grouped
+from sparsecast.system.tabular import grouped
 
 #: Suite of the Records.
 REAL_SUITE = "gahvari real"

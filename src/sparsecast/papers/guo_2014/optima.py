@@ -11,12 +11,12 @@ from sparsecast.api.executing import check
 from sparsecast.api.trials import WAYS, Trials
 from sparsecast.benchmark.experiments import ExperimentSetting
 from sparsecast.features.row_blocks import RowBlocks
-from sparsecast.machines.strips import strip_rows
+from sparsecast.machines.machine import strip_rows
 from sparsecast.matrices.problem import Problem
 from sparsecast.papers.guo_2014.planner import GuoPlanner, refusal_of_ell, ties
 from sparsecast.planning.dynamic_programme import Costs, strip_statistics
 from sparsecast.planning.plan import Goal, make_plan
-from sparsecast.system.grouping import grouped
+from sparsecast.system.tabular import grouped
 
 
 @dataclass(frozen=True, slots=True)

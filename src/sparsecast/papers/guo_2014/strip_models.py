@@ -38,7 +38,7 @@ from numpy.typing import NDArray
 
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats.hyb import HYB
-from sparsecast.machines.strips import strip_rows
+from sparsecast.machines.machine import strip_rows
 from sparsecast.models import MODELS
 from sparsecast.models.fitting import Floats, above_zero
 from sparsecast.models.model import AsPrinted, Model

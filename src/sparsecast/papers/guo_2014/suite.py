@@ -10,9 +10,8 @@ from typing import Any
 
 from scipy.sparse import csr_array
 
-from sparsecast.machines.gpu import GPU
-from sparsecast.machines.machine import Machine
-from sparsecast.machines.strips import guo_strip, strip_rows
+from sparsecast.machines.data_sheet import GPU
+from sparsecast.machines.machine import Machine, guo_strip, strip_rows
 from sparsecast.matrices.families import FAMILIES, Family
 from sparsecast.matrices.suites import (
     OPTIONAL,

@@ -14,7 +14,7 @@ from sparsecast.papers.hossain_saule.fitted_inputs import FITTED_TABLES, Questio
 from sparsecast.papers.hossain_saule.published_times import PublishedTime, of_table, published_times
 from sparsecast.records import Configuration
 from sparsecast.results.paper import known_mean
-from sparsecast.system.grouping import grouped
+from sparsecast.system.tabular import grouped
 
 #: Tables of measured times: all algorithms and formats, with the forecasts of the paper's hossain-micro.
 MEASURED = ("II", "III", "IV", "V", "VI", "VII")

@@ -44,7 +44,7 @@ from sparsecast.models.model import AsPrinted, Model
 from sparsecast.models.training import TrainingSet
 from sparsecast.papers.hossain_saule import FORMATS_OF_THE_PAPER
 from sparsecast.records import Candidate, Configuration
-from sparsecast.system.grouping import grouped
+from sparsecast.system.tabular import grouped
 
 K = TypeVar("K", bound=Hashable)
 

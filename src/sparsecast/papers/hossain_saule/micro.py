@@ -67,8 +67,7 @@ from sparsecast.models.clusters.cluster_model import (
     memory_bytes,
 )
 from sparsecast.models.clusters.local_work import CacheShare, is_random, ordered_misses, x_lines
-from sparsecast.models.clusters.network import Placement
-from sparsecast.models.clusters.speeds import Memory
+from sparsecast.models.clusters.network import Memory, Placement
 from sparsecast.models.fitting import Floats, between_points
 from sparsecast.models.model import AsPrinted, Model
 from sparsecast.models.training import TrainingSet

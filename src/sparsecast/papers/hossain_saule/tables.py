@@ -14,8 +14,7 @@ from sparsecast.papers.hossain_saule.published_times import published_times
 from sparsecast.reports.charts.chart import Chart, axis, counts_axis, format_look, panels
 from sparsecast.results.cluster import ClusterEvaluation
 from sparsecast.results.paper import known_mean
-from sparsecast.system.grouping import grouped
-from sparsecast.system.tabular import Column, Columns, Table, lines_of
+from sparsecast.system.tabular import Column, Columns, Table, grouped, lines_of
 from sparsecast.system.texts import percent
 
 #: The paper's model of each table, and which of them our names are.

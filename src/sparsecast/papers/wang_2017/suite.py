@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from itertools import product
 
-from sparsecast.machines.gpu import GPU
-from sparsecast.machines.machine import Machine
-from sparsecast.machines.strips import strip_rows, wang_strip
+from sparsecast.machines.data_sheet import GPU
+from sparsecast.machines.machine import Machine, strip_rows, wang_strip
 from sparsecast.matrices.suites import OPTIONAL, SUITES, Part, Suite, SuiteMatrix, ends_first, suite_matrix
 
 _Grid = tuple[tuple[int, ...], tuple[int, ...]]

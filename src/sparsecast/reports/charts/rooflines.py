@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sparsecast.devices.naming import threads_text
+from sparsecast.devices import threads_text
 from sparsecast.errors import InputError
 from sparsecast.machines.profile import Profile
 from sparsecast.records import Bandwidth, Candidate, Forecast, Record, product_flops

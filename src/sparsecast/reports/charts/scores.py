@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from sparsecast.errors import InputError
-from sparsecast.models.intervals import INTERVAL_SHARE
+from sparsecast.models.fitting import INTERVAL_SHARE
 from sparsecast.reports.charts.chart import (
     COLOURS,
     GREY,

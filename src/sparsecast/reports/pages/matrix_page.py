@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
-from sparsecast.models.intervals import INTERVAL_SHARE
+from sparsecast.models.fitting import INTERVAL_SHARE
 from sparsecast.planning.plan import break_even
 from sparsecast.records import Forecast, Record
 from sparsecast.reports.charts import intervals, patterns, plans, rooflines
@@ -140,19 +140,7 @@ def trust_rows(report: MatrixReport) -> list[tuple[str, str]]:
     fastest = report.prediction[0]
     has_interval = fastest.low_s is not None and fastest.high_s is not None
     meant = f"meant to hold {100 * INTERVAL_SHARE:.0f} of 100 matrices that the model has not seen"
-    return [
-        ("learned from", f"{trust.records:,} measurements of {texts.counted(trust.matrices, 'matrix')}"),
-        ("noise of these", "unknown" if trust.noise is None else f"{100 * trust.noise:.1f} % in the median"),
-        ("newest", "unknown" if trust.age_days is None else f"{trust.age_days:.1f} days ago"),
-        ("drift since then", trust.drift),
-        ("intervals", meant if has_interval else "none: too few were held out"),
-        ("measured here", _measured_here(report)),
-        ("warnings", " ".join(report.prediction.notes) or "none"),
-    ]
-
-
-def _measured_here(report: MatrixReport) -> str:
-    """Return the measurements of the matrix, and the share of them in the intervals."""
+    # The measurements of the matrix, and the share of them in the intervals.
     pairs = [(forecast, report.measured.get(forecast.candidate.format)) for forecast in report.prediction]
     held = [
         forecast.low_s <= record.time_s <= forecast.high_s
@@ -160,7 +148,17 @@ def _measured_here(report: MatrixReport) -> str:
         if record is not None and forecast.low_s is not None and forecast.high_s is not None
     ]
     measured = f"{sum(record is not None for _, record in pairs)} of {len(pairs)} formats"
-    return f"{measured}; {sum(held)} of {len(held)} within their intervals" if held else measured
+    if held:
+        measured += f"; {sum(held)} of {len(held)} within their intervals"
+    return [
+        ("learned from", f"{trust.records:,} measurements of {texts.counted(trust.matrices, 'matrix')}"),
+        ("noise of these", "unknown" if trust.noise is None else f"{100 * trust.noise:.1f} % in the median"),
+        ("newest", "unknown" if trust.age_days is None else f"{trust.age_days:.1f} days ago"),
+        ("drift since then", trust.drift),
+        ("intervals", meant if has_interval else "none: too few were held out"),
+        ("measured here", measured),
+        ("warnings", " ".join(report.prediction.notes) or "none"),
+    ]
 
 
 def _commands(report: MatrixReport) -> list[str]:

@@ -1,9 +1,14 @@
-"""Assembles a page: template, style, charts, and the JavaScript that makes them interactive."""
+"""Assembles a page: template, style, charts, and the JavaScript that makes them interactive.
+
+Two short pages are here: that of a program, with what plans save of the time of its products, and that of a
+comparison of machines.
+"""
 
 from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from importlib import metadata, resources
@@ -12,12 +17,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sparsecast.machines import storage
-from sparsecast.reports.charts.chart import refuse_missing, svg
+from sparsecast.reports.charts.chart import Chart, refuse_missing, svg
+from sparsecast.reports.charts.intervals import Row, intervals, machine_rows, row
+from sparsecast.results.placement import Comparison, Placement
+from sparsecast.results.watching import Seen
 from sparsecast.system.files import write_file
+from sparsecast.system.texts import counted
 from sparsecast.system.version import VERSION
 
 if TYPE_CHECKING:
     from sparsecast.reports.charts.chart import Chart
+
 
 #: Python packages that draw a page, with their modules.
 _LIBRARIES = {"jinja2": "jinja2", "vl-convert-python": "vl_convert"}
@@ -44,7 +54,7 @@ def page(template: str, charts: Sequence[Chart], **shown: Any) -> str:
             "name": chart.name,
             "caption": chart.caption,
             "svg": Markup(svg(chart)),
-            "json": Markup(_json_within_script(chart.complete())),
+            "json": Markup(json.dumps(chart.complete()).replace("<", "\\u003c")),
         }
         for chart in charts
     }
@@ -59,11 +69,6 @@ def page(template: str, charts: Sequence[Chart], **shown: Any) -> str:
         written_at=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
     )
     return str(rendered)
-
-
-def _json_within_script(spec: Any) -> str:
-    """Return JSON that neither ends its script element nor begins a comment in it."""
-    return json.dumps(spec).replace("<", "\\u003c")
 
 
 def code_within_script(code: str) -> str:
@@ -113,3 +118,83 @@ def write(text: str, path: Path) -> int:
         path.parent.mkdir(exist_ok=True)
     write_file(path, data)
     return len(data)
+
+
+#: Matrices that the chart shows.
+_DRAWN = 20
+
+
+def run_page(seen: Seen, program: str) -> str:
+    """Return the page as HTML; `program` is its command line."""
+    table, rows = seen.table(), _times(seen)
+    caption = "Time of all products of each matrix; by a plan with its interval, the plan itself paid."
+    return page(
+        "run.html",
+        [intervals("products", caption, rows, "all products", "s")] if rows else [],
+        title=program,
+        sentences=seen.sentences(),
+        notes=seen.notes,
+        head=table.headings,
+        rows=table.cells(),
+        unplanned=[f"{p.counted.kind.place}: {p.unplanned}" for p in seen.products if p.unplanned],
+    )
+
+
+def _times(seen: Seen) -> list[Row]:
+    rows: list[Row] = []
+    for number, products in enumerate(seen.products[:_DRAWN], 1):
+        place, time_s = products.counted.kind.place, products.counted.time_s
+        label = f"{number}. {place}, {products.counted.kind.format.upper()}"
+        rows.append(row(label, place, "as it ran", time_s, None, None))
+        if (saving := products.saving) is not None and not seen.is_applied:
+            ends = saving.time_s, saving.high_s, saving.low_s
+            rows.append(row(label, place, "by a plan", *(time_s - (end or 0.0) for end in ends)))
+    return rows
+
+
+def comparison_page(matrices: Sequence[str], comparison: Comparison) -> str:
+    """Return the page as HTML; `matrices` are as given by the user."""
+    sections: list[dict[str, Any]] = [
+        {
+            "place": f"matrix-{place}",
+            "name": name,
+            "answer": " ".join(answer.sentences()) if answer.placements else "No machine has a forecast.",
+            "charts": _charts(answer.placements, f"matrix-{place}"),
+            "table": answer.table(),
+            "refused": answer.refused,
+        }
+        for place, (name, answer) in enumerate(comparison.answers.items())
+    ]
+    products = counted(comparison.rows[0].products, "product")
+    return page(
+        "comparison.html",
+        [chart for section in sections for chart in section["charts"]],
+        title="Machines compared",
+        subtitle=f"Forecast of {products} y = A x on {counted(len(comparison.machines), 'machine')}",
+        notes=comparison.notes,
+        matrices=sections,
+        machine_rows=list(comparison.machines.items()),
+        command=_command(matrices, comparison),
+    )
+
+
+def _charts(compared: Sequence[Placement], place: str) -> list[Chart]:
+    """Return a chart for each quantity of at least one machine."""
+    caption = "Forecast {} of all products on each machine, the best first; the bar holds 90 of 100."
+    quantities = (("time", "total", "s"), ("energy", "energy", "J"), ("price", "price", ""))
+    drawn = [(name, machine_rows(compared, quantity), unit) for name, quantity, unit in quantities]
+    return [
+        intervals(f"{place}-{name}", caption.format(name), rows, name, unit)
+        for name, rows, unit in drawn
+        if any(row["value"] is not None for row in rows)
+    ]
+
+
+def _command(matrices: Sequence[str], comparison: Comparison) -> str:
+    machines, products = ",".join(comparison.machines), comparison.rows[0].products
+    prices = {row.machine: row.price_per_hour for row in comparison.rows if row.price_per_hour is not None}
+    priced = [f"--price {shlex.quote(f'{name}={price:g}/h')}" for name, price in prices.items()]
+    given = " ".join(map(shlex.quote, matrices))
+    return " ".join(
+        ["sparsecast compare", given, "--machines", shlex.quote(machines), f"--products {products}", *priced]
+    )

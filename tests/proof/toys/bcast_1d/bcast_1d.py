@@ -8,8 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecast.distributed.communication import Collective
-from sparsecast.distributed.distributed_product import COMMUNICATION, LOCAL, DistributedProduct, Step
+from sparsecast.distributed.distributed_product import (
+    COMMUNICATION,
+    LOCAL,
+    Collective,
+    DistributedProduct,
+    Step,
+)
 from sparsecast.distributed.products import PRODUCTS
 from sparsecast.matrices.partitioning.distribution import Distribution
 

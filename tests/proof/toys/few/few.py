@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from sparsecast.devices import DEVICES
+from sparsecast.devices.binding import FormatKernels
 from sparsecast.devices.cpu.kernels import KERNELS
 from sparsecast.devices.cpu.processor import Processor
-from sparsecast.devices.format_kernels import FormatKernels
 from sparsecast.devices.target import Target
 from sparsecast.machines.machine import Machine
 from sparsecast.matrices.suites import SuiteMatrix, gallery_benchmark, varied_benchmark

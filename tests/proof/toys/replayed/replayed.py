@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from sparsecast.devices import DEVICES
-from sparsecast.devices.binding import Bound, bind
+from sparsecast.devices.binding import Bound, FormatKernels, bind
 from sparsecast.devices.cpu.kernels import KERNELS
 from sparsecast.devices.device import Device
-from sparsecast.devices.format_kernels import FormatKernels
 from sparsecast.devices.target import Target
 from sparsecast.errors import DeviceError, FormatError
 from sparsecast.formats.storage_format import StorageFormat

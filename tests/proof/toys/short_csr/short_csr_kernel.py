@@ -6,8 +6,8 @@ import numba
 import numpy as np
 from short_csr import ShortCSR
 
+from sparsecast.devices.binding import FormatKernels, only_variant
 from sparsecast.devices.cpu.kernels import KERNELS
-from sparsecast.devices.format_kernels import FormatKernels, only_variant
 from sparsecast.operators.block_operator import Product
 from sparsecast.system.integers import unsigned
 from sparsecast.system.numba_pool import each_part, share

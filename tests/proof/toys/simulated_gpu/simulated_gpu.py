@@ -11,7 +11,7 @@ from sparsecast.devices import DEVICES
 from sparsecast.devices.gpu.gpu_device import GPUDevice
 from sparsecast.devices.target import Target
 from sparsecast.errors import DeviceError
-from sparsecast.machines.gpu import GPU
+from sparsecast.machines.data_sheet import GPU
 from sparsecast.machines.machine import Machine, detect
 from sparsecast.matrices.suites import SuiteMatrix, varied_benchmark
 

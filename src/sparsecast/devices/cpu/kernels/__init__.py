@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from sparsecast.devices.format_kernels import FormatKernels, only_variant
+from sparsecast.devices.binding import FormatKernels, only_variant
 from sparsecast.formats.libraries import library_called
 from sparsecast.system.registry import Registry
 

@@ -26,6 +26,7 @@ from numba.core import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from sparsecast.devices.binding import FormatKernels, only_variant
 from sparsecast.devices.cpu.kernels import KERNELS
 from sparsecast.devices.cpu.multivector import panels, row_of_blocks
 from sparsecast.devices.cpu.vector_code import (
@@ -38,7 +39,6 @@ from sparsecast.devices.cpu.vector_code import (
     structures,
     variable,
 )
-from sparsecast.devices.format_kernels import FormatKernels, only_variant
 from sparsecast.features.blocks import BLOCK_SIZES
 from sparsecast.formats.bcsr import BCSR
 from sparsecast.operators.block_operator import Product

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from sparsecast.devices.binding import FormatKernels, only_variant
 from sparsecast.devices.cpu.kernels import KERNELS
-from sparsecast.devices.format_kernels import FormatKernels, only_variant
 from sparsecast.formats.coo import COO
 from sparsecast.operators.block_operator import Product
 from sparsecast.system.integers import unsigned

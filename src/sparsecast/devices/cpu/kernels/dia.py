@@ -16,9 +16,9 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
+from sparsecast.devices.binding import FormatKernels, only_variant
 from sparsecast.devices.cpu.kernels import KERNELS
 from sparsecast.devices.cpu.vector_code import I8, I32, I64, VectorCode, bytes_of, number_of, structures
-from sparsecast.devices.format_kernels import FormatKernels, only_variant
 from sparsecast.formats.dia import DIA
 from sparsecast.operators.block_operator import Product
 from sparsecast.system.jit import inner, njit

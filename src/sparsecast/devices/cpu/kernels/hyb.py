@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from sparsecast.devices.binding import FormatKernels, only_variant
 from sparsecast.devices.cpu.kernels import KERNELS
 from sparsecast.devices.cpu.kernels.ell import padded_rows
-from sparsecast.devices.format_kernels import FormatKernels, only_variant
 from sparsecast.formats.hyb import HYB
 from sparsecast.operators.block_operator import Product
 from sparsecast.system.integers import unsigned

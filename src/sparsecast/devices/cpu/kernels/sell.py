@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecast.devices.cpu.gathers import gathers_win, vector_chunk
+from sparsecast.devices.binding import FormatKernels
 from sparsecast.devices.cpu.kernels import KERNELS
 from sparsecast.devices.cpu.multivector import panels, row_of_blocks
 from sparsecast.devices.cpu.narrow import end_of_group, from_base, narrow_arguments, value_at
-from sparsecast.devices.format_kernels import FormatKernels
+from sparsecast.devices.cpu.vector_code import gathers_win, vector_chunk
 from sparsecast.features.narrow_storage import GROUP_ROWS
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats.sell import CHUNK_ROWS, SELL

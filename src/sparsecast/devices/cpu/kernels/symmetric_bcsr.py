@@ -14,11 +14,11 @@ import numpy as np
 from numba.core import types
 from numba.extending import intrinsic
 
+from sparsecast.devices.binding import FormatKernels, only_variant
 from sparsecast.devices.cpu.kernels import KERNELS
 from sparsecast.devices.cpu.kernels.bcsr import Block, of_long_x
 from sparsecast.devices.cpu.mirrored import HERMITIAN, SKEW, Buffers, collect, kind_of, mirrored
 from sparsecast.devices.cpu.vector_code import FUSED, I64, variable
-from sparsecast.devices.format_kernels import FormatKernels, only_variant
 from sparsecast.features.blocks import BLOCK_SIZES
 from sparsecast.formats.symmetric_bcsr import SymmetricBCSR
 from sparsecast.operators.block_operator import Product

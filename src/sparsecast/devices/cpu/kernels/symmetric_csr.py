@@ -8,10 +8,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsecast.devices.binding import FormatKernels
 from sparsecast.devices.cpu.kernels import KERNELS
 from sparsecast.devices.cpu.mirrored import Buffers, collect, kind_of, mirrored
 from sparsecast.devices.cpu.narrow import data_argument, value_at
-from sparsecast.devices.format_kernels import FormatKernels
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats.symmetric_csr import SymmetricCSR
 from sparsecast.machines.machine import Machine

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sparsecast.devices.format_kernels import FormatKernels
+from sparsecast.devices.binding import FormatKernels
 from sparsecast.system.registry import Registry
 
 #: The kernels by the name of their format, of which some have none.

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecast.devices.format_kernels import FormatKernels, only_variant
+from sparsecast.devices.binding import FormatKernels, only_variant
 from sparsecast.devices.gpu.kernels import KERNELS
 from sparsecast.devices.gpu.launching import (
     THREADS,

@@ -15,15 +15,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecast.devices.format_kernels import FormatKernels
+from sparsecast.devices.binding import FormatKernels
 from sparsecast.devices.gpu.kernels import KERNELS
-from sparsecast.devices.gpu.lanes import lane_sum
 from sparsecast.devices.gpu.launching import (
     THREADS,
     WARP,
     DeviceProduct,
     Kernel,
     Launch,
+    Stored,
+    base_of,
     blocks_of,
     cuda,
     device_function,
@@ -31,9 +32,9 @@ from sparsecast.devices.gpu.launching import (
     offset_type,
     one_launch,
     scratch,
+    term_of,
     upload,
 )
-from sparsecast.devices.gpu.stored import Stored, base_of, term_of
 from sparsecast.devices.gpu.tiles import (
     ITEMS,
     LAST_THREAD,
@@ -44,6 +45,7 @@ from sparsecast.devices.gpu.tiles import (
     U32,
     Parts,
     carry_launches,
+    lane_sum,
     scan,
 )
 from sparsecast.features.narrow_storage import GROUP_ROWS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sparsecast.devices.format_kernels import FormatKernels, only_variant
+from sparsecast.devices.binding import FormatKernels, only_variant
 from sparsecast.devices.gpu.kernels import KERNELS
 from sparsecast.devices.gpu.kernels.coo import segment_launches
 from sparsecast.devices.gpu.kernels.ell import column_launch

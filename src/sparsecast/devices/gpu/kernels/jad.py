@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sparsecast.devices.format_kernels import FormatKernels, only_variant
+from sparsecast.devices.binding import FormatKernels, only_variant
 from sparsecast.devices.gpu.kernels import KERNELS
 from sparsecast.devices.gpu.launching import (
     DeviceProduct,

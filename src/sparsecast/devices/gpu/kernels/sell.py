@@ -12,19 +12,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecast.devices.format_kernels import FormatKernels, only_variant
+from sparsecast.devices.binding import FormatKernels, only_variant
 from sparsecast.devices.gpu.kernels import KERNELS
 from sparsecast.devices.gpu.launching import (
     WARP,
     DeviceProduct,
     Kernel,
+    Stored,
+    base_of,
     cuda,
     made_once,
     offset_type,
     one_launch,
+    term_of,
     upload,
 )
-from sparsecast.devices.gpu.stored import Stored, base_of, term_of
 from sparsecast.formats.sell import CHUNK_ROWS, SELL
 from sparsecast.system.jit import njit
 from sparsecast.system.parallel import balanced_parts, in_parts

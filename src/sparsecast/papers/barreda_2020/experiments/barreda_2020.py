@@ -17,8 +17,7 @@ from sparsecast.api.applications import application_cost, application_question, 
 from sparsecast.api.profiles import require_own
 from sparsecast.api.session import session
 from sparsecast.benchmark.experiments import EXPERIMENTS, Experiment, ExperimentSetting, refuse_other_devices
-from sparsecast.devices import DEVICES
-from sparsecast.devices.naming import machine_of
+from sparsecast.devices import DEVICES, machine_of
 from sparsecast.errors import InputError, ProfileError
 from sparsecast.machines.machine import PROCESSOR
 from sparsecast.machines.profile import Profile

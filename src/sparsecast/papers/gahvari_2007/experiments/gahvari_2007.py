@@ -9,7 +9,7 @@ from typing import Any
 from sparsecast.api.profiles import calibrated_profile, require_own
 from sparsecast.benchmark.experiments import EXPERIMENTS, Experiment, ExperimentSetting
 from sparsecast.benchmark.journal import read_journal
-from sparsecast.devices.naming import machine_of
+from sparsecast.devices import machine_of
 from sparsecast.errors import InputError
 from sparsecast.formats.bcsr import BLOCK_SIDES
 from sparsecast.machines.profile import Profile

@@ -30,8 +30,7 @@ from sparsecast.papers.guo_2014.strip_models import GuoModel
 from sparsecast.reports.charts.chart import Chart
 from sparsecast.reports.charts.fits import Fit, fits, forecasts
 from sparsecast.results.paper import PaperReport, known_mean
-from sparsecast.system.grouping import grouped
-from sparsecast.system.tabular import Column, Table
+from sparsecast.system.tabular import Column, Table, grouped
 from sparsecast.system.texts import percent
 
 

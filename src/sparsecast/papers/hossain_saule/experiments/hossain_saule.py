@@ -19,7 +19,7 @@ from sparsecast.api.cluster_evaluating import cluster_fits, replay_ranks
 from sparsecast.api.cluster_questions import cluster_problem
 from sparsecast.api.profiles import calibrated_profile, require_own
 from sparsecast.benchmark.experiments import EXPERIMENTS, Experiment, ExperimentSetting, refuse_other_devices
-from sparsecast.devices.naming import machine_of
+from sparsecast.devices import machine_of
 from sparsecast.distributed.products import PRODUCTS
 from sparsecast.errors import InputError
 from sparsecast.machines.machine import PROCESSOR

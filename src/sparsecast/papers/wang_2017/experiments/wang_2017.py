@@ -23,7 +23,7 @@ from sparsecast.api.trials import (
 )
 from sparsecast.benchmark.experiments import EXPERIMENTS, ExperimentSetting
 from sparsecast.features.row_blocks import RowBlocks
-from sparsecast.machines.strips import strip_rows
+from sparsecast.machines.machine import strip_rows
 from sparsecast.matrices.atlas import atlas
 from sparsecast.matrices.problem import Problem
 from sparsecast.models import MODELS
@@ -36,8 +36,7 @@ from sparsecast.records import Record
 from sparsecast.reports.charts.chart import Chart
 from sparsecast.reports.charts.fits import Fit, fits, forecasts
 from sparsecast.results.paper import PaperReport, known_mean
-from sparsecast.system.grouping import grouped
-from sparsecast.system.tabular import Column, Table
+from sparsecast.system.tabular import Column, Table, grouped
 from sparsecast.system.texts import percent
 
 #: The kernels of the paper, by their names in `published.toml`.

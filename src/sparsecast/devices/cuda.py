@@ -1,4 +1,7 @@
-"""The driver of NVIDIA's GPUs: the description of a GPU, and errors in our words."""
+"""NVIDIA's GPUs: the driver, its errors in our words, the energy counter, and the device.
+
+The rules that choose kernels need no GPU library.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,21 @@ import importlib.util
 import re
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from sparsecast.devices import DEVICES
+from sparsecast.devices.gpu.gpu_device import GPUDevice
 from sparsecast.errors import DeviceError, InputError, MatrixSizeError
-from sparsecast.machines.gpu import GPU
+from sparsecast.machines.data_sheet import GPU
+from sparsecast.machines.machine import Machine, detect
+
+if TYPE_CHECKING:
+    from sparsecast.measuring.energy import Meter
+
 
 #: Least compute capability of CUDA 13, which the extra `gpu` installs.
 MIN_COMPUTE_CAPABILITY = (7, 5)
@@ -140,3 +151,63 @@ def detect_gpu(index: int | None = None) -> GPU:
         memory_clock_hz=1000 * gpu.MEMORY_CLOCK_RATE,
         compute_capability=capability,
     )
+
+
+@dataclass(frozen=True)
+class NvidiaGPU(GPUDevice):
+    """The current CUDA device."""
+
+    name: ClassVar[str] = "cuda"
+
+    def describe(self, index: int | None = None) -> Machine:
+        return replace(detect(), device=self.name, gpu=detect_gpu(index))
+
+    def require_library(self) -> None:
+        numba_cuda()
+
+    def meter(self) -> Meter | None:
+        try:
+            return NvmlMeter()
+        except DeviceError:
+            return None  # energy is then not measured, which a Record says by None
+
+    def errors(self) -> AbstractContextManager[None]:
+        return driver_errors()
+
+
+class NvmlMeter:
+    """The energy counter of an NVIDIA device, from NVML.
+
+    The device is given by its UUID, by default that of CUDA's current device: NVML's numbers include devices
+    that CUDA_VISIBLE_DEVICES hides, in another order. A DeviceError says that there is no such counter.
+    """
+
+    source, run_s, step_s = "nvml", 2.0, 0.1
+
+    def __init__(self, uuid: str | None = None) -> None:
+        try:
+            self._nvml = importlib.import_module("pynvml")
+        except ImportError as error:
+            raise DeviceError(
+                "energy of the device: expected the Python package nvidia-ml-py to read it; "
+                "pip install nvidia-ml-py, or measure time only"
+            ) from error
+        uuid = device_uuid() if uuid is None else uuid
+        try:
+            self._nvml.nvmlInit()
+            self._device = self._nvml.nvmlDeviceGetHandleByUUID(uuid)
+            self._nvml.nvmlDeviceGetTotalEnergyConsumption(self._device)
+        except self._nvml.NVMLError as error:
+            raise DeviceError(
+                f"energy of device {uuid}: expected a counter that NVML reads ({error}); measure time only"
+            ) from error
+
+    def joules(self) -> float | None:
+        """Return the joules since the driver was loaded, None if the device no longer answers."""
+        try:
+            return float(self._nvml.nvmlDeviceGetTotalEnergyConsumption(self._device)) / 1e3
+        except self._nvml.NVMLError:
+            return None
+
+
+DEVICES.register("cuda")(NvidiaGPU())
