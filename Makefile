@@ -35,7 +35,7 @@ test-random: $(VENV)/installed-test
 	echo "fresh examples of seed $$seed: make test-random SEED=$$seed repeats them"; \
 	$(BIN)/python -m pytest --numprocesses auto -m hypothesis --hypothesis-seed="$$seed"
 
-# On 1, 2, 4 and 9 ranks, with the MPI library that this installs; and METIS, which make test skips without it.
+# On 1, 2 and 9 ranks, with the MPI library that this installs; and METIS, which make test skips without it.
 test-mpi: $(VENV)/installed-test $(VENV)/installed-mpi
 	$(BIN)/python -m pytest --numprocesses auto tests/mpi tests/partitioning tests/cli/test_partition.py \
 		tests/proof/test_distributed_algorithm.py

@@ -16,6 +16,9 @@ from sparsecast.machines.storage import home
 from sparsecast.matrices.problem import group_of
 from sparsecast.models.linear import LinearModel
 
+#: One model stands for all: those of every matrix are scored in `test_api.py`.
+ASKED = {"threads": 1, "models": ["linear"]}
+
 
 def found_names(found):
     return list(dict.fromkeys(row.matrix for row in found.rows))
@@ -38,7 +41,7 @@ SEVERAL = [f"gallery:banded?n={n}" for n in (60, 70, 80, 90, 100)]
 
 
 def test_evaluate_measures_some_matrices_again_and_tells_the_difference(own, measurements):
-    found = api.evaluate(SEVERAL, own, threads=1)
+    found = api.evaluate(SEVERAL, own, **ASKED)
     assert [name for name, _ in measurements] == [*SEVERAL, SEVERAL[0]]
     assert found.repeats.matrices == 1 and found.repeats.candidates == len(measurements[0][1])
     first = [row for row in found.rows if row.matrix == SEVERAL[0]]
@@ -60,17 +63,17 @@ def test_an_evaluation_that_was_stopped_goes_on_where_it_was(own, measurements):
         if name == SEVERAL[1]:
             raise KeyboardInterrupt
 
-    stopped = api.evaluate(SEVERAL, own, threads=1, on_progress=stop)
+    stopped = api.evaluate(SEVERAL, own, **ASKED, on_progress=stop)
     assert stopped.interrupted and found_names(stopped) == SEVERAL[:2] and stopped.models
     del measurements[:]
-    whole = api.evaluate(SEVERAL, own, threads=1, resume=True)
+    whole = api.evaluate(SEVERAL, own, **ASKED, resume=True)
     assert [name for name, _ in measurements] == [*SEVERAL[2:], SEVERAL[0]]
     assert (whole.taken_over, whole.interrupted) == (2, False) and found_names(whole) == SEVERAL
     before = {(row.matrix, row.model, row.record.candidate): row.record for row in stopped.rows}
     after = {(row.matrix, row.model, row.record.candidate): row.record for row in whole.rows}
     assert before.items() <= after.items()
     del measurements[:]
-    same = api.evaluate(SEVERAL, own, threads=1, resume=True)
+    same = api.evaluate(SEVERAL, own, **ASKED, resume=True)
     assert measurements == [] and same.taken_over == 5
     assert {name: score.median_error for name, score in same.models.items()} == {
         name: score.median_error for name, score in whole.models.items()
@@ -83,14 +86,14 @@ def test_what_was_measured_is_measured_again_without_resume_and_where_nothing_is
     own, measurements, options
 ):
     for _ in range(2):
-        found = api.evaluate(SEVERAL[:1], own, threads=1, **options)
+        found = api.evaluate(SEVERAL[:1], own, **ASKED, **options)
         assert found.taken_over == 0
     assert len(measurements) == 4 and len({frozenset(formats) for _, formats in measurements}) == 1
 
 
 def test_what_these_kernels_did_is_taken_over_whatever_its_age(own, measurements):
     (name,) = SEVERAL[:1]
-    api.evaluate([name], own, threads=1)
+    api.evaluate([name], own, **ASKED)
     (path,) = (home() / "measurements" / own.name).glob("*.jsonl")
     text = path.read_text()
     for changed, count in (
@@ -107,7 +110,7 @@ def test_what_these_kernels_did_is_taken_over_whatever_its_age(own, measurements
             other.unlink()
         path.with_name("before.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
         del measurements[:]
-        found = api.evaluate([name], own, threads=1, resume=True)
+        found = api.evaluate([name], own, **ASKED, resume=True)
         assert (len(measurements), found.taken_over) == (count, int(count == 0)), changed
 
 
@@ -124,19 +127,19 @@ def test_no_model_learns_from_the_groups_that_it_is_scored_on(own, monkeypatch):
     kept = sc.gallery("rmat", scale=8)
     records = sc.measure(kept, threads=1, name="kept")
     assert records and all(record.suite == "user" for record in records)
-    api.evaluate(["gallery:banded?n=60", kept], own, threads=1)
+    api.evaluate(["gallery:banded?n=60", kept], own, **ASKED)
     both = {"gallery:banded", group_of(records[0].matrix)}
     assert [both - groups for groups in learned] == [
         {each} for each in ("gallery:banded", group_of(records[0].matrix))
     ]
-    api.evaluate(["gallery:poisson2d?n=9"], own, threads=1)
+    api.evaluate(["gallery:poisson2d?n=9"], own, **ASKED)
     assert group_of(records[0].matrix) in learned[-1], "what others kept is learned from"
 
 
 def test_an_evaluation_and_its_replay_score_the_same_records_with_the_same_noise(own):
     names = ["gallery:banded?n=60", "gallery:rmat?scale=7", "gallery:poisson2d?n=9"]
-    here = api.evaluate(names, own, threads=1)
-    found = api.replay(sc.session(own, threads=1))
+    here = api.evaluate(names, own, **ASKED)
+    found = api.replay(sc.session(own, threads=1), models=["linear"])
     assert found.repeats == here.repeats is not None
     replayed = [row.record for row in found.rows if row.matrix in names and row.model == "linear"]
     measured = [row.record for row in here.rows if row.model == "linear"]
@@ -148,7 +151,7 @@ def test_what_cannot_be_evaluated_is_left_out_with_its_reason(own, tmp_path):
     empty = csr_array((5, 5))
     seen = []
     asked = [SEVERAL[0], empty, tmp_path / "nope.mtx", "gallery:nope"]
-    found = api.evaluate(asked, own, threads=1, on_matrix=lambda *done: seen.append(done))
+    found = api.evaluate(asked, own, **ASKED, on_matrix=lambda *done: seen.append(done))
     (name, alone), *left_out = seen
     best = next(iter(alone.models))
     assert name == SEVERAL[0] and f"median errors: {best} " in alone.sentence_of(name)
@@ -166,30 +169,30 @@ def test_a_folder_stands_for_its_matrix_files(own, tmp_path):
     save_npz(tmp_path / "one.npz", sc.gallery("banded", n=60))
     save_npz(tmp_path / "two.npz", sc.gallery("banded", n=70))
     (tmp_path / "notes.txt").write_text("none")
-    found = api.evaluate([tmp_path, tmp_path / "one.npz"], own, threads=1)
+    found = api.evaluate([tmp_path, tmp_path / "one.npz"], own, **ASKED)
     assert found_names(found) == ["one", "two"]
     assert all(name.startswith("model ") for name in found.refused)
 
 
 def test_a_folder_without_matrices_is_refused_before_anything_is_measured(own, tmp_path, measurements):
     with pytest.raises(InputError):
-        api.evaluate([SEVERAL[0], tmp_path], own, threads=1)
+        api.evaluate([SEVERAL[0], tmp_path], own, **ASKED)
     assert measurements == []
 
 
 def test_what_cannot_be_kept_is_said_before_anything_is_measured(own, measurements):
     (home() / "measurements").write_text("mine")
     with pytest.raises(StorageError):
-        api.evaluate(SEVERAL, own, threads=1)
+        api.evaluate(SEVERAL, own, **ASKED)
     assert measurements == []
 
 
 def test_shards_are_evaluated_apart_and_together_they_are_all(own, measurements):
-    shards = [api.evaluate(SEVERAL, own, threads=1, shard=f"{number}/3") for number in (1, 2, 3)]
+    shards = [api.evaluate(SEVERAL, own, **ASKED, shard=f"{number}/3") for number in (1, 2, 3)]
     names = [name for found in shards for name in found_names(found)]
     assert sorted(names) == sorted(SEVERAL)
     del measurements[:]
-    whole = api.evaluate(SEVERAL, own, threads=1, resume=True)
+    whole = api.evaluate(SEVERAL, own, **ASKED, resume=True)
     assert whole.taken_over == 5 and {row.matrix for row in whole.rows} == set(SEVERAL)
     assert all(name == SEVERAL[0] for name, _ in measurements), "no more than the noise"
     pending = api.pending(SEVERAL, "1/3")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import json
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,16 +35,18 @@ def calibrated(own: Profile) -> Profile:
     return own
 
 
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+@pytest.fixture(scope="session")
+def run() -> Run:
     """Run a command in this process."""
 
     def command(*arguments: str | Path) -> Outcome:
-        monkeypatch.setattr(sys, "argv", ["sparsecast", *map(str, arguments)])
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as leaving:
-            main()
-        return Outcome(int(leaving.value.code or 0), *capsys.readouterr())
+        out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
+        with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+            patch.setattr(sys, "argv", ["sparsecast", *map(str, arguments)])
+            with pytest.raises(SystemExit) as leaving:
+                main()
+        texts = (stream.buffer.getvalue().decode() for stream in (out, err))
+        return Outcome(int(leaving.value.code or 0), *texts)
 
     return command
 

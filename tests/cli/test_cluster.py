@@ -28,10 +28,10 @@ CHOICE = {
 JOULES = ("energy_j", "energy_low_j", "energy_high_j")
 
 
-def test_the_document(process, data_folder, tmp_path):
+def test_the_document(run, data_folder, tmp_path):
     figure = tmp_path / "time.svg"
     asked = ("--ranks", "16,36,50,144", "--price", "2.5", "--figure", figure, "--json")
-    done = process("cluster", MESH, *PUBLISHED, *asked)
+    done = run("cluster", MESH, *PUBLISHED, *asked)
     assert done.status == 0, done.err
     document = json.loads(done.out)
     assert set(document) == {*("matrix", "profile", "model", "choices", "enough_ranks", "refused", "notes")}

@@ -33,13 +33,9 @@ def document_of(outcome):
     return found
 
 
-@pytest.fixture(params=["in this process", "in its own"])
-def any_way(request, run, process):
-    return run if request.param == "in this process" else process
-
-
-def test_structure(any_way, exact):
-    document = exact(any_way("structure", SMALL, "--json"), "structure")
+@pytest.mark.parametrize("way", ["run", "process"])
+def test_structure(request, exact, way):
+    document = exact(request.getfixturevalue(way)("structure", SMALL, "--json"), "structure")
     assert document["matrix"] == {
         "name": SMALL,
         "rows": 900,
@@ -49,8 +45,8 @@ def test_structure(any_way, exact):
     assert set(document["structure"]) == {"rows", "cols", "nnz", *FEATURES.names()}
 
 
-def test_predict(any_way, exact, calibrated):
-    document = exact(any_way("predict", SMALL, "--threads", "1", "--json"), "predict")
+def test_predict(run, exact, calibrated):
+    document = exact(run("predict", SMALL, "--threads", "1", "--json"), "predict")
     assert document["profile"] == calibrated.name
     forecast_formats = {forecast["format"] for forecast in document["forecasts"]}
     assert {"csr", "coo", "ell", "hyb"} <= forecast_formats
@@ -146,12 +142,12 @@ def test_plan(run, foreign):
     assert plan["check"] is None
 
 
-def test_another_type_is_forecast_from_what_was_measured_and_said(process, run, recorded, data_folder):
+def test_another_type_is_forecast_from_what_was_measured_and_said(run, recorded, data_folder):
     machine = dataclasses.replace(recorded.machine, processor="of float64 alone")
     double = dataclasses.replace(recorded, machine=machine, records=tuple(recorded.select(dtype="float64")))
     double.save()
     asked = (SMALL, "--profile", double.name, "--model", "linear", "--dtype", "complex128", "--json")
-    for outcome in (process("predict", *asked), run("plan", *asked)):
+    for outcome in (run("predict", *asked), run("plan", *asked)):
         document = json.loads(outcome.out)
         assert outcome.status == 0
         assert document["transferred_from"] == {"dtype": "float64", "threads": 1}
@@ -350,8 +346,8 @@ def test_every_command_explains_itself(run, name):
     assert "--json" in outcome.out
 
 
-def test_help_lists_every_command(process):
-    outcome = process("--help")
+def test_help_lists_every_command(run):
+    outcome = run("--help")
     assert (outcome.status, outcome.err) == (0, "")
     assert all(name in outcome.out for name in COMMANDS.names())
 

@@ -209,8 +209,8 @@ def test_ranks_are_those_of_networkx_with_and_without_a_plan(streaming, narrow):
         np.testing.assert_allclose(found.ranks, [expected[k] for k in range(A.shape[0])], atol=1e-11)
 
 
-def test_people_get_the_loops_that_take_longest_first(process, streaming):
-    outcome = process("cost", "pagerank", GRAPH, *ONE, "--model", "linear", "--check")
+def test_people_get_the_loops_that_take_longest_first(run, streaming):
+    outcome = run("cost", "pagerank", GRAPH, *ONE, "--model", "linear", "--check")
     assert outcome.status == 0 and outcome.err == "", outcome.err
     rows = [line.split("│") for line in outcome.out.splitlines() if line.count("│") == 9]
     shares = [float(row[5].strip(" %")) for row in rows]

@@ -34,12 +34,12 @@ def disturbed(recorded):
     return made
 
 
-def test_a_process_refuses_and_goes_on_when_told_to(process, disturbed):
+def test_a_command_refuses_and_goes_on_when_told_to(run, disturbed):
     disturbed(0.9)
     asked = "predict", SMALL, "--threads", "1", "--model", "linear", "--json"
-    refused = process(*asked)
+    refused = run(*asked)
     assert (refused.status, refused.out) == (2, "") and "no basis for a forecast" in refused.err
-    done = process(*asked, "--anyway")
+    done = run(*asked, "--anyway")
     assert done.status == 0 and json.loads(done.out)["forecasts"]
     assert any("no basis for a forecast" in note for note in json.loads(done.out)["notes"])
 

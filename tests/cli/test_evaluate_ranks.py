@@ -61,8 +61,8 @@ def measured(data_folder):
     return machine
 
 
-def test_the_document(process, measured):
-    done = process("evaluate", "--replay", "--ranks", "--json")
+def test_the_document(run, measured):
+    done = run("evaluate", "--replay", "--ranks", "--json")
     assert done.status == 0, done.err
     document = json.loads(done.out)
     assert set(document) == {"profile", "rows", "models", "refused", "oversubscribed"}

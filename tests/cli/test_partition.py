@@ -36,9 +36,7 @@ def complains(outcome, pattern):
     assert re.search(pattern, outcome.err), outcome.err
 
 
-@pytest.mark.parametrize("way", ("run", "process"))
-def test_all_methods_are_compared_least_communication_first(request, way):
-    run = request.getfixturevalue(way)
+def test_all_methods_are_compared_least_communication_first(run):
     document = document_of(run("partition", SMALL, "--ranks", "9", "--json"))
     nnz = gallery("poisson2d", n=30).nnz
     assert document["matrix"] == {"name": SMALL, "rows": 900, "cols": 900, "nnz": nnz}

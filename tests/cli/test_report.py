@@ -61,13 +61,13 @@ class Page(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def written(process, exact, recorded_path, tmp_path_factory):
-    """The page of a matrix, written in a process of its own, and its document."""
+def written(run, exact, recorded_path, tmp_path_factory):
+    """The page of a matrix, and its document."""
     folder = tmp_path_factory.mktemp("report")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SPARSECAST_HOME", str(folder / "home"))
         asked = ("--profile", recorded_path, "--threads", "1", "-o", folder / "page.html", "--json")
-        done = process("report", MATRIX, *asked)
+        done = run("report", MATRIX, *asked)
     return exact(done, "report"), (folder / "page.html").read_text(encoding="utf-8")
 
 

@@ -36,7 +36,6 @@ MANY_THREADS = (3, 7)
 THREADS = [count for count in (1, 2) if count <= LIMIT]
 GUARD = 7.0
 
-every_format = pytest.mark.parametrize("name", DEVICES.get("cpu").kernels.names())
 every_kernel = pytest.mark.parametrize("kernel", KERNEL_NAMES, ids="-".join)
 every_count = pytest.mark.parametrize("threads", [count for count in (1, 2, *MANY_THREADS) if count <= LIMIT])
 
@@ -279,9 +278,12 @@ def test_several_vectors_equal_the_oracle(matrices, in_type, build, name, dtype,
             reference.check(again[:, vector], f"{name} with {vectors} vectors on '{what}'")
 
 
-@every_format
-def test_the_rule_chooses_a_variant_for_every_block(matrices, name):
-    kernels = DEVICES.get("cpu").kernels.get(name)
+@pytest.mark.parametrize(
+    ("device", "name"),
+    [(device, name) for device in DEVICES.names() for name in DEVICES.get(device).kernels.names()],
+)
+def test_the_rule_chooses_a_variant_for_every_block(matrices, device, name):
+    kernels = DEVICES.get(device).kernels.get(name)
     for what, A in matrices.items():
         strips = StripStatistics.of(A.indptr, structure(A, threads=1), 4)
         first = np.arange(strips.strips)

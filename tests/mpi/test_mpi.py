@@ -17,7 +17,7 @@ import pytest
 
 HERE = Path(__file__).parent
 
-RANKS = (1, 2, 4, 9)
+RANKS = (1, 2, 9)  # and 3 and 4 by threads, in tests/distributed
 NAMES = [
     name.id for name in ast.parse((HERE / "cases.py").read_text()).body[-1].value.generators[0].iter.elts
 ]

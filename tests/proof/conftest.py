@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,30 +17,36 @@ import pytest
 from sparsecast.machines.machine import detect
 from sparsecast.machines.profile import Profile
 
+from ..cli.conftest import Outcome
+
 TOYS = Path(__file__).parent / "toys"
 
 Install = Callable[..., Path]
 Document = dict[str, Any]
 
-#: Runs commands one after another, up to the first that fails. A calibration measures all its matrices, and
-#: serves, however slow the machine is: the clock of its budget stands still, and nothing makes it useless.
+#: Runs commands one after another, each to its end, and prints what each left. A calibration measures all its
+#: matrices, and serves, however slow the machine is: the clock of its budget stands still, and nothing makes
+#: it useless.
 COMMANDS = """
-import json, sys
+import contextlib, io, json, sys
 from quick import take_few_trees_and_samples
 from sparsecast.cli.main import main
 take_few_trees_and_samples()
+outcomes = []
 for asked in json.loads(sys.argv.pop()):
     if asked[0] == "calibrate":
         from sparsecast.benchmark import run
         from sparsecast.measuring import condition_monitor
         run.perf_counter = float
         condition_monitor.UNUSABLE = float("inf")
-    sys.argv[1:] = asked
-    try:
-        main()
-    except SystemExit as leaving:
-        if leaving.code:
-            raise
+    sys.argv[1:], status, out, err = asked, 0, io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            main()
+        except SystemExit as leaving:
+            status = leaving.code or 0
+    outcomes.append((status, out.getvalue(), err.getvalue()))
+print(json.dumps(outcomes))
 """
 
 
@@ -68,25 +74,29 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
 
 
 @pytest.fixture(scope="session")
-def sparsecast() -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Run the command line in a process of its own."""
+def sparsecast() -> Callable[..., list[Outcome]]:
+    """Run commands of the command line in one process of their own, which is quicker than one for each."""
 
-    return lambda *arguments: in_a_process([arguments])
+    def commands(*asked: tuple[str | Path, ...]) -> list[Outcome]:
+        line = [sys.executable, "-W", "error", "-c", COMMANDS]
+        line.append(json.dumps([list(map(str, arguments)) for arguments in asked]))
+        paths = [str(Path(__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+        done = subprocess.run(line, env=environment, capture_output=True, text=True, timeout=600, check=False)
+        assert done.returncode == 0, done.stderr
+        return [Outcome(*each) for each in json.loads(done.stdout)]
+
+    return commands
 
 
 @pytest.fixture(scope="session")
-def documents() -> Callable[..., list[Document]]:
-    """Run commands that succeed in one process, which is quicker, and return their JSON documents."""
+def documents(sparsecast: Callable[..., list[Outcome]]) -> Callable[..., list[Document]]:
+    """Run commands that succeed in one process, and return their JSON documents."""
 
     def commands(*asked: tuple[str | Path, ...]) -> list[Document]:
-        done = in_a_process([(*arguments, "--json") for arguments in asked])
-        assert done.returncode == 0, done.stderr
-        found, rest = [], done.stdout
-        while rest:
-            item, end = json.JSONDecoder().raw_decode(rest)
-            found, rest = [*found, item], rest[end:].lstrip()
-        assert len(found) == len(asked)
-        return found
+        outcomes = sparsecast(*((*arguments, "--json") for arguments in asked))
+        assert all(outcome.status == 0 for outcome in outcomes), outcomes
+        return [json.loads(outcome.out) for outcome in outcomes]
 
     return commands
 
@@ -98,13 +108,13 @@ def document(documents: Callable[..., list[Document]]) -> Callable[..., Document
 
 
 @pytest.fixture
-def faster_than_csr(recorded: Profile, data_folder: Path) -> Callable[..., None]:
+def faster_than_csr(recorded: Profile, data_folder: Path) -> Callable[..., Path]:
     """Let this machine be calibrated: CSR as recorded, and a format that takes a share of its times.
 
     On benchmark matrices of its own suite where one is named; those that are held out stay so.
     """
 
-    def calibrated(name: str, kernel: str, share: float, suite: str | None = None) -> None:
+    def calibrated(name: str, kernel: str, share: float, suite: str | None = None) -> Path:
         plain = recorded.select(format="csr", dtype="float64")
         own = [
             dataclasses.replace(
@@ -116,15 +126,6 @@ def faster_than_csr(recorded: Profile, data_folder: Path) -> Callable[..., None]
             )
             for r in plain
         ]
-        Profile(detect(), (*plain, *own), recorded.matrices).save()
+        return Profile(detect(), (*plain, *own), recorded.matrices).save()
 
     return calibrated
-
-
-def in_a_process(commands: Sequence[tuple[str | Path, ...]]) -> subprocess.CompletedProcess[str]:
-    """Run commands of the command line."""
-    asked = json.dumps([list(map(str, arguments)) for arguments in commands])
-    line = [sys.executable, "-W", "error", "-c", COMMANDS, asked]
-    paths = os.pathsep.join([str(Path(__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])])
-    environment = {**os.environ, "PYTHONPATH": paths}
-    return subprocess.run(line, env=environment, capture_output=True, text=True, timeout=600, check=False)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from sparsecast.records import Bandwidth
@@ -17,21 +19,24 @@ def streaming(recorded, tmp_path):
     return recorded.with_bandwidths(reads).save(tmp_path / "streaming.parquet")
 
 
-def test_it_is_found_forecast_and_run(install, documents, streaming):
+def test_it_is_found_forecast_and_run_and_foreign_settings_and_wrong_matrices_are_refused(
+    install, sparsecast, streaming, tmp_path
+):
     install("jacobi")
-    asked = ("cost", "jacobi", MATRIX, "--profile", streaming, "--threads", "1", "--model", "linear")
-    forecast, checked = documents(asked, (*asked, "--check"))
+    (tmp_path / "zero.mtx").write_text("%%MatrixMarket matrix coordinate real general\n2 2 1\n1 2 1.0\n")
+    cost, rest = ("cost", "jacobi"), ("--profile", streaming, "--threads", "1", "--model", "linear", "--json")
+    found = sparsecast(
+        (*cost, MATRIX, *rest),
+        (*cost, MATRIX, *rest, "--check"),
+        (*cost, MATRIX, *rest, "--damping", "0.5"),
+        (*cost, tmp_path / "zero.mtx", *rest),
+    )
+    for outcome in found[2:]:
+        assert outcome.status == 2 and len(outcome.err.splitlines()) == 1, outcome
+    forecast, checked = (json.loads(outcome.out) for outcome in found[:2])
     assert {loop["name"] for loop in forecast["loops"]} == {"SpMV", "update"}
     iterations = forecast["iterations"]["expected"]
     assert iterations > 20 and forecast["measured"] is None
     measured = checked["measured"]
     assert measured["stop"] == "converged" and measured["residual"] < 1e-6
     assert {loop["name"] for loop in measured["loops"]} == {"SpMV", "update"}
-
-
-def test_foreign_settings_and_wrong_matrices_are_refused(install, sparsecast, streaming, tmp_path):
-    install("jacobi")
-    (tmp_path / "zero.mtx").write_text("%%MatrixMarket matrix coordinate real general\n2 2 1\n1 2 1.0\n")
-    for asked in ((MATRIX, "--damping", "0.5"), (tmp_path / "zero.mtx",)):
-        done = sparsecast("cost", "jacobi", *asked, "--profile", streaming)
-        assert done.returncode == 2 and len(done.stderr.splitlines()) == 1, done.stderr

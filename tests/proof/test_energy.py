@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -26,31 +27,26 @@ def metered(recorded, tmp_path):
     return replace(recorded, records=tuple(joules)).save(tmp_path / "metered.parquet")
 
 
-def test_a_forecast_has_the_joules_and_their_interval(install, document, documents, metered):
-    asked = ("predict", MATRIX, "--profile", metered, "--model", "linear")
-    without = document(*asked)["forecasts"]
+def test_forecasts_have_joules_beside_the_times_and_are_scored(install, document, sparsecast, metered):
+    asked = ("predict", MATRIX, "--profile", metered, "--model", "linear", "--json")
+    without = document(*asked[:-1])["forecasts"]
     install("joules")
-    both = documents(asked, (*asked, "--energy-model", "joules"))
-    by_default, found = (each["forecasts"] for each in both)
-    assert [item["energy_j"] for item in by_default] == [item["energy_j"] for item in without]
-    assert [item["time_s"] for item in found] == [item["time_s"] for item in without]
-    for item in found:
+    *done, refused = sparsecast(
+        asked,
+        (*asked, "--energy-model", "joules"),
+        ("evaluate", "--replay", "--models", "joules,linear", "--profile", metered, "--json"),
+        ("predict", MATRIX, "--profile", metered, "--model", "joules"),
+    )
+    assert refused.status == 2 and refused.err.count("\n") == 1  # it is no model of time
+    by_default, found, scored = (json.loads(outcome.out) for outcome in done)
+    assert [item["energy_j"] for item in by_default["forecasts"]] == [item["energy_j"] for item in without]
+    assert [item["time_s"] for item in found["forecasts"]] == [item["time_s"] for item in without]
+    for item in found["forecasts"]:
         expected = START_J + A_BYTE_J * item["bytes"]
         assert item["energy_j"] == pytest.approx(expected, rel=0.05)
         assert item["energy_low_j"] < expected < item["energy_high_j"]
-
-
-def test_it_is_scored_on_stored_records(install, document, metered):
-    install("joules")
-    found = document("evaluate", "--replay", "--models", "joules,linear", "--profile", metered)
-    score = found["models"]["joules"]
-    assert score["quantity"] == "energy" and found["models"]["linear"]["quantity"] == "time"
+    score = scored["models"]["joules"]
+    assert score["quantity"] == "energy" and scored["models"]["linear"]["quantity"] == "time"
     assert 0.01 < score["mean_error"] < 0.1  # the tenth more on some of the matrices
-    rows = [row for row in found["rows"] if row["model"] == "joules"]
+    rows = [row for row in scored["rows"] if row["model"] == "joules"]
     assert rows and all(row["predicted_j"] > 0 < row["measured_j"] for row in rows)
-
-
-def test_it_is_no_model_of_time(install, sparsecast, metered):
-    install("joules")
-    done = sparsecast("predict", MATRIX, "--profile", metered, "--model", "joules")
-    assert done.returncode == 2 and "expected a model of time" in done.stderr

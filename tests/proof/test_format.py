@@ -39,19 +39,19 @@ def test_a_format_is_calibrated_forecast_and_measured(install, documents):
     assert wide["refused"]["short_csr"].startswith("SHORT_CSR of 70,000 columns: expected at most 65,536")
 
 
-def test_a_plan_takes_it_where_it_is_forecast_to_be_fast(install, document, faster_than_csr):
+def test_it_is_planned_where_it_is_fast_and_forecast_from_a_suite_that_only_it_has(
+    install, documents, faster_than_csr, tmp_path
+):
     install("short_csr")
+    path = faster_than_csr("short_csr", "rows", 0.5, suite="short rows").rename(tmp_path / "suite.parquet")
     faster_than_csr("short_csr", "rows", 0.5)
     asked = ("plan", SMALL, "--check", "--threads", "1", "--products", "1000000", "--model", "linear")
-    plan = document(*asked, "--no-drift-correction")["plan"]  # nor are products here tried
+    planned, predicted = documents(  # products here are not tried
+        (*asked, "--no-drift-correction"), ("predict", SMALL, "--threads", "1", "--profile", path)
+    )
+    plan, forecast = planned["plan"], formats(predicted["forecasts"])
     assert [block["format"] for block in plan["blocks"]] == ["short_csr"]
     assert plan["check"]["error"] < 1e-15
-
-
-def test_it_is_forecast_from_a_suite_that_only_it_has(install, document, faster_than_csr):
-    install("short_csr")
-    faster_than_csr("short_csr", "rows", 0.5, suite="short rows")
-    forecast = formats(document("predict", SMALL, "--threads", "1")["forecasts"])
     assert forecast["short_csr"]["time_s"] == pytest.approx(forecast["csr"]["time_s"] / 2, rel=0.2)
     why = forecast["short_csr"]["why"]
     assert {"start", "rows", "entries", "mispredicted", "lines of x"} <= set(why)

@@ -64,9 +64,9 @@ def test_it_is_calibrated_and_forecast(simulated, documents, data_folder):
     assert all(item["device"] == "simulated" and item["time_s"] > 0 for item in forecast)
 
 
-def test_without_its_library_it_says_so_and_the_doctor_lists_it(install, sparsecast, document):
+def test_without_its_library_it_says_so_and_the_doctor_lists_it(install, sparsecast):
     install("simulated_gpu")
-    done = sparsecast("measure", MATRIX, *ON_IT)
-    assert done.returncode == 2 and "set NUMBA_ENABLE_CUDASIM=1" in done.stderr
-    findings = [item for item in document("doctor")["findings"] if item["what"] == "GPU"]
+    refused, doctor = sparsecast(("measure", MATRIX, *ON_IT), ("doctor", "--json"))
+    assert refused.status == 2 and "NUMBA_ENABLE_CUDASIM=1" in refused.err
+    findings = [item for item in json.loads(doctor.out)["findings"] if item["what"] == "GPU"]
     assert len(findings) == 2 and any("NUMBA_ENABLE_CUDASIM" in str(item["remedy"]) for item in findings)

@@ -22,8 +22,8 @@ def test_measurements_have_its_joules(install, document):
 def test_a_meter_that_is_closed_is_passed_over_and_named(install, sparsecast, monkeypatch):
     install("watts")
     monkeypatch.setenv("WATTS_CLOSED", "1")
-    done = sparsecast("measure", MATRIX, "--no-keep", "--json")
-    energies = json.loads(done.stdout)["measurements"]
+    (done,) = sparsecast(("measure", MATRIX, "--no-keep", "--json"))
+    energies = json.loads(done.out)["measurements"]
     assert all(item["energy_source"] != "10 watts" for item in energies)
     if not any(METERS.get(name).is_present() for name in METERS.names()):
-        assert "expected permission; unset WATTS_CLOSED" in done.stderr
+        assert "expected permission; unset WATTS_CLOSED" in done.err

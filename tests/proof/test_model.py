@@ -39,7 +39,8 @@ def test_a_model_forecasts_by_features_that_did_not_exist(
 ):
     own = install(shutil.copytree(TOYS / "columns", tmp_path / "columns"))
     asked = ("predict", "gallery:poisson2d?n=30", "--profile", before, "--model", "columns")
-    shown, found = documents(("structure", "gallery:poisson2d?n=30"), asked)
+    evaluate = ("evaluate", "--replay", "--models", "columns,linear", "--profile", before)
+    shown, found, scored = documents(("structure", "gallery:poisson2d?n=30"), asked, evaluate)
     assert shown["structure"]["column_lengths"] == {"version": 1, "used": 900, "max": 5}
 
     assert found["model"] == "columns"
@@ -48,6 +49,13 @@ def test_a_model_forecasts_by_features_that_did_not_exist(
         assert item["time_s"] == pytest.approx(sum(item["why"].values()))
     [csr] = [item for item in found["forecasts"] if item["format"] == "csr" and not item["parameters"]]
     assert 0 < csr["low_s"] < csr["high_s"]  # two of the three held-out matrices can be made again
+
+    assert set(scored["models"]) == {"columns", "linear"}
+    rows = scored["rows"]
+    matrices = {name: {row["matrix"] for row in rows if row["model"] == name} for name in scored["models"]}
+    assert matrices["columns"] == {"gallery:circuit?n=60000", "gallery:rmat?scale=15&degree=12"}
+    assert matrices["linear"] == matrices["columns"] | {NOBODY_CAN_MAKE}
+    assert 0 < scored["models"]["columns"]["median_error"] < 1
 
     [kept] = data_folder.glob("models/*/columns-*.json")
     fitted = json.loads(kept.read_text())
@@ -58,18 +66,6 @@ def test_a_model_forecasts_by_features_that_did_not_exist(
     group.write_text(group.read_text().replace("version: ClassVar[int] = 1", "version: ClassVar[int] = 2"))
     document(*asked)
     assert json.loads(kept.read_text())["key"] != fitted["key"]
-
-
-def test_it_is_scored_on_what_can_be_made_again(install, document, before):
-    install("columns")
-    found = document("evaluate", "--replay", "--models", "columns,linear", "--profile", before)
-    assert set(found["models"]) == {"columns", "linear"}
-    matrices = {
-        model: {row["matrix"] for row in found["rows"] if row["model"] == model} for model in found["models"]
-    }
-    assert matrices["columns"] == {"gallery:circuit?n=60000", "gallery:rmat?scale=15&degree=12"}
-    assert matrices["linear"] == matrices["columns"] | {NOBODY_CAN_MAKE}
-    assert 0 < found["models"]["columns"]["median_error"] < 1
 
 
 def test_its_own_benchmark_matrices_are_measured_on_request(install, document, data_folder):

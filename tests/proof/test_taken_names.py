@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from sparsecast.errors import PluginError
+from sparsecast.formats import FORMATS
+from sparsecast.models import MODELS
+from sparsecast.system.registry import Registry
+
 PROJECT = """[project]
 name = "{name}"
 version = "1.0"
@@ -13,8 +18,8 @@ version = "1.0"
 
 
 @pytest.fixture
-def plug(install, tmp_path):
-    """Install a distribution with one member of a room."""
+def plug(install, tmp_path, monkeypatch):
+    """Install a distribution with one member of a room, for processes and for this one."""
 
     def make(name, member, text="raise RuntimeError('is not imported')", module=None, room="formats"):
         folder = tmp_path / name
@@ -25,39 +30,33 @@ def plug(install, tmp_path):
         )
         (folder / f"{name}_module.py").write_text(text)
         install(folder)
+        for path in (folder, tmp_path / "site"):
+            monkeypatch.syspath_prepend(path)
 
     return make
 
 
-def complaint(sparsecast):
-    done = sparsecast("measure", "gallery:poisson2d?n=5", "--no-keep")
-    assert done.returncode == 2 and done.stdout == "" and done.stderr.count("\n") == 1, done.stderr
-    return done.stderr
+def anew(registry):
+    """Return a registry that looks again at what is installed."""
+    return Registry(registry.kind, registry._package, registry._helpers)
 
 
 def test_of_a_format_of_ours(plug, sparsecast):
     plug("mine", "csr")
-    assert (
-        "format 'csr' of mine (mine_module): expected a name that is not taken, but "
-        "sparsecast.formats.csr has it; remove that distribution"
-    ) in complaint(sparsecast)
+    (done,) = sparsecast(("measure", "gallery:poisson2d?n=5", "--no-keep"))
+    assert (done.status, done.out, done.err.count("\n")) == (2, "", 1)
+    assert "'csr' of mine (mine_module)" in done.err and "sparsecast.formats.csr" in done.err
 
 
-def test_of_another_plug_in(plug, sparsecast):
+def test_of_another_plug_in(plug):
     plug("mine", "mine")
     plug("yours", "mine")
-    found = complaint(sparsecast)
-    assert "mine (mine_module)" in found and "yours (yours_module)" in found and "format 'mine' of" in found
+    with pytest.raises(PluginError, match=r"(mine|yours)_module.*(mine|yours)_module"):
+        anew(FORMATS).names()
 
 
-@pytest.mark.parametrize(
-    "text, module, expected",
-    [
-        ("", "nowhere", "model 'mine': expected its module nowhere, which cannot be imported"),
-        ("", None, "model 'mine': expected mine_module to register that name, it did not"),
-    ],
-)
-def test_a_plug_in_that_is_broken_is_named(plug, sparsecast, text, module, expected):
-    plug("mine", "mine", text, module, room="models")
-    done = sparsecast("predict", "gallery:poisson2d?n=5", "--model", "mine")
-    assert done.returncode == 2 and expected in done.stderr, done.stderr
+@pytest.mark.parametrize("module", ["nowhere", "broken_module"])
+def test_a_plug_in_that_is_broken_is_named(plug, module):
+    plug("broken", "mine", "", module, room="models")
+    with pytest.raises(PluginError, match=f"'mine': expected .*{module}"):
+        anew(MODELS).get("mine")

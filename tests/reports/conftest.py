@@ -12,21 +12,16 @@ import pytest
 from sparsecast.benchmark.evaluation import Scoring
 from sparsecast.machines.profile import Profile
 from sparsecast.records import Estimate
-from sparsecast.reports.charts.chart import FILE_TYPES, Chart, render
+from sparsecast.reports.charts.chart import Chart, render
 from sparsecast.results.evaluation import Evaluation
-
-BEGINNINGS = {".svg": b"<svg", ".png": b"\x89PNG", ".pdf": b"%PDF"}
 
 
 @pytest.fixture
 def drawn(tmp_path: Path) -> Callable[[Chart], str]:
-    """Draw a chart into a file of each kind, and return the SVG."""
+    """Draw a chart as SVG, which the other types of files are made of, and return the text."""
 
     def draw(chart: Chart) -> str:
-        for suffix in FILE_TYPES:
-            path = tmp_path / f"chart{suffix}"
-            render(chart, "A title with $b_{ and <b>", path)
-            assert path.read_bytes().startswith(BEGINNINGS[suffix])
+        render(chart, "A title with $b_{ and <b>", tmp_path / "chart.svg")
         return (tmp_path / "chart.svg").read_text(encoding="utf-8")
 
     return draw

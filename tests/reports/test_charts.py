@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from sparsecast.errors import InputError
+from sparsecast.matrices.gallery import gallery
 from sparsecast.reports.charts.chart import (
     COLOURS,
+    FILE_TYPES,
     Chart,
     axis,
     format_look,
@@ -14,6 +16,7 @@ from sparsecast.reports.charts.chart import (
     refuse_undrawable,
     render,
 )
+from sparsecast.reports.charts.patterns import structure
 
 
 def of_names(encoding):
@@ -55,6 +58,16 @@ def test_what_cannot_be_drawn_is_refused(tmp_path):
     with pytest.raises(InputError):
         render(chart, "", tmp_path / "absent" / "a.svg")
     assert not list(tmp_path.iterdir())
+
+
+BEGINNINGS = {".svg": b"<svg", ".png": b"\x89PNG", ".pdf": b"%PDF"}
+
+
+@pytest.mark.parametrize("suffix", FILE_TYPES)
+def test_each_type_of_file_is_written(tmp_path, suffix):
+    path = tmp_path / f"chart{suffix}"
+    render(structure(gallery("circuit", n=90)), "A title with $b_{ and <b>", path)
+    assert path.read_bytes().startswith(BEGINNINGS[suffix])
 
 
 def test_a_notebook_shows_a_chart():

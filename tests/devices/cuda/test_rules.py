@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 
 from sparsecast.devices import DEVICES
 from sparsecast.features.analysis import structure
-from sparsecast.features.row_blocks import RowBlocks, StripStatistics
+from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.machines.data_sheet import GPU
 from sparsecast.machines.machine import detect
 
@@ -61,18 +61,6 @@ def test_csr_adapts_where_a_thread_would_take_more_than_64_entries_of_a_row(long
     A = csr_array((np.ones(len(indices)), indices, indptr), shape=(1000, 300))
     # Of a GPU with 40 threads, 65 entries are less than four even shares.
     assert chosen(A, gpu_of(40)) == "scalar" and chosen(A, gpu_of(400)) == variant
-
-
-@pytest.mark.parametrize("name", DEVICES.get("cuda").kernels.names())
-def test_the_rule_chooses_a_variant_for_every_block(matrices, name):
-    kernels = DEVICES.get("cuda").kernels.get(name)
-    for what, A in matrices.items():
-        strips = StripStatistics.of(A.indptr, structure(A, threads=1), 4)
-        first = np.arange(strips.strips)
-        for blocks in (RowBlocks.of(structure(A, threads=1)), strips.blocks(first, first + 1)):
-            choice = np.asarray(kernels.choose(blocks, detect(), "float64"))
-            assert choice.shape == blocks.rows.shape, what
-            assert ((choice >= 0) & (choice < len(kernels.variants))).all(), what
 
 
 def script(text):
