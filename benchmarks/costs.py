@@ -529,24 +529,6 @@ def session_time(profile: ProfileName = None, matrices: int = 1000) -> Rows:
 
 
 @experiment(PANEL)
-def synthesis(rows: int = 2**18, density: float = 29.0, rounds: int = 5) -> Rows:
-    """Time how fast synthetic matrices are made, in million non-zeros a second."""
-    from sparsecast.matrices.banded_synthesis import SPREADS, banded_matrix
-
-    make = partial(banded_matrix, rows, density)
-    blocks = ((1, 1), (1, 4), (2, 2), (3, 2), (8, 8))
-    kinds = {
-        **{f"{r} x {c} blocks": partial(make, block=(r, c)) for r, c in blocks},
-        **{f"{name} lengths": partial(make, lengths=name) for name in SPREADS if name != "fixed"},
-        **{f"symmetric, {r} x {c}": partial(make, block=(r, c), symmetric=True) for r, c in blocks if r == c},
-    }
-    seconds = alternated({name: partial(kind, seed=0) for name, kind in kinds.items()}, rounds)
-    for name, kind in kinds.items():
-        speeds = [kind(seed=0).nnz / value / 1e6 for value in seconds[name]]
-        yield {"matrix": name, "median, M entries a second": statistics.median(speeds), "best": max(speeds)}
-
-
-@experiment(PANEL)
 def partitions(
     ranks: Annotated[list[int], typer.Option(help="Repeat for several.")] = [16, 64, 256, 1024, 10_000],  # noqa: B006
 ) -> Rows:
