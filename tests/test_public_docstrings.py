@@ -26,7 +26,7 @@ def test_a_public_function_names_its_parameters(name: str) -> None:
 
 def test_no_public_function_has_more_than_six_parameters() -> None:
     functions = {name: getattr(sc, name) for name in sc.__all__ if inspect.isfunction(getattr(sc, name))}
-    functions |= {name: method for name, method in inspect.getmembers(sc.Session, inspect.isfunction)}
+    functions |= dict(inspect.getmembers(sc.Session, inspect.isfunction))
     counts = {
         name: len([p for p in inspect.signature(function).parameters if p != "self"])
         for name, function in functions.items()
