@@ -40,6 +40,9 @@ from sparsecast.system.texts import percent
 #: Deviation of the row lengths of a matrix, over their mean, up to which they count as nearly constant.
 ALIKE = 0.2
 
+#: Benchmark matrices of a usual calibration.
+USUAL_SUITE = "general"
+
 #: What both papers compute with.
 DTYPE = "float32"
 
@@ -343,6 +346,11 @@ def _tried(
     training = TrainingSet.of(profile, [record for record in records if record.suite not in SCORED_SUITES])
     own: Model | None = None
     try:
+        if all(record.suite != USUAL_SUITE for record in training.records):
+            raise ProfileError(
+                f"our model {DEFAULT_MODEL}: expected records of the usual benchmark matrices in this "
+                f"type, not of those of a paper alone; sparsecast calibrate measures them"
+            )
         own = store.fitted(MODELS.get(DEFAULT_MODEL)(), training)
     except ProfileError as error:
         notes = (*notes, f"Left out: {error}")
