@@ -1,4 +1,4 @@
-"""Applications, such as PageRank: run, or forecast loop by loop before they start."""
+"""Applications, such as PageRank: run them, or forecast them loop by loop before they start."""
 
 from __future__ import annotations
 
@@ -48,24 +48,25 @@ from sparsecast.results.plan import Plan
 
 Ran = TypeVar("Ran", power_method.PageRank, conjugate_gradients.Solution)
 
-#: What a plan takes: products that take less together in plain CSR stay in it. 0.4 to 0.9 s were measured.
+#: Time to make a plan: products that take less in total in plain CSR stay in it. 0.4 to 0.9 s were measured.
 PLANNING_S = 1.0
 
-#: What iterations that tell the number of all may take: no longer than the plan after them.
+#: Time limit of the iterations that forecast the number of all: no longer than the plan after them.
 TRIED_S = 1.0
 
-#: Runs of an application that are measured, while they take no longer together than so many seconds.
+#: Number of measured runs of an application, as long as their total stays below this number of seconds.
 RUNS, REPEATED_S = 10, 1.0
 
 
 class PageRankOptions(TypedDict, total=False):
-    """What `Session.pagerank` takes beside a graph.
+    """Options of `Session.pagerank` beside a graph.
 
     `damping`, `epsilon`, `most` and `on_iteration` are as in
-    `sparsecast.operators.applications.pagerank.pagerank`. `personalization` and `dangling`, arrays of shape
-    (nodes,), say how probable each node is where a surfer follows no link: at any time, and from a dangling
-    node. Both are divided by their sums; all nodes are alike by default, and from dangling nodes as at any
-    time. `start` has ranks to begin with, divided by their sum; all alike by default.
+    `sparsecast.operators.applications.pagerank.pagerank`. `personalization` and `dangling` are arrays of
+    shape (nodes,), with the probability of each node when a surfer follows no link: at any time, and from a
+    dangling node. Both are divided by their sums. By default all nodes have the same probability, and
+    `dangling` is `personalization`. `start` has the initial ranks, divided by their sum; by default all are
+    equal.
     """
 
     damping: float
@@ -78,7 +79,7 @@ class PageRankOptions(TypedDict, total=False):
 
 
 class CgOptions(TypedDict, total=False):
-    """What `Session.cg` takes beside a system.
+    """Options of `Session.cg` beside a system.
 
     `preconditioner` is ``"jacobi"``, the diagonal, or None; `tolerance`, `most` and `on_iteration` are as in
     `sparsecast.operators.applications.cg.conjugate_gradients`.
@@ -147,9 +148,9 @@ def solved(
 def _planned_on_the_way(
     application: Application, op: Operator, session: Session, most: int, run: Callable[..., Ran]
 ) -> Ran:
-    """Run an application: first iterations with an operator, then by a plan for as many as they tell.
+    """Run an application: first some iterations with an operator, then the expected rest by a plan.
 
-    There is no plan where the products to come take less time than to make one.
+    There is no plan if the remaining products take less time than making one.
     """
     laps = Laps()
     begun = run(op, most=min(application.trials, most), lap=laps)
@@ -173,8 +174,8 @@ class ApplicationQuestion:
 def application_question(name: str, A: Any, **settings: Any) -> ApplicationQuestion:
     """Return an application of a matrix, checked.
 
-    `name` is one of APPLICATIONS, and `settings` are those of the application. Refused are an unknown name, a
-    matrix that it is not for, and a setting that it does not have.
+    `name` is one of APPLICATIONS, and `settings` are those of the application. An unknown name, an unsuitable
+    matrix and an unknown setting are refused.
     """
     kind, problem = APPLICATIONS.get(name), Problem.of(A)
     application = kind.with_settings(problem.matrix, settings)
@@ -184,7 +185,7 @@ def application_question(name: str, A: Any, **settings: Any) -> ApplicationQuest
 
 
 def threads_of_networks(networks: Sequence[Path], threads: int | None) -> int | None:
-    """Return the threads of products that networks forecast: one; an InputError refuses others."""
+    """Return the threads of products that networks forecast: one; raise an InputError for others."""
     if networks and threads not in (None, 1):
         raise InputError(f"threads {threads} with a network: expected 1, which it forecasts; leave them out")
     return 1 if networks else threads
@@ -198,19 +199,20 @@ def application_cost(
     networks: Sequence[Path] = (),
     measures: bool = True,
 ) -> ApplicationCost:
-    """Forecast a whole run of an application, with the best format for so many products.
+    """Forecast a whole run of an application, with the best format for its number of products.
 
-    Without `measures` nothing is timed, and no iterations are done.
+    Without `measures`, nothing is timed, and no iterations are done.
 
-    `iterations` says how many there will be, where that is known; else some are done here to tell, also for
-    another machine, as their number does not depend on it. With this machine's profile and several threads
-    their loops over vectors are timed.
+    `iterations` is the number of iterations, if it is known. Otherwise some iterations are done here to
+    forecast it, also for another machine, as the number does not depend on the machine. With this machine's
+    profile and several threads, their loops over vectors are timed.
 
-    `networks` are files that forecast the product in the place of the model: its time, its energy, or one
-    file of each. It is then done in CSR on one thread, as they know it, and nothing is timed.
+    `networks` are files that forecast the product in place of the model: its time, its energy, or one file
+    for each. The product is then done in CSR on one thread, for which they were trained, and nothing is
+    timed.
 
     Errors are those of `Session.plan`, `Session.predict` and `product_forecast`, and a ProfileError for a
-    profile without Bandwidths. This machine's are read then; not without `measures`.
+    profile without Bandwidths. Those of this machine are measured first, unless `measures` is false.
     """
     threads = threads_of_networks(networks, number_of(session.setting.threads))
     application, problem = question.application, question.problem
@@ -263,9 +265,9 @@ def application_cost(
 
 
 def _timed(application: Application, threads: int | None) -> tuple[Iterations, dict[str, float]]:
-    """Return the iterations that some here tell, and the seconds of their loops over vectors.
+    """Return the iterations forecast from some done here, and the seconds of their loops over vectors.
 
-    Several threads leave parts of the vectors in the cache of another core, which no bandwidth tells.
+    Several threads leave parts of the vectors in the cache of another core, which bandwidths do not include.
     """
     start, laps = perf_counter(), Laps()
     op = in_csr(application.matrix, threads)
@@ -284,12 +286,12 @@ def run_application(
 ) -> ApplicationRun:
     """Build a plan, run the application, and time its loops.
 
-    A conversion and two iterations before that do what a process does once. A short run is repeated, RUNS
-    times within REPEATED_S seconds, and the shortest one counts: what disturbs a run makes it longer. Energy
-    is read where something counts it and the runs are long enough for it; it is that of a run in the mean.
+    A conversion and two iterations are done first, for work that a process does only once. A short run is
+    repeated up to RUNS times within REPEATED_S seconds, and the shortest one counts, since disturbances only
+    add time. Energy is read if there is a meter and the runs are long enough; it is the mean of the runs.
 
-    It ends after `most` iterations, by default its own most. `on_iteration` is that of the first run, and
-    `meter` counts the joules, by default that of the device.
+    A run ends after `most` iterations, by default the limit of the application. `on_iteration` is called in
+    the first run. `meter` counts the joules, by default that of the device.
     """
     problem, application = question.problem, question.application
     load(problem, plan)
@@ -321,7 +323,7 @@ def run_application(
 
 
 def _alone_s(op: Operator, plan: Plan) -> float:
-    """Return the seconds of a product that follows another one, as in a Record."""
+    """Return the seconds of a product that follows another product, as in a Record."""
     x, out = op.domain.host_zeros(), op.range.host_zeros()
     cores = DEVICES.get(plan.device).core_speed(plan.threads)
     return measure_calls({PRODUCT: lambda: op.matvec(x, out=out)}, cores=cores)[PRODUCT].time_s

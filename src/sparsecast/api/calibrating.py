@@ -26,37 +26,38 @@ from sparsecast.machines.profile import Profile, find_profile, known_profiles, m
 from sparsecast.machines.profile import user_path as user_path
 from sparsecast.results.machines import Machines, kernel_speeds
 
-#: Seconds of the calibration that a question starts by itself if the machine is not calibrated. Compiling, 20
-#: to 35 seconds once, is not among them: a slow machine would be left without forecasts for some formats.
+#: Seconds of the calibration that starts automatically if the machine is not calibrated. Compiling, 20 to 35
+#: seconds once, is not included: a slow machine would be left without forecasts for some formats.
 QUICK_BUDGET_S = 55.0
 
 
 def profile(name: str | Path | None = None, *, device: str = "cpu") -> Profile:
-    """Return the profile of this machine with `device`, or the one with this name or path.
+    """Return the profile of a device of this machine, or the profile with a name or path.
 
     Parameters
     ----------
     name : str or Path, optional
-        Of a profile of ``sparsecast machines``, or the path of a profile's file; this machine's by default.
+        Name of a profile of ``sparsecast machines``, or path of a profile's file; by default the profile of
+        this machine.
     device : str
-        Of this machine, such as ``"cuda:1"``; the processor by default.
+        Device of this machine, such as ``"cuda:1"``; the processor by default.
 
     Raises
     ------
     ProfileError
-        If this machine has not been calibrated, or the file is not usable.
+        If this machine has not been calibrated, or the file cannot be used.
     UnknownNameError
         If no profile has that name.
     DeviceError
-        If a device of this machine is wanted and cannot be found.
+        If a device of this machine is named and cannot be found.
     """
     return find_profile(name, None if name else machine_of(device))
 
 
 def machines() -> tuple[Machine, dict[str, Profile | ProfileError]]:
-    """Return this machine, and every profile at hand, or why it cannot be used, by name.
+    """Return this machine, and by name every profile at hand or the error if it cannot be used.
 
-    Profiles that are wanted and not shipped yet are among those that cannot be used.
+    Planned profiles that are not shipped yet are among those that cannot be used.
     """
     found: dict[str, Profile | ProfileError] = {}
     for name in (*known_profiles(), *missing_profiles()):
@@ -68,12 +69,12 @@ def machines() -> tuple[Machine, dict[str, Profile | ProfileError]]:
 
 
 def machines_at_hand() -> Machines:
-    """Return this machine and what each profile at hand holds, where it is from, and what disturbed it."""
+    """Return this machine, and the contents, origin and disturbances of each profile at hand."""
     return _described(*machines())
 
 
 def profile_at_hand(name: str) -> dict[str, Any]:
-    """Return as `here` what `machines_at_hand` does of one profile alone, and the `gflops` of its kernels."""
+    """Return one profile as in `machines_at_hand`, under `here`, and the `gflops` of its kernels."""
     one = profile(name)
     return {"here": _described(one.machine, {one.name: one}), "gflops": kernel_speeds(one.records)}
 
@@ -96,14 +97,15 @@ def _described(here: Machine, profiles: Mapping[str, Profile | InputError]) -> M
 
 
 class CalibrationOptions(TypedDict, total=False):
-    """What a calibration measures.
+    """Options of a calibration.
 
-    `threads` and `dtype` are this number of threads, or type of values, only; by default all threads and one,
-    float64 and float32, the most usual first. Complex types are measured when they are asked for. `device` is
-    ``"cpu"``, the default, ``"cuda"`` or ``"cuda:N"``. `vectors` are the columns of X in Y = A X: Records of
-    several are added to the profile, of formats with a kernel for them. `suites` are names of the benchmark
-    matrices of papers, which are measured instead of the usual ones and added to the profile: those of
-    SUITES. `library` names other libraries to measure with our formats, as in `Setting`.
+    `threads` and `dtype` restrict it to one number of threads or one type of values; by default all threads
+    and one thread, float64 and float32 are measured, the most usual first. Complex types are measured only if
+    they are named. `device` is ``"cpu"``, the default, ``"cuda"`` or ``"cuda:N"``. `vectors` is the number of
+    columns of X in Y = A X: Records of several vectors are added to the profile, for formats with a kernel
+    for them. `suites` are names of the benchmark matrices of papers, from SUITES; they are measured instead
+    of the usual ones and added to the profile. `library` names other libraries to measure beside the built-in
+    formats, as in `Setting`.
     """
 
     threads: int | None
@@ -122,7 +124,7 @@ def calibrate(
     Parameters
     ----------
     budget_s : float
-        Seconds, after compiling.
+        Seconds to measure for, after compiling.
     on_progress : callable
         Called with the seconds done, the seconds expected in all, and what is being measured.
     **options
@@ -131,11 +133,11 @@ def calibrate(
     Raises
     ------
     InputError
-        If the budget, threads, dtype, device, a suite or a library cannot be.
+        If the budget, threads, dtype, device, a suite or a library is invalid.
     DeviceError
-        If the device cannot be found, or is lost; what was measured until then is kept.
+        If the device cannot be found, or is lost; measurements made until then are kept.
     BusyError, StorageError
-        If another calibration runs, or the profile cannot be kept.
+        If another calibration is running, or the profile cannot be kept.
     """
     run = calibration(budget_s, **options)
     run.on_progress = on_progress
@@ -145,7 +147,7 @@ def calibrate(
 def calibration(
     budget_s: float, rating: RatingSuite | None = None, **options: Unpack[CalibrationOptions]
 ) -> Calibration:
-    """Return the calibration that `calibrate` runs; the figures of `rating` come first where there is one."""
+    """Return the calibration that `calibrate` runs; the figures of `rating`, if given, come first."""
     machine, vectors = machine_of(options.get("device", "cpu")), options.get("vectors", 1)
     libraries, dtype = chosen_libraries(options.get("library"), machine.device), options.get("dtype")
     targets = [
@@ -159,7 +161,7 @@ def calibration(
 
 
 def thread_counts(machine: Machine, threads: int | None) -> list[int]:
-    """Return the numbers of threads to measure: those asked for, or all and one."""
+    """Return the numbers of threads to measure: the given one, or all and one."""
     count = DEVICES.get(machine.device).threads(machine, threads)
     return [count, 1] if threads is None and count > 1 else [count]
 
@@ -172,12 +174,12 @@ def own_profile(
     device: str = "cpu",
     on_progress: Progress = no_progress,
 ) -> Profile:
-    """Return this machine's profile, calibrated first, with a line on standard error, where it must be.
+    """Return the profile of this machine; calibrate it first if necessary, with a line on standard error.
 
     Parameters
     ----------
     A, threads, dtype, device
-        The question, as in `predict`.
+        As in `predict`.
     on_progress : callable
         As in `calibrate`.
     """
@@ -188,7 +190,7 @@ def own_profile(
 def profile_for(
     machine: Machine, target: Target, device: str, on_progress: Progress = no_progress
 ) -> Profile:
-    """Return this machine's profile with Records of a target: what `own_profile` does, without the matrix."""
+    """Return the profile of this machine with Records of a target: `own_profile` without a matrix."""
     profile = calibrated_profile(machine)
     if model_records(profile, target):
         return profile

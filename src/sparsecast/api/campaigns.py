@@ -1,4 +1,4 @@
-"""Campaigns: collections measured here, by one process or several, and their Records merged and compared."""
+"""Campaigns: measure collections in one or several processes; merge and compare their Records."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from sparsecast.results.measurement import MeasuredCollection, Pending
 from sparsecast.system.files import Place
 from sparsecast.system.version import VERSION
 
-#: What is done with a matrix: its name, and its problem.
+#: Function that is called for a matrix, with its name and its problem.
 Turn = Callable[[str, Problem], object]
 
 
 @dataclass
 class Campaign:
-    """A collection that is measured on this machine, one matrix after the other, each kept at once.
+    """A collection that is measured on this machine; the Records of each matrix are kept at once.
 
-    `refused` has the reasons of matrices that are left out; what is in `taken` is not measured again.
+    `refused` has the reasons for skipping matrices; the Records in `taken` are not measured again.
     """
 
     here: Machine
@@ -48,7 +48,7 @@ class Campaign:
     taken: dict[tuple[str, str, Candidate], Record] = field(default_factory=dict)
 
     def take_over(self) -> None:
-        """Take over what this version and its kernels measured; of several Records the last."""
+        """Reuse Records that this version and its kernels measured; of several the last."""
         is_current = DEVICES.get(self.here.device).is_current
         self.taken = {
             (record.matrix, record.suite, record.candidate): record
@@ -57,7 +57,7 @@ class Campaign:
         }
 
     def run(self, turns: Iterable[tuple[str, Turn]], count: int) -> bool:
-        """Take turns at matrices, `count` of them, and let go of each; return whether the user stopped it."""
+        """Call the turns of `count` matrices, and release each matrix; return whether the user stopped it."""
         start_s = perf_counter()
         try:
             for done, (name, turn) in enumerate(turns, 1):
@@ -93,15 +93,15 @@ class Campaign:
 
 
 class CollectionOptions(TypedDict, total=False):
-    """How a collection is measured.
+    """Options for measuring a collection.
 
-    With `keeps`, the default, each matrix' Records are kept in the data folder at once, for models to learn
-    from and to be scored on. With `resume`, Records that were kept are taken over, whatever their age: what
-    the same version of Sparsecast and of its kernels measured is not measured again, so that a run that was
-    killed goes on where it stopped. `shard` is the part of the matrices to measure: ``"I/N"``, part I of N,
-    the same whatever their order, or ``"slurm"``, that of the task of a Slurm array. With `transpose`,
-    products are those with the transposes, of matrices that differ from these. `on_progress` is called after
-    each matrix with the seconds done, the seconds expected in all, and its name.
+    With `keeps`, the default, the Records of each matrix are kept in the data folder at once, for models to
+    learn from and to be scored on. With `resume`, kept Records of the same version of Sparsecast and of its
+    kernels are reused, whatever their age, so that a killed run continues where it stopped. `shard` is the
+    part of the matrices to measure: ``"I/N"`` is part I of N, whatever the order of the matrices, and
+    ``"slurm"`` the part of this task of a Slurm array. With `transpose`, products are those with the
+    transposes, for matrices that differ from their transposes. `on_progress` is called after each matrix with
+    the elapsed seconds, the expected total in seconds, and the name of the matrix.
     """
 
     keeps: bool
@@ -114,7 +114,7 @@ class CollectionOptions(TypedDict, total=False):
 def campaign_of(
     machine: Machine, matrices: Sequence[Any], options: CollectionOptions, meter: Meter | None = None
 ) -> Campaign:
-    """Return the campaign that measures a collection, with what was kept where it resumes."""
+    """Return the campaign that measures a collection; with `resume` it reuses kept Records."""
     problems, refused = named_problems(matrices, options.get("shard"))
     campaign = Campaign(
         machine,
@@ -137,9 +137,9 @@ def measure_all(
     meter: Meter | None = None,
     **options: Unpack[CollectionOptions],
 ) -> MeasuredCollection:
-    """Measure the products of a collection, or of a shard of it, in every format that suits.
+    """Measure the products of a collection, or of a shard of it, in every suitable format.
 
-    A matrix that refuses is left out with its reason; an interrupted run gives what was done.
+    A matrix that cannot be measured is skipped with its reason; an interrupted run returns what was done.
 
     Parameters
     ----------
@@ -149,14 +149,14 @@ def measure_all(
     meter
         As in `Session.measure`.
     **options
-        Those of `CollectionOptions`.
+        As in `CollectionOptions`.
 
     Raises
     ------
     InputError
         If a folder has no matrix files, or there is no such shard.
     StorageError
-        If nothing can be kept.
+        If Records cannot be kept.
     """
     campaign = campaign_of(machine_of(session.setting.device or PROCESSOR), matrices, options, meter)
     done = MeasuredCollection(campaign.here.name, refused=campaign.refused)
@@ -172,7 +172,7 @@ def measure_all(
 
 
 def pending(matrices: Sequence[Any], shard: str | Shard | None = None, device: str = PROCESSOR) -> Pending:
-    """Return the matrices of a collection, or of a shard of it, and how many Records each has already."""
+    """Return the matrices of a collection, or of a shard of it, and the number of their kept Records."""
     campaign = Campaign(machine_of(device), *named_problems(matrices, shard))
     campaign.take_over()
     counts = Counter(matrix for matrix, _, _ in campaign.taken)
@@ -183,17 +183,16 @@ def pending(matrices: Sequence[Any], shard: str | Shard | None = None, device: s
 
 
 def merge(places: Sequence[Place], output: Place) -> MergedRecords:
-    """Write the Records of many files into one Parquet file, a row each, for any program that reads Parquet.
+    """Merge the Records of many files into one Parquet file, one row per Record.
 
-    Its columns are those of a Record, and ``schema``, ``machine``, ``host`` and ``matrix_name``.
+    The columns are those of a Record, and ``schema``, ``machine``, ``host`` and ``matrix_name``.
 
-    They are profiles, journals, merged files, or folders of them; without any, what is kept here. The output
-    is a path, or an address such as ``"s3://BUCKET/records.parquet"``. A journal whose last line was cut
-    counts up to there, with a note.
+    The files are profiles, journals, merged files, or folders of them; without any, the Records of the local
+    data folder are merged. The output is a path, or an address such as ``"s3://BUCKET/records.parquet"``. If
+    the last line of a journal is incomplete, the lines before it are used, with a note.
 
-    An InputError says that nothing is there, or that it cannot be read, that one name stands for two
-    machines, or that there are no Records; a ProfileError that a file is damaged; a StorageError that none
-    can be written.
+    Raises an InputError if a file is missing or cannot be read, if one name stands for two machines, or if
+    there are no Records; a ProfileError if a file is damaged; a StorageError if the output cannot be written.
     """
     merged = MergedRecords.of(places or [measurements_folder()])
     merged.write(output)
@@ -201,11 +200,11 @@ def merge(places: Sequence[Place], output: Place) -> MergedRecords:
 
 
 def compare_results(a: Place, b: Place) -> tuple[Differences, list[str]]:
-    """Return how the measured times of B differ from those of A, and what of the files does not count.
+    """Return the differences of the measured times of B from those of A, and notes on ignored records.
 
-    Each is a profile, journal or merged file, or a folder of them. Of several machines, each is compared with
-    itself; of one each, one with the other. Errors are as from `merge`, and an InputError says that they have
-    no machine, or no product, in common.
+    A and B are profiles, journals or merged files, or folders of them. If they have several machines, each is
+    compared with itself; if each has one machine, these are compared. Errors are as in `merge`; in addition,
+    an InputError is raised if they have no machine, or no product, in common.
     """
     A, B = MergedRecords.of([a]), MergedRecords.of([b])
     return differences(A, B), [*A.notes, *B.notes]

@@ -1,4 +1,4 @@
-"""The choice among products on many ranks, from a profile with micro-benchmarks; no rank is started."""
+"""Forecasts of products on many ranks, from a profile with micro-benchmarks; no rank is started."""
 
 from __future__ import annotations
 
@@ -51,22 +51,22 @@ from sparsecast.records import Configuration
 from sparsecast.results.cluster import ClusterAnswer, ClusterChoice
 from sparsecast.results.plan import amount
 
-#: The product whose time on one rank parallel efficiency is told from.
+#: The product whose time on one rank is the reference of parallel efficiency.
 _ALONE = "global-1d"
 
-#: Dimension of the mesh that a square matrix is taken for of which only counts are known.
+#: Dimension of the mesh that is assumed for a square matrix of which only counts are known.
 MESH_DIMENSION = 2
 
 
 class ClusterOptions(TypedDict, total=False):
-    """What `cluster` takes beside a matrix, ranks and a profile.
+    """Options of `cluster` beside a matrix, ranks and a profile.
 
-    `ranks_per_node` are as many as the machine has cores by default. `algorithms`, `formats` and `partitions`
-    are by default the products that we have; CSR, COO and what is fastest for a rank alone; rows by
-    non-zeros, METIS where it is installed and the matrix is square, and for 2D the uniform grid. `model` is
-    one of CLUSTER_MODELS. `power_model` says what a node draws, in place of what the profile's Records with
-    joules tell; `energy_model` names the model that learns from these, which must tell joules by kinds of
-    work. `dtype` is as in `Setting`.
+    `ranks_per_node` is by default the number of cores of the machine. `algorithms` are by default all
+    built-in ones; `formats` are CSR, COO and the fastest one of a single rank; `partitions` are rows by
+    non-zeros, METIS if it is installed and the matrix is square, and for 2D the uniform grid. `model` is one
+    of CLUSTER_MODELS. `power_model` gives the power of a node, in place of the profile's Records with joules;
+    `energy_model` names the model that learns from these Records, which must give joules by kinds of work.
+    `dtype` is as in `Setting`.
     """
 
     ranks_per_node: int | None
@@ -88,21 +88,21 @@ def cluster(
     objective: str = "time",
     **options: Unpack[ClusterOptions],
 ) -> ClusterAnswer:
-    """Forecast products on many ranks, and rank algorithm, format, partition and number of ranks.
+    """Forecast products on many ranks, and sort algorithms, formats, partitions and numbers of ranks.
 
     Parameters
     ----------
     A : sparse matrix or Structure
-        Of a Structure only rows, columns and non-zeros are read; the ranks are then taken for parts of a
-        mesh in two dimensions, and a note says so.
+        Of a Structure, only rows, columns and non-zeros are read. The parts of the ranks are then assumed to
+        be those of a two-dimensional mesh, and a note says so.
     ranks : sequence of int
-        Numbers of ranks to compare. 2D needs squares.
+        Numbers of ranks to compare. 2D needs square numbers.
     profile : Profile, optional
-        With micro-benchmarks of several ranks; by default this machine's.
+        Profile with micro-benchmarks of several ranks; by default this machine's.
     price : float, optional
-        Of a node and hour, in any currency.
+        Price per node and hour, in any currency.
     objective : str
-        By what the choices are ordered: ``"time"``, ``"energy"``, or ``"edp"``, energy times time.
+        Order of the choices: ``"time"``, ``"energy"``, or ``"edp"``, energy times time.
     **options
         `ranks_per_node`, `algorithms`, `formats`, `partitions`, `model`, `power_model`, `energy_model` and
         `dtype`, as in `ClusterOptions`.
@@ -110,7 +110,7 @@ def cluster(
     Raises
     ------
     InputError
-        If a number or a name cannot be, or nothing that is asked for has a forecast.
+        If a number or a name is invalid, or no choice has a forecast.
     ProfileError
         If the profile lacks micro-benchmarks.
     """
@@ -169,7 +169,7 @@ def _power(
     options: ClusterOptions,
     objective: str,
 ) -> ClusterPower | None:
-    """Return what a node draws: as a file says, or as Records with joules do; None where nothing tells."""
+    """Return the power of a node, from a file or from Records with joules; None without either."""
     machine = problem.profile.machine
     if (power_model := options.get("power_model")) is not None:
         return ClusterPower(machine, power_model.joules)
@@ -188,7 +188,7 @@ def _power(
 
 
 def training_of_ranks(profile: Profile) -> ClusterTraining:
-    """Return what models of many ranks learn from: micro-benchmarks, and what was kept of the machine."""
+    """Return the training set of models of many ranks: micro-benchmarks and kept Records of the machine."""
     if not profile.microbenchmarks:
         raise ProfileError(
             f"profile {profile.name} has no micro-benchmarks of ranks: expected some; {ADD_MICROBENCHMARKS}"
@@ -197,7 +197,7 @@ def training_of_ranks(profile: Profile) -> ClusterTraining:
 
 
 def _checked(ranks: Sequence[int], ranks_per_node: int | None, price: float | None, profile: Profile) -> int:
-    """Return the ranks of a node; refuse numbers that cannot be."""
+    """Return the ranks per node; refuse invalid numbers."""
     if not ranks:
         raise InputError("ranks: expected at least one number of them; name one, such as 64")
     for count in ranks:
@@ -215,7 +215,7 @@ def _checked(ranks: Sequence[int], ranks_per_node: int | None, price: float | No
 
 @dataclass
 class _Answering:
-    """One question, and what was refused on the way."""
+    """One query, and what was refused for it."""
 
     problem: ClusterProblem
     model: ClusterModel
@@ -227,7 +227,7 @@ class _Answering:
     remarks: dict[str, None] = field(default_factory=dict)
 
     def of_ranks(self, ranks: int) -> Iterator[ClusterForecast]:
-        """Forecast every Configuration of a number of ranks; what has no forecast goes to `refused`."""
+        """Forecast every Configuration of a number of ranks; those without a forecast go to `refused`."""
         for method, algorithms in self._methods(ranks):
             if not algorithms:
                 continue
@@ -244,7 +244,7 @@ class _Answering:
                 yield from self._forecasts(algorithm, method, questions[product.layout()])
 
     def one_rank_s(self) -> float | None:
-        """Return the time of the fastest product on one rank; None where there is no forecast."""
+        """Return the time of the fastest product on one rank; None without a forecast."""
         alone = replace(self, refused={})
         distribution, partition = alone._distributed(1, "rows")
         question = alone.problem.question(PRODUCTS.get(_ALONE), distribution, partition)
@@ -254,7 +254,7 @@ class _Answering:
         )
 
     def _methods(self, ranks: int) -> Iterator[tuple[str, list[str]]]:
-        """Give each partition with the algorithms that use it."""
+        """Yield each partition with the algorithms that use it."""
         of_blocks = [name for name in self.algorithms if PRODUCTS.get(name).is_2d]
         of_rows = [name for name in self.algorithms if name not in of_blocks]
         side = isqrt(ranks)
@@ -316,7 +316,7 @@ class _Answering:
                 self.refused[where] = too_much
 
     def _too_much(self, forecast: ClusterForecast) -> str | None:
-        """Return in words that a node has not the memory; None where it has, or the memory is unknown."""
+        """Return why the memory of a node is too small; None if it suffices or is unknown."""
         machine = self.problem.profile.machine
         configuration = forecast.configuration
         needed = forecast.memory_bytes * min(self.per_node, configuration.ranks)
@@ -329,7 +329,7 @@ class _Answering:
         )
 
     def notes(self, forecasts: Sequence[ClusterForecast]) -> tuple[str, ...]:
-        """Return what a reader must know of the forecasts."""
+        """Return the notes on the forecasts."""
         problem, notes = self.problem, list(self.remarks)
         published = problem.profile.machine.published_as
         if published is not None:
@@ -372,6 +372,6 @@ def _once(names: Sequence[str]) -> list[str]:
 
 
 def _default_formats(question: Question) -> tuple[str, ...]:
-    """Return CSR, COO and what the node model finds fastest."""
+    """Return CSR, COO and the fastest format of the node model."""
     fastest = min(question.local, key=lambda name: question.local[name].time_s, default="csr")
     return tuple(dict.fromkeys((*COUNTED_FORMATS, fastest)))

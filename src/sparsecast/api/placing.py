@@ -1,4 +1,4 @@
-"""Where to do products: on this machine, its GPU, other machines, and many ranks."""
+"""Comparison of devices for products: this machine, its GPU, other machines, and many ranks."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from sparsecast.planning.placement import prices_of as prices_of
 from sparsecast.results.placement import Comparison, Placement, Placements
 from sparsecast.system.progress_events import tell
 
-#: All places at hand.
+#: All devices and profiles at hand.
 ALL = "all"
 
-#: Nodes of a cluster that are tried, as many ranks on each as it has cores: how many it has is not known.
+#: Numbers of nodes of a cluster to compare, with one rank per core: the size of the cluster is not known.
 NODES = (1, 4, 16, 64)
 
 
@@ -42,34 +42,34 @@ def where(
     prices: Mapping[str, float] | None = None,
     **options: Unpack[SessionOptions],
 ) -> Placements:
-    """Find out where a number of products is done first, with conversion and copies.
+    """Find the device on which a number of products is done fastest, with conversion and copies.
 
-    Here, and for other machines with a profile that was calibrated, it is the plan of forecasts that counts;
-    for machines of published results, and where only a Structure is known, the best format for the whole
-    matrix; for clusters the best number of ranks of NODES.
+    For this machine, and for other machines with a calibrated profile, the plan from forecasts is compared.
+    For machines of published results, and if only a Structure is known, it is the best format of the whole
+    matrix; for clusters it is the best number of ranks of NODES.
 
     Parameters
     ----------
     A : sparse matrix or Structure
     places : str or sequence of str and Profile
-        Devices of this machine, such as ``"cuda"``, and names or paths of profiles, also with commas between;
-        by default ``"all"``, which may stand among others: the processor, which is calibrated first where
-        it must be, GPUs and every profile at hand.
+        Devices of this machine, such as ``"cuda"``, and names or paths of profiles, as a sequence or as text
+        separated by commas. ``"all"``, the default, may be one of them: the processor, which is calibrated
+        first if necessary, GPUs and every profile at hand.
     products : int
-        How many will be done, at least 1.
+        Number of products that will be done, at least 1.
     prices : mapping of str to float, optional
-        Of an hour, by machine; on a cluster of a node and hour.
+        Price per hour of each machine; for a cluster per node and hour.
     **options
         As in `session`: `threads`, `dtype`, `library`, `model`, `drift_correction` and `anyway`. Threads and
-        libraries are of processors that were calibrated; a note says where one of them does not count.
+        libraries apply to calibrated processors; a note reports where one of them is ignored.
 
     Raises
     ------
     UnknownNameError, DeviceError
-        If a place does not exist.
+        If a device or profile does not exist.
     InputError
-        If the question cannot be, two profiles have one name, or no place has a forecast: of the kind of the
-        first refusal.
+        If an argument is invalid, two profiles have one name, or no device has a forecast; the class is that
+        of the first refusal.
     """
     question = _Question.of(products, prices, options)
     A = A if isinstance(A, Structure) else Problem.of(A)
@@ -87,11 +87,12 @@ def compare(
     prices: Mapping[str, float] | None = None,
     **options: Unpack[SessionOptions],
 ) -> Comparison:
-    """Answer `where` about matrices, by name, on machines as they were calibrated, by one process.
+    """Compare machines as in `where` for several matrices, by name, in one process on each machine.
 
-    The machines are names or paths of profiles with commas between, by default all at hand that have Records;
-    the others are as in `where`. An InputError refuses a profile that does not exist or cannot be used, two
-    of one name, and a question without any forecast.
+    `machines` are names or paths of profiles, separated by commas; by default all profiles at hand that have
+    Records. Forecasts are for the machines as they were calibrated. The other parameters are as in `where`.
+    Raises an InputError if a profile does not exist or cannot be used, if two have one name, or if there is
+    no forecast.
     """
     if machines == ALL:
         at_hand, damaged = _at_hand()
@@ -120,7 +121,7 @@ def compare(
 
 @dataclass(frozen=True)
 class _Question:
-    """What is asked of every place, as in `where`."""
+    """The query to every place, as in `where`."""
 
     products: int
     prices: Mapping[str, float]
@@ -136,7 +137,7 @@ class _Question:
         return cls(products, prices or {}, Setting(**setting), Trust(**trust))
 
     def left_out(self, why: str, *names: str) -> tuple[str, ...]:
-        """Return the note on what was asked for and does not count in a place."""
+        """Return the note on options that are ignored in a place."""
         asked = asdict(self.setting) | {"model": self.trust.model}
         given = [f"{name} {asked[name]}" for name in names if asked[name] is not None]
         return (f"Left out here: {', '.join(given)}; {why}.",) if given else ()
@@ -144,7 +145,7 @@ class _Question:
 
 @dataclass(frozen=True)
 class _Place:
-    """A profile, the device of this machine that was asked for, and whether its ranks are what is asked."""
+    """A profile, the named device of this machine, and whether the query is about ranks."""
 
     profile: Profile
     device: str | None = None
@@ -163,7 +164,7 @@ class _Place:
         return replace(placed, price_per_hour=price, is_here=is_here)
 
     def _alone(self, A: Problem | Structure, question: _Question) -> Placement:
-        """Return the products by one process: planned, or in the best format where no plan can be made."""
+        """Return the products of one process: planned, or in the best format if no plan can be made."""
         profile, machine = self.profile, asked_machine(self.profile, self.device)
         is_published, count = machine.published_as is not None, question.products
         setting, unused = replace(question.setting, device=self.device), tuple[str, ...]()
@@ -183,7 +184,7 @@ class _Place:
         return Placement(getattr(A, "name", "counts"), profile.name, best, count, copies, notes=notes)
 
     def _on_ranks(self, A: Problem | Structure, question: _Question) -> Placement:
-        """Return the products on the fewest ranks of NODES from which on more do not pay."""
+        """Return the products on the fewest ranks of NODES beyond which more ranks do not pay."""
         profile = self.profile
         dtype = question.setting.dtype
         if not question.trust.anyway:
@@ -201,7 +202,7 @@ class _Place:
 def _answer(
     A: Problem | Structure, places: Sequence[_Place], damaged: Mapping[str, InputError], question: _Question
 ) -> tuple[list[Placement], dict[str, InputError]]:
-    """Return the placements of a matrix, and why other places have none, or cannot be used."""
+    """Return the placements of a matrix, and the errors of places without one."""
     named = (name for place in places for name in (place.name, place.profile.name, place.asked))
     names = dict.fromkeys(filter(None, named))
     for name in question.prices.keys() - names.keys():
@@ -220,9 +221,9 @@ def _answer(
 def _places(
     A: Problem | Structure, places: str | Sequence[str | Profile], question: _Question
 ) -> tuple[list[_Place], dict[str, InputError]]:
-    """Return the places that are asked for, each once, and why profiles at hand are none.
+    """Return the named places, each once, and the errors of profiles at hand that cannot be used.
 
-    A profile with micro-benchmarks has ranks, too.
+    A profile with micro-benchmarks is also a place for ranks.
     """
 
     def named(place: str | Profile) -> _Place:
@@ -259,7 +260,7 @@ def _places(
 
 
 def _at_hand() -> tuple[dict[str, Profile], dict[str, InputError]]:
-    """Return the profiles at hand by their names, and by their files' names why others cannot be used."""
+    """Return the profiles at hand by name, and by file name the errors of those that cannot be used."""
     files, damaged = known_profiles(), dict[str, InputError]()
     profiles: dict[str, Profile] = {}
     for name, profile in machines_here()[1].items():
@@ -273,7 +274,7 @@ def _at_hand() -> tuple[dict[str, Profile], dict[str, InputError]]:
 
 
 def _by_name(places: Iterable[str], profiles: Iterable[Profile]) -> dict[str, Profile]:
-    """Return profiles by name; an InputError names two places whose profiles differ and have one name."""
+    """Return profiles by name; raise an InputError for two different profiles with one name."""
     found: dict[str, tuple[str, Profile]] = {}
     for place, profile in zip(places, profiles, strict=True):
         other, known = found.setdefault(profile.name, (place, profile))
@@ -289,7 +290,7 @@ def _of_one_name(place: str, other: str, name: str) -> InputError:
 
 
 def named_places(places: str | Sequence[str | Profile]) -> list[str | Profile]:
-    """Return places, of a text those with commas between; devices among them are there."""
+    """Return places, a text split at its commas; devices among them are checked to exist."""
     named = list(places)
     if isinstance(places, str):
         named = [place.strip() for place in places.split(",")]
@@ -302,5 +303,5 @@ def named_places(places: str | Sequence[str | Profile]) -> list[str | Profile]:
 
 
 def is_device(place: object) -> TypeGuard[str]:
-    """Tell whether a place is a device of this machine, such as ``"cuda:1"``."""
+    """Return whether a place is a device of this machine, such as ``"cuda:1"``."""
     return isinstance(place, str) and place.partition(":")[0] in DEVICES

@@ -1,4 +1,4 @@
-"""A session: one machine and one setting, in which any number of matrices are forecast, planned and run."""
+"""A session: one machine and one setting, for forecasts, plans and products of any number of matrices."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ if TYPE_CHECKING:
     from sparsecast.records import Candidate, Forecast, Record
     from sparsecast.results.evaluation import Evaluation
 
-#: Seconds for which a session takes the machine to be as fast as reference products were.
+#: Seconds for which a session assumes that the machine is as fast as the reference products were.
 DRIFT_HOLDS_S = 60.0
 
-#: What is known of the matrices that one fitted model serves: the target, and the groups of a Structure.
+#: What the matrices of one fitted model have in common: the target, and the groups of a Structure.
 _Kind = tuple[Target, frozenset[str] | None]
 
 
@@ -62,8 +62,8 @@ def session(profile: str | Path | Profile | None = None, **options: Unpack[Sessi
     Parameters
     ----------
     profile : str, Path or Profile, optional
-        Of the machine: a name of ``sparsecast machines``, a file, or a Profile; by default this machine's,
-        which is calibrated for QUICK_BUDGET_S seconds, after compiling, when the first question needs it.
+        Profile of the machine: a name of ``sparsecast machines``, a file, or a Profile. By default this
+        machine's; if needed, the first call calibrates it for QUICK_BUDGET_S seconds, after compiling.
     **options
         The fields of `Setting` (`threads`, `dtype`, `device`, `vectors`, `values`, `library`)
         and of `Trust` (`model`, `drift_correction`, `as_printed`, `power_model`, `energy_model`, `anyway`).
@@ -90,16 +90,16 @@ def session(profile: str | Path | Profile | None = None, **options: Unpack[Sessi
 
 @dataclass(eq=False)
 class Session:
-    """One machine and one setting; `session` makes one.
+    """Forecasts, plans and products on one machine in one setting; `session` makes one.
 
-    The profile is read once, a model is fitted once for all matrices with the same feature groups, and
-    reference products tell for DRIFT_HOLDS_S how fast the machine is now. What is measured meanwhile is kept
-    and learned from by later sessions.
+    The profile is read once, and a model is fitted once for all matrices with the same feature groups. The
+    current speed of the machine is measured by reference products, and used for DRIFT_HOLDS_S seconds. New
+    measurements are kept; later sessions learn from them.
 
     Attributes
     ----------
     profile : Profile or None
-        None until the first question about this machine.
+        None until the first call that needs the profile of this machine.
     setting : Setting
     trust : Trust
     """
@@ -128,9 +128,9 @@ class Session:
         return other
 
     def question(self, A: Problem | Structure) -> tuple[Profile, Target]:
-        """Return the profile that answers, and what is asked of it.
+        """Return the profile and the target for a matrix.
 
-        This machine is calibrated first, with a line on standard error, where its profile does not suffice.
+        This machine is calibrated first, with a line on standard error, if its profile lacks Records.
         """
         if self._is_this_machine:
             machine = machine_of(PROCESSOR if self.setting.device is None else self.setting.device)
@@ -151,7 +151,7 @@ class Session:
         return PROCESSOR if self.setting.device is None else self.setting.device
 
     def basis(self, A: Problem | Structure, *, transfers: bool = True) -> ForecastBasis:
-        """Return the fitted model for a matrix; without `transfers` from Records of the setting alone."""
+        """Return the fitted model for a matrix; without `transfers`, from Records of the setting alone."""
         profile, target = self.question(A)
         if not transfers:
             return self._fitted(A, profile, target, transfers=False)
@@ -230,33 +230,36 @@ class Session:
     def predict(self, A: Any, *, probe_s: float | None = None) -> Prediction:
         """Forecast the product of a matrix in every format that suits it.
 
-        A profile without Records of a type of values, or of a number of threads, answers from those that it
-        has, with wider intervals and a sentence that says so (`sparsecast.models.transfer`), but for a probe.
+        If the profile has no Records of the type of values, or of the number of threads, the forecasts are
+        derived from other Records, with wider intervals and a note (`sparsecast.models.transfer`). A probe
+        needs Records of the setting.
 
         Parameters
         ----------
         A : sparse matrix or Structure
-            Of its values only is read whether they mirror each other, and how many are 0.
+            Of the values, only their symmetry and the number of zeros are read.
         probe_s : float, optional
-            Seconds to measure for. CSR is measured here, whatever it takes, and the other forecasts are
-            corrected by it; then those whose intervals reach below the fastest are built and measured, the
-            most promising first. It tells how fast the machine is now, so no reference products are timed.
-            The first probe with a profile learns how to correct, which takes some seconds once.
+            Seconds to measure for. CSR is measured here in any case, and the other forecasts are corrected by
+            it. Then the candidates whose intervals reach below the fastest one are built and measured, the
+            most promising first. The measurement shows the current speed of the machine, so no reference
+            products are timed. The first probe with a profile fits the correction, which takes some seconds
+            once.
 
         Returns
         -------
         Prediction
-            Fastest first.
+            Forecasts, fastest first.
 
         Raises
         ------
         InputError
-            If the matrix and the setting cannot be, or a complex matrix is asked for as real; if `probe_s` is
-            negative, comes without `drift_correction`, or with a Structure or another machine's profile.
+            If the matrix and the setting do not fit, or a real type is set for a complex matrix; if `probe_s`
+            is negative, or given without `drift_correction`, with a Structure or with the profile of another
+            machine.
         ProfileError
-            If the profile has no Records of the device that suffice, or for a probe none of the setting.
+            If the profile has too few Records of the device, or for a probe none of the setting.
         DisturbedError
-            If other programs disturbed their measurement too much, without `anyway`.
+            If other programs disturbed the measurement of these Records too much, and `anyway` is not set.
         """
         check_probe(probe_s, self.trust.drift_correction, has_matrix=not isinstance(A, Structure))
         A = A if isinstance(A, Structure) else Problem.of(A)
@@ -277,34 +280,34 @@ class Session:
     def plan(
         self, A: Any, *, products: int = 1000, objective: str = "time", probe_s: float | None = None
     ) -> Plan:
-        """Find the best way of doing a number of products with a matrix, conversion paid.
+        """Find the best formats for a number of products with a matrix, conversion included.
 
         Parameters
         ----------
         A : sparse matrix
         products : int
-            How many will be done, at least 1.
+            Number of products that will be done, at least 1.
         objective : str
-            What is least of all products and the conversion: ``"time"``, ``"energy"``, or ``"edp"``, energy
-            times time.
+            What to minimise over all products and the conversion: ``"time"``, ``"energy"``, or ``"edp"``,
+            energy times time.
         probe_s : float, optional
-            Seconds to measure for, whatever that gains: as in `predict`. Without it, with this machine's own
-            profile, candidates are built and timed where so many products are expected to gain more by that
-            than it costs, and within 5 % of their time. What is measured of 24,000 products and more is kept,
-            for scores and reports. With 0, as for another machine, for few products, or without
-            `drift_correction`, the forecasts alone decide.
+            Seconds to measure for, whatever the gain, as in `predict`. By default, with this machine's own
+            profile, candidates are built and timed if the expected gain over all products exceeds the cost of
+            measuring them, within 5 % of the time of the products. Measurements for 24,000 products and more
+            are kept, for scores and reports. The forecasts alone decide if `probe_s` is 0, for another
+            machine, for few products, and without `drift_correction`.
 
         Returns
         -------
         Plan
-            With `threads` ``"auto"`` it is the plan with the fewest threads that no other is forecast to beat
-            by LEAST_GAIN; all are in its `thread_plans`.
+            With `threads` ``"auto"``, the plan with the fewest threads that no other plan is forecast to beat
+            by LEAST_GAIN; all plans are in its `thread_plans`.
 
         Raises
         ------
         InputError
-            If `products`, or what `predict` reads, cannot be, or a plan as printed is for another objective
-            than time, or for a model whose paper prints none.
+            If `products` or an input of `predict` is invalid; if a plan as printed is requested for another
+            objective than time, or for a model whose paper prints no plan.
         ProfileError, DisturbedError
             As in `predict`.
         """
@@ -362,7 +365,7 @@ class Session:
         return replace(best, notes=(*best.notes, *sentences))
 
     def choice(self, A: Any) -> Choice:
-        """Return the candidates that are open to a matrix on this machine, and why others are not."""
+        """Return the candidates for a matrix on this machine, and the reasons against others."""
         machine, A = machine_of(self._device_here), A if isinstance(A, Structure) else Problem.of(A)
         self._rounding(A)  # refuses
         target = self.setting.target(A, machine)
@@ -375,9 +378,9 @@ class Session:
         return Choice(tuple(candidates), choices[0].refused)
 
     def forecasts_at_hand(self, A: Any) -> Prediction | None:
-        """Return the forecasts of this machine without a calibration for them; None if it has none.
+        """Return the forecasts for this machine without calibrating it; None if there are none.
 
-        An InputError refuses the profile of another machine: its forecasts have no measurement here.
+        Raises an InputError for the profile of another machine: its forecasts have no measurement here.
         """
         machine = machine_of(self._device_here)
         profile = self.profile or calibrated_profile(machine)
@@ -401,12 +404,12 @@ class Session:
         transpose: bool | Plan = False,
         adapt: bool = False,
     ) -> BlockOperator:
-        """Build a matrix as a plan says; the result is a SciPy LinearOperator.
+        """Build a SciPy LinearOperator for a matrix in the formats of a plan.
 
-        ``op.update(A)`` takes another matrix of the same shape, such as one with new values, as it is
-        planned, and rounds again what was rounded.
+        ``op.update(A)`` converts another matrix of the same shape, such as one with new values, to the same
+        formats. Values that were rounded are rounded again.
 
-        The transpose of a matrix that equals it costs nothing. That of another one is planned and built like
+        The transpose of a symmetric matrix costs nothing. That of another matrix is planned and built like
         any matrix when ``op.T``, ``op.H``, ``op.rmatvec`` or ``op.rmatmat`` is first used; until then the
         operator keeps `A`, which must not change.
 
@@ -414,30 +417,30 @@ class Session:
         ----------
         A : sparse matrix
         plan : Plan, optional
-            Made by `plan`; without one, the matrix is planned for, and what is built to find the best way is
-            not built again.
+            Made by `plan`. Without one, a plan is made, and what was built while planning is not built again.
         products : int
-            Products to plan for, without a plan.
+            Number of products to plan for, without a plan.
         transpose : bool or Plan
-            Whether to plan and build the transpose now, for as many products; or a plan for it, to build now.
-            Without a plan, the transpose is planned by the profile of this machine.
+            Whether to plan and build the transpose now, for the same number of products; or a plan for it, to
+            build now. Without a plan, the transpose is planned by the profile of this machine.
         adapt : bool
-            Whether to begin with plain CSR, and to try what a plan would try while the first products are
-            done; what is faster is kept. Conversions and trials happen within calls of the operator, once the
-            products before have paid for them. The operator keeps `A`, which must not change; its `describe`
-            says what was tried. Not with a `plan`, nor with `values`, nor on a GPU.
+            Whether to start with plain CSR, to try the candidates of a plan during the first products, and to
+            keep the fastest. Conversions and trials happen within calls of the operator, once the previous
+            products have paid for them. The operator keeps `A`, which must not change; its `describe` reports
+            what was tried. Not with a `plan`, nor with `values`, nor on a GPU.
 
         Returns
         -------
         BlockOperator
-            With `adapt` an AdaptingOperator. On a GPU a DeviceOperator: it takes vectors on the GPU as they
-            are, and queues all row blocks without waiting between them.
+            With `adapt` an AdaptingOperator. On a GPU a DeviceOperator: it accepts vectors on the GPU without
+            copies, and queues all row blocks without waiting between them.
 
         Raises
         ------
         InputError
-            If the plan is for other rows, for more threads than the machine has, or for another setting; if a
-            plan, `values`, or a device that does not compute on the host, comes with `adapt`.
+            If the plan is for another number of rows, for more threads than the machine has, or for another
+            setting; if `adapt` is combined with a plan, `values`, or a device that does not compute on the
+            host.
         DisturbedError
             As `plan`.
         DeviceError
@@ -456,28 +459,28 @@ class Session:
         keeps: bool = True,
         meter: Meter | None = None,
     ) -> list[Record]:
-        """Measure the product of a matrix here, each result compared with a reference result first.
+        """Measure the product of a matrix here; each result is first compared with a reference result.
 
         Parameters
         ----------
         A : sparse matrix
         table : Prediction, or sequence of Forecast or Candidate, optional
-            What to measure; without it, every format that suits the matrix, in the setting of the session.
-            Where it is of another device than the session names none of, it is measured on the current
-            one of its kind.
+            What to measure; by default every format that suits the matrix, in the setting of the session.
+            If the session names no device, or one of another kind than the table, the current device of the
+            table's kind is measured.
         name : str
-            The matrix' name in the Records.
+            Name of the matrix in the Records.
         keeps : bool
             Whether the Records are kept in the data folder, for models to learn from and to be scored on.
         meter : Meter, optional
-            What counts joules, such as a `CommandMeter`; by default what the device has.
+            Counter of joules, such as a `CommandMeter`; by default that of the device.
 
         Returns
         -------
         list of Record
-            Fastest first. They have energies where a meter was found, which takes 0.1 s a candidate on a
-            processor and two seconds on a GPU. The `error` of one with rounded values has that of rounding in
-            it.
+            Fastest first. They include energies if a meter was found, which takes 0.1 s per candidate on a
+            processor and two seconds on a GPU. With rounded values, the `error` includes that of the
+            rounding.
 
         Raises
         ------
@@ -485,7 +488,7 @@ class Session:
             If the table was forecast for another machine, or for more threads than this one has, or if every
             Candidate had to be left out.
         WrongResultError
-            If a kernel is wrong.
+            If the result of a kernel is wrong.
         """
         from sparsecast.api.executing import measured
 
@@ -502,17 +505,17 @@ class Session:
         """Forecast a collection of matrices with all models, and measure them on this machine.
 
         No model learns from a matrix that it is scored on, nor from one of its group, whatever the profile
-        and the kept Records hold: the groups that are known are left out in turn, in FOLDS parts. A matrix or
-        a model that refuses is left out with its reason; an interrupted run gives what was done. At the end
-        every fourth matrix, twelve at most, is measured once more: what a repeated measurement differs by is
-        the error of a perfect forecast.
+        and the kept Records contain: the known groups are left out in turn, in FOLDS parts. A matrix or a
+        model that cannot be used is skipped with its reason; an interrupted run returns what was done. At the
+        end every fourth matrix, at most twelve, is measured once more: the difference of repeated
+        measurements is the error of a perfect forecast.
 
         Parameters
         ----------
         matrices : sequence of paths, folders of matrix files, gallery specifications or sparse matrices
         models : sequence of str, optional
             Names of the models; all by default.
-        on_matrix : callable
+        on_matrix : callable, optional
             Called after each matrix with its name and its evaluation.
         **collection
             `keeps`, `resume`, `shard`, `transpose` and `on_progress`, as in `CollectionOptions`.
@@ -524,24 +527,24 @@ class Session:
         UnknownNameError
             If there is no such model.
         ProfileError
-            If the profile is another machine's, or the journal of kept Records is damaged.
+            If the profile is that of another machine, or the journal of kept Records is damaged.
         StorageError
-            If nothing can be kept.
+            If Records cannot be kept.
         """
         from sparsecast.api.evaluating import evaluated
 
         return evaluated(self, matrices, models, on_matrix, collection)
 
     def pagerank(self, A: Any, *, plan: Plan | None = None, **settings: Unpack[PageRankOptions]) -> PageRank:
-        """Return the PageRank of the nodes of a graph, by products in the format that suits so many.
+        """Return the PageRank of the nodes of a graph, with products in the best format for their number.
 
         Parameters
         ----------
         A : sparse matrix of shape (nodes, nodes)
-            With an edge i -> j of weight a_ij for each entry; not negative.
+            Each non-zero a_ij is an edge i -> j of that weight; not negative.
         plan : Plan, optional
-            For the transposed graph, as `application_cost` has it. Without one the first iterations are done
-            in plain CSR; if what they tell of the others is worth a plan, it is made for these.
+            For the transposed graph, as in `application_cost`. Without one, the first iterations use plain
+            CSR. If the expected number of remaining iterations pays for a plan, it is made for these.
         **settings
             `damping`, `epsilon`, `most`, `on_iteration`, `personalization`, `dangling` and `start`, as in
             `PageRankOptions`.
@@ -549,14 +552,14 @@ class Session:
         Raises
         ------
         InputError
-            If A is no graph with weights from 0 on, or a setting cannot be.
+            If A is no graph with non-negative weights, or a setting is invalid.
         """
         from sparsecast.api.applications import ranked
 
         return ranked(self, A, plan, settings)
 
     def cg(self, A: Any, b: Any, *, plan: Plan | None = None, **settings: Unpack[CgOptions]) -> Solution:
-        """Solve A x = b by conjugate gradients, with products in the format that suits as many as expected.
+        """Solve A x = b by conjugate gradients, with products in the best format for their expected number.
 
         Parameters
         ----------
@@ -564,14 +567,14 @@ class Session:
             Real, symmetric and positive definite.
         b : float array of shape (rows,)
         plan : Plan, optional
-            Without one it is made on the way, as in `pagerank`.
+            Without one, it is made during the solve, as in `pagerank`.
         **settings
             `preconditioner`, `tolerance`, `most` and `on_iteration`, as in `CgOptions`.
 
         Raises
         ------
         InputError
-            If A is not square, real and symmetric, or b has another shape, or a setting cannot be.
+            If A is not square, real and symmetric, or b has another shape, or a setting is invalid.
         """
         from sparsecast.api.applications import solved
 

@@ -1,4 +1,4 @@
-"""What a session is about: the setting of its products, and what its forecasts rest on."""
+"""Options of a session: the setting of its products, and the basis of its forecasts."""
 
 from __future__ import annotations
 
@@ -40,30 +40,30 @@ class SessionOptions(SettingOptions, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """The products of a session, whatever the matrix.
+    """Setting of the products of a session, for all matrices.
 
     Attributes
     ----------
     threads : int or str, optional
-        All of the machine's by default; none are named for a GPU. ``"auto"`` compares each number that the
-        profile has Records of.
+        Number of threads; by default all of the machine. Not for a GPU. ``"auto"`` compares the numbers that
+        the profile has Records of.
     dtype : str, optional
-        One of DTYPES; the matrix' own by default (whole numbers count as float64), float64 for a Structure.
-        A real matrix may be asked for as complex, though not on a GPU.
+        One of DTYPES; by default that of the matrix (integers count as float64), float64 for a Structure. A
+        complex type for a real matrix is possible, but not on a GPU.
     device : str, optional
-        ``"cpu"``, ``"cuda"`` or ``"cuda:N"``; by default the GPU of the profile if it is one's, else the CPU.
-        A forecast needs neither the GPU nor a library for it.
+        ``"cpu"``, ``"cuda"`` or ``"cuda:N"``; by default the GPU if the profile is that of a GPU, else the
+        CPU. A forecast needs neither the GPU nor its library.
     vectors : int
-        Columns of X in Y = A X, which count as one product; several on a processor alone. Several are
-        forecast from one, times a factor for each format; a note tells where the profile has too few Records
-        of several.
+        Columns of X in Y = A X, which count as one product; several only on a processor. The forecast for
+        several vectors is that for one, times a factor for each format. A note reports if the profile has too
+        few Records of several vectors.
     values : str, optional
-        ``"float32"``: values of double precision may be stored so, with rounding where float32 does not hold
-        them (`rounding` of a result says how much is lost); sums stay double. The matrix is needed, and a
+        ``"float32"``: double-precision values may be stored in float32, with rounding if float32 cannot
+        represent them (`rounding` of a result is the loss); sums stay double. Needs the matrix, and a
         processor.
     library : str, optional
-        Other libraries that are candidates, too: ``"any"`` that is installed, or names such as
-        ``"mkl,scipy"``. Forecasts of them rest on a calibration with `library`.
+        Other libraries as additional candidates: ``"any"`` for all installed ones, or names such as
+        ``"mkl,scipy"``. Their forecasts need a calibration with `library`.
     """
 
     threads: Threads = None
@@ -74,7 +74,7 @@ class Setting:
     library: str | None = None
 
     def target(self, A: Problem | Structure, machine: Machine, *, is_here: bool = True) -> Target:
-        """Return what all candidates share; `is_here` tells whether products are done on this machine."""
+        """Return what all candidates share; `is_here` is whether products are done on this machine."""
         target = Target.of(A, machine, number_of(self.threads), self.dtype)
         libraries = chosen_libraries(self.library, target.device, is_here=is_here)
         return replace(target, vectors=self.vectors, values=self.values, libraries=libraries)
@@ -82,22 +82,23 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """What the forecasts of a session rest on.
+    """Basis of the forecasts of a session.
 
     Attributes
     ----------
     model : str, optional
-        Name of the model that forecasts time; DEFAULT_MODEL without one.
+        Name of the model that forecasts time; DEFAULT_MODEL by default.
     drift_correction : bool
         Whether, on the machine of the profile, reference products are timed again, for some tenths of a
-        second, and forecasts are scaled by what has changed beyond their noise. Without it they are for the
-        machine as it was calibrated.
+        second, and forecasts are scaled by changes beyond their noise. Without it, forecasts are for the
+        speed of the machine at its calibration.
     as_printed : bool
-        Whether the model is fitted as its paper prints it, and plans are made as that paper does.
+        Whether the model is fitted, and plans are made, as printed in the model's paper.
     power_model : PowerFile, optional
-        What tells energy in place of the profile's Records.
+        Power model that gives the energy in place of the profile's Records.
     energy_model : str, optional
-        Name of the model that learns energy from these; without one the default, where enough have joules.
+        Name of the model that learns energy from Records; by default the default model, if enough Records
+        have joules.
     anyway : bool
         Whether to forecast, with a warning, from a calibration that was disturbed too much.
     """
@@ -111,7 +112,7 @@ class Trust:
 
     @property
     def time_model(self) -> str:
-        """The name of the model of time; an UnknownNameError or InputError refuses others."""
+        """Name of the model of time; raises UnknownNameError or InputError for other names."""
         return model_for("time", self.model)
 
 

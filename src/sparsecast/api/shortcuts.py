@@ -1,4 +1,4 @@
-"""One-line ways through a session: ``predict(A)`` is ``session().predict(A)``, and so on."""
+"""One-line functions: ``predict(A)`` is ``session().predict(A)``, and so on."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def predict(
     ----------
     A : sparse matrix or Structure
     profile : Profile, optional
-        Of the machine; by default this one's, calibrated first if need be.
+        Profile of the machine; by default that of this machine, which is calibrated first if necessary.
     probe_s : float, optional
         Seconds to measure for.
     **options
@@ -52,7 +52,7 @@ def plan(
     probe_s: float | None = None,
     **options: Unpack[SessionOptions],
 ) -> Plan:
-    """Find the best way of doing a number of products, conversion paid, as `Session.plan` does.
+    """Find the best formats for a number of products, conversion included, as `Session.plan` does.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def plan(
     profile, **options
         As in `predict`.
     products, objective, probe_s
-        As in `Session.plan`: how many products, what is least of them, and seconds to measure for.
+        As in `Session.plan`: the number of products, what to minimise, and seconds to measure for.
     """
     return session(profile, **options).plan(A, products=products, objective=objective, probe_s=probe_s)
 
@@ -74,7 +74,7 @@ def compile(
     adapt: bool = False,
     **options: Unpack[SessionOptions],
 ) -> BlockOperator:
-    """Build a matrix as a plan says, as a SciPy LinearOperator; see `Session.compile`.
+    """Build a SciPy LinearOperator for a matrix in the formats of a plan; see `Session.compile`.
 
     Parameters
     ----------
@@ -104,8 +104,8 @@ def measure(
     ----------
     A : sparse matrix
     table, name, keeps, meter
-        As in `Session.measure`: what to measure, the matrix' name, whether Records are kept, and what counts
-        joules.
+        As in `Session.measure`: what to measure, the name of the matrix, whether Records are kept, and the
+        counter of joules.
     **options
         As in `predict`.
     """
@@ -113,7 +113,7 @@ def measure(
 
 
 class EvaluateOptions(SessionOptions, CollectionOptions, total=False):
-    """What `evaluate` takes: the options of `session`, and those of CollectionOptions."""
+    """Options of `evaluate`: those of `session`, and those of CollectionOptions."""
 
 
 def evaluate(
@@ -141,7 +141,7 @@ def evaluate(
 
 
 class RankOptions(SessionOptions, PageRankOptions, total=False):
-    """What `pagerank` takes: the options of `session`, and those of PageRankOptions."""
+    """Options of `pagerank`: those of `session`, and those of PageRankOptions."""
 
 
 def pagerank(A: Any, *, plan: Plan | None = None, **options: Unpack[RankOptions]) -> PageRank:
@@ -161,7 +161,7 @@ def pagerank(A: Any, *, plan: Plan | None = None, **options: Unpack[RankOptions]
 
 
 class SolveOptions(SessionOptions, CgOptions, total=False):
-    """What `cg` takes: the options of `session`, and those of CgOptions."""
+    """Options of `cg`: those of `session`, and those of CgOptions."""
 
 
 def cg(A: Any, b: Any, *, plan: Plan | None = None, **options: Unpack[SolveOptions]) -> Solution:
