@@ -20,7 +20,7 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.io import mmread, mmwrite
+from scipy.io import hb_read, loadmat, mmread, mmwrite
 from scipy.sparse import csr_array
 
 import sparsecast as sc
@@ -160,19 +160,31 @@ def structure(matrices: Matrices = None, rounds: int = 15) -> Rows:
         }
 
 
-READERS: dict[str, Callable[[Path], Any]] = {
-    "load": load,
-    "mmread": lambda path: mmread(path, spmatrix=False),
-    "mmread.tocsr": lambda path: mmread(path, spmatrix=False).tocsr(),
-}
+def _by_scipy(path: Path) -> csr_array[Any]:
+    """Read a matrix into canonical CSR by SciPy's reader of its suffix."""
+    suffix = path.suffixes[-2] if path.suffix == ".gz" else path.suffix
+    if suffix == ".mat":
+        contents = loadmat(path)
+        matrix: Any = next(one for one in contents.values() if sparse.issparse(one))
+    else:
+        read: dict[str, Any] = {".mtx": mmread, ".npz": sparse.load_npz}
+        options = {} if suffix == ".npz" else {"spmatrix": False}
+        matrix = read.get(suffix, hb_read)(path, **options)
+    rows = csr_array(matrix)
+    rows.sum_duplicates()
+    return rows
+
+
+READERS: dict[str, Callable[[Path], Any]] = {"load": load, "SciPy": _by_scipy}
 
 
 @experiment(PANEL)
 def reading(matrices: Matrices = None, rounds: int = 7) -> Rows:
-    """Time `sparsecast.load` against SciPy's mmread, and compare what they take of memory.
+    """Time `sparsecast.load` against SciPy's reader of a file, and compare what they take of memory.
 
-    Without a file, matrices are written into a temporary folder. "peak" is the growth of the largest resident
-    size of a process that reads the file once, over the bytes of the CSR arrays.
+    Files are .mtx, .mtx.gz, .npz, .mat, or Harwell-Boeing ones that SciPy reads. Without a file, matrices are
+    written into a temporary folder. "peak" is the growth of the largest resident size of a process that reads
+    the file once, over the bytes of the CSR arrays.
     """
     with tempfile.TemporaryDirectory() as folder:
         for path in map(Path, matrices) if matrices else written_matrices(Path(folder)):
@@ -183,11 +195,10 @@ def reading(matrices: Matrices = None, rounds: int = 7) -> Rows:
                 "file": path.name,
                 "entries": matrix.nnz,
                 **{f"{name}_s": value for name, value in seconds.items()},
-                "load / mmread": seconds["load"] / seconds["mmread"],
-                "load / tocsr": seconds["load"] / seconds["mmread.tocsr"],
+                "load / SciPy": seconds["load"] / seconds["SciPy"],
                 **{
                     f"{name} peak": _peak_of_process(path, name) / bytes_of(arrays_of(matrix))
-                    for name in ("load", "mmread.tocsr")
+                    for name in READERS
                 },
             }
 
@@ -502,21 +513,19 @@ def start_time(profile: ProfileName = None, processes: int = 9) -> Rows:
 
 
 @experiment(PANEL)
-def synthesis(rows: int = 2**18, density: float = 29.0, rounds: int = 5) -> Rows:
-    """Time how fast synthetic matrices are made, in million non-zeros a second."""
-    from sparsecast.matrices.banded_synthesis import SPREADS, banded_matrix
+def session_time(profile: ProfileName = None, matrices: int = 1000) -> Rows:
+    """Time forecasts of small matrices, each another one: in one session, and in a session each.
 
-    make = partial(banded_matrix, rows, density)
-    blocks = ((1, 1), (1, 4), (2, 2), (3, 2), (8, 8))
-    kinds = {
-        **{f"{r} x {c} blocks": partial(make, block=(r, c)) for r, c in blocks},
-        **{f"{name} lengths": partial(make, lengths=name) for name in SPREADS if name != "fixed"},
-        **{f"symmetric, {r} x {c}": partial(make, block=(r, c), symmetric=True) for r, c in blocks if r == c},
-    }
-    seconds = alternated({name: partial(kind, seed=0) for name, kind in kinds.items()}, rounds)
-    for name, kind in kinds.items():
-        speeds = [kind(seed=0).nnz / value / 1e6 for value in seconds[name]]
-        yield {"matrix": name, "median, M entries a second": statistics.median(speeds), "best": max(speeds)}
+    The goal is 20 ms each in one session.
+    """
+    chosen = [sc.gallery("banded", n=200 + number, half_bandwidth=3) for number in range(matrices)]
+    session = sc.session(profile, threads=1)
+    session.predict(chosen[0])
+    _, one_s = timed(lambda: [session.predict(A) for A in chosen])
+    few = chosen[: max(1, matrices // 20)]
+    _, each_s = timed(lambda: [sc.session(profile, threads=1).predict(A) for A in few])
+    yield {"sessions": "one", "matrices": matrices, "forecast_s": one_s / matrices}
+    yield {"sessions": "one each", "matrices": len(few), "forecast_s": each_s / len(few)}
 
 
 @experiment(PANEL)

@@ -31,23 +31,19 @@ from experiment import (
     in_words,
     most_threads,
     named,
-    timed,
     uniform_vector,
 )
 from sparsecast.devices import DEVICES
 from sparsecast.devices.binding import bind, prepared
-from sparsecast.errors import InputError, PaddingError
+from sparsecast.errors import InputError
 from sparsecast.features.analysis import structure
-from sparsecast.formats.bcsr import BCSR, BLOCK_SIDES
 from sparsecast.formats.csr import CSR
 from sparsecast.formats.dia import CHUNKS, DIA
 from sparsecast.formats.sell import SELL
 from sparsecast.machines.machine import detect
-from sparsecast.matrices.gallery import gallery_from_specification
 from sparsecast.matrices.synthesis import mirrored, varied_matrix
 from sparsecast.measuring.references import memory_read
 from sparsecast.measuring.timing import Call, Effort, Timing, measure
-from sparsecast.records import product_flops
 
 PANEL = "Kernels"
 EFFORT = Effort(samples=9, sample_s=0.004)
@@ -280,47 +276,6 @@ def full_blocks(rows: int, r: int, c: int, dtype: str, entries_per_row: int = 24
     indptr = np.arange(0, len(indices) + 1, blocks * c, dtype=np.int32)
     data = generator.uniform(-1.0, 1.0, len(indices)).astype(dtype)
     return csr_array((data, indices, indptr), shape=(block_rows * r, block_cols * c))
-
-
-@experiment(PANEL)
-def bcsr_blocks(
-    dtype: Dtype = "float64",
-    threads: Threads = 1,
-    rows: int = 40_000,
-    matrix: Annotated[str | None, typer.Option(help="Of the gallery, such as elasticity3d?n=20.")] = None,
-) -> Rows:
-    """Time BCSR against CSR for every block size: what its rule of bytes rests on.
-
-    Without a matrix, each size is measured on random blocks of that size. "speed-up" is the time of CSR over
-    that of BCSR; "bytes" is what CSR streams over what BCSR streams; "convert" is in products of CSR; "first"
-    is the first product, which loads or compiles the kernel.
-    """
-    given = matrix and gallery_from_specification(matrix).astype(dtype)
-    for r in BLOCK_SIDES:
-        for c in BLOCK_SIDES:
-            A = full_blocks(rows, r, c, dtype) if given is None else given
-            try:
-                BCSR.from_csr(A, (r, c))
-            except PaddingError:
-                yield {"size": f"{r} x {c}", "speed-up": None}
-                continue
-            built, convert_s = timed(lambda A=A, r=r, c=c: BCSR.from_csr(A, (r, c)))
-            blocked, first_s = timed(lambda A=A, built=built: checked_call(A, built, threads=threads))
-            plain = checked_product(A, "csr", threads=threads)
-            timings = measure({"csr": plain, "bcsr": blocked}, Effort(samples=7, sample_s=0.006))
-            csr_s, bcsr_s = timings["csr"].time_s, timings["bcsr"].time_s
-            gflop = product_flops(A.nnz, dtype) / 1e9
-            yield {
-                "size": f"{r} x {c}",
-                "fill": built.data.size / A.nnz,
-                "CSR GFLOP/s": gflop / csr_s,
-                "BCSR GFLOP/s": gflop / bcsr_s,
-                "speed-up": csr_s / bcsr_s,
-                "bytes": CSR.from_csr(A).traffic() / built.traffic(),
-                "convert": convert_s / csr_s,
-                "first_s": first_s,
-                "noise": noise_of(timings),
-            }
 
 
 @experiment(PANEL)

@@ -18,7 +18,7 @@ from typing import Annotated, Any
 
 import typer
 
-from experiment import Matrices, Rows, experiment, timed
+from experiment import Matrices, Rows, experiment
 from sparsecast import api
 
 PANEL = "Ranks"
@@ -104,27 +104,6 @@ def _choices(of_model: list[dict[str, Any]], rows: list[dict[str, Any]]) -> dict
         "or 5 % slower, share": mean(ratio <= 1.05 for ratio in ratios),
         "worst choice": max(ratios),
     }
-
-
-@experiment(PANEL)
-def rank_start(
-    ranks: RankCounts = [1, 2],  # noqa: B006
-    runs: int = 3,
-    mpirun: Mpirun = MPIRUN,
-) -> Rows:
-    """Time the way from mpirun to the end of the first product of a small matrix, with compiled kernels."""
-    code = (
-        "from sparsecast.records import Configuration; from sparsecast.distributed import compile, world; "
-        "c = world(); w = Configuration('local-1d', 'csr', 'csr', 'rows', c.size, 1); "
-        "op = compile('gallery:poisson2d?n=100', w, c); op.matvec(op.domain.zeros())"
-    )
-    for count in ranks:
-        command = [mpirun, "-n", str(count), sys.executable, "-c", code]
-        seconds = [
-            timed(lambda command=command: subprocess.run(command, env=environment(), check=True))[1]
-            for _ in range(runs)
-        ]
-        yield {"ranks": count, "least_s": min(seconds), "most_s": max(seconds)}
 
 
 #: Kinds of matrices: entries per row, and the dimension of the mesh; None has no locality.

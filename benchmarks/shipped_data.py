@@ -339,8 +339,8 @@ def shipped_fits(names: Annotated[list[str] | None, typer.Argument(metavar="NAME
 def shipped_networks(name: Annotated[str, typer.Argument(metavar="NAME")]) -> Rows:
     """Ship the networks that `sparsecast paper barreda-2020` trained here, as of a machine called NAME."""
     from sparsecast.papers.barreda_2020.block_forecast import shipped_networks as shipped_paths
-    from sparsecast.papers.barreda_2020.network_training import network_path
     from sparsecast.papers.barreda_2020.networks import load_network, save_network
+    from sparsecast.papers.barreda_2020.training import network_path
 
     for path in shipped_paths():
         trained = network_path(machine_of("cpu").name, path.stem, "float64", 2.4, "ours", "groups")

@@ -170,7 +170,7 @@ def test_empty_matrices(tmp_path, shape, layout):
 
 
 def test_counts_and_notes(tmp_path):
-    text = "%%matrixmarket MATRIX Coordinate Integer General\n3 3 6\n1 1 2\n1 1 -2\n2 2 0\n3 3 7\n3 1 4\n"
+    text = "%%MatrixMarket MATRIX Coordinate Integer General\n3 3 6\n1 1 2\n1 1 -2\n2 2 0\n3 3 7\n3 1 4\n"
     held, facts = read_file(write(tmp_path, text + "3 2 5\n", "some.thing.mtx"))
     assert (facts.field, facts.symmetry) == ("integer", "general")
     assert (facts.explicit_zeros, facts.duplicates, facts.nonfinite) == (2, 1, 0)

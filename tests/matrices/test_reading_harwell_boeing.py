@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse
+from scipy.io import hb_write
 
 from sparsecast.errors import MatrixFileError, MatrixSizeError
 from sparsecast.matrices.reading import load, read_file
@@ -251,3 +253,11 @@ def test_every_cut(refusal, tmp_path, lines):
     for length in range(0, len(content) - 10, 7):
         path.write_bytes(content[:length])
         refusal(path)
+
+
+def test_what_scipy_writes_is_read(tmp_path):
+    """Its fields are a column narrower than it declares."""
+    A = sparse.random_array((40, 30), density=0.2, rng=np.random.default_rng(2), format="csc")
+    A.data -= 0.5
+    hb_write(tmp_path / "a.rua", A)
+    np.testing.assert_array_equal(load(tmp_path / "a.rua").toarray(), A.toarray())

@@ -1,4 +1,4 @@
-"""Why we do not leave files to SciPy's readers: what these do with damaged ones, each in its own process.
+"""Why some files are not left to SciPy's readers: those that they refuse, misread, or end the process at.
 
 Each test is the reason for code of ours. It passes over a SciPy that does better, for which that code may go.
 """
@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import scipy
 from scipy import sparse
-from scipy.io import hb_read, hb_write, loadmat, mmread, savemat
+from scipy.io import hb_read, loadmat, mmread, savemat
 
 from sparsecast.matrices.reading import load
 
@@ -59,8 +59,12 @@ def test_loadmat_loses_imaginary_parts(tmp_path):
 @pytest.mark.skipif(sys.platform == "win32", reason="this system has no signals")
 @pytest.mark.parametrize(
     ("text", "words"),
-    [(f"{COORDINATE}3 3 2\n1 1 1.0\n2 2 1\0\n", "bytes 0"), (f"{ARRAY}0 3\n1\n", "expected 0 lines")],
-    ids=["a byte 0", "an array without rows"],
+    [
+        (f"{COORDINATE}3 3 2\n1 1 1.0\n2 2 1\0\n", "bytes 0"),
+        (f"{COORDINATE}2 2 2\n1 1 1.0\n2 2 1e", "holds the line '2 2 1e'"),
+        (f"{ARRAY}0 3\n1\n", "expected 0 lines"),
+    ],
+    ids=["a byte 0", "a file cut within a number", "an array without rows"],
 )
 def test_mmread_dies(refusal, tmp_path, text, words):
     path = tmp_path / "a.mtx"
@@ -89,11 +93,39 @@ def test_mmread_is_silently_wrong(tmp_path, text, wrong):
     assert dense.tolist() == wrong
 
 
-@pytest.mark.parametrize("kind", ["RSA", "RZA", "RRA", "PUA"])
-def test_hb_read_takes_real_square_unsymmetric_matrices_only(tmp_path, kind):
-    path = tmp_path / "a.rua"
-    hb_write(path, sparse.csc_array(np.diag([1.0, 2.0, 3.0, 4.0])))
-    path.write_text(path.read_text().replace("RUA", kind))
-    with pytest.raises(ValueError, match="Only"):
-        hb_read(path, spmatrix=False)
-    assert load(path).shape == (4, 4)
+CARDS = f"""{"A title":72}{"KEY":8}
+{3:14d}{1:14d}{1:14d}{1:14d}{0:14d}
+{"RUA":14}{2:14d}{2:14d}{2:14d}{0:14d}
+{"(3I2)":16}{"(2I2)":16}{"(2E9.1)":20}
+ 1 2 3
+ 1 2
+  1.0E+00 -2.5E+00
+"""
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"RUA": "RSA"},
+        {"RUA": "RZA"},
+        {"RUA": "RRA"},
+        {"RUA": "PUA"},
+        {"E+00": "D+00"},
+        {"(2E9.1)": "(1P,2E9.1)"},
+        {"(2E9.1)": "(2F9.1)"},
+        {"(3I2)": "(3I1)", " 1 2 3\n": "123\n"},
+        {f"{0:14d}\nRUA": f"{1:14d}\nRUA", "\n 1 2 3": f"\n{'F':14}{1:14d}{0:14d}\n 1 2 3"},
+    ],
+    ids=["symmetric", "skew", "rectangular", "pattern", "D", "1P", "F", "no blanks", "right-hand side"],
+)
+def test_hb_read_refuses_what_the_format_allows(tmp_path, changes):
+    path, text = tmp_path / "a.rua", CARDS
+    for old, new in changes.items():
+        assert old in text
+        text = text.replace(old, new)
+    path.write_text(text)
+    assert load(path).diagonal().tolist() == ([1.0, 1.0] if "PUA" in text else [1.0, -2.5])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises((ValueError, SyntaxError)):
+            hb_read(path, spmatrix=False)

@@ -69,3 +69,22 @@ def test_a_paper_that_is_no_package_or_takes_a_name_is_named(install, monkeypatc
     monkeypatch.syspath_prepend(tmp_path / "site")
     with pytest.raises(PluginError, match=expected):
         Registry("model", "sparsecast.models", MODELS._helpers).names()
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [
+        ("doe", "model 'doe': expected doe_2026.lines to register that name, it did not"),
+        ("guo", "model 'guo' of doe_2026.lines: expected a name that is not taken"),
+    ],
+)
+def test_a_paper_names_members_in_its_file(install, sparsecast, tmp_path, model, expected):
+    (tmp_path / "doe_2026").mkdir()
+    for file in ("__init__.py", "lines.py"):
+        (tmp_path / "doe_2026" / file).write_text("")
+    (tmp_path / "doe_2026" / "paper.toml").write_text(f'[members]\nmodels = {{ {model} = "lines" }}\n')
+    (tmp_path / "pyproject.toml").write_text(PROJECT.format("doe_2026"))
+    install(tmp_path)
+    [done] = sparsecast(("predict", "gallery:poisson2d?n=30", "--profile", PROFILE, "--model", model))
+    assert done.status == 2 and done.err.count("\n") == 1
+    assert expected in done.err

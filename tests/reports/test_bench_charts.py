@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from sparsecast.machines.machine import Cache
-from sparsecast.papers.barreda_2020.block_forecast import BlockForecast
-from sparsecast.papers.barreda_2020.block_reports import block_chart
+from sparsecast.papers.barreda_2020.block_forecast import BlockForecast, block_chart
 from sparsecast.papers.gahvari_2007.bench_charts import bench, speed_title
 from sparsecast.papers.gahvari_2007.search_space import UNBLOCKED, Point, Series
 from sparsecast.papers.gahvari_2007.summary import SUITE, ratings

@@ -49,7 +49,7 @@ MatrixArgument = Annotated[
     str,
     typer.Argument(
         metavar="MATRIX",
-        help="A file (.mtx, .mtx.gz, .rb, .hb, .npz, .mat), an edge list (.txt, .tsv, .csv, .edges, .el) or "
+        help="A file (.mtx, .mtx.gz, .rb, .hb, .npz, .mat), an edge list (.txt, .tsv, .csv, .edges, .el), "
         "gallery:NAME?key=value&key=value, or suitesparse:GROUP/NAME, which is downloaded once.",
     ),
 ]
@@ -57,37 +57,37 @@ QuestionArgument = Annotated[
     str,
     typer.Argument(
         metavar="MATRIX",
-        help="As of other commands, or without the matrix: a Structure (.json), a table of matrices (.csv, "
+        help="A matrix as for other commands; or without it a Structure (.json), a table of matrices (.csv, "
         ".csv.gz), or counts:rows=R&cols=C&nnz=N.",
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output.")]
-ForceOption = Annotated[bool, typer.Option("--force", help="Replace files that are there.")]
+ForceOption = Annotated[bool, typer.Option("--force", help="Replace existing files.")]
 NoDriftOption = Annotated[
     bool,
-    typer.Option("--no-drift-correction", help="Forecast for the machine as calibrated, not as it is now."),
+    typer.Option(
+        "--no-drift-correction", help="Forecast for the speed of the calibration, not the current speed."
+    ),
 ]
 AnywayOption = Annotated[
     bool,
     typer.Option("--anyway", help="Forecast even if other programs disturbed the calibration too much."),
 ]
 ForecastOnlyOption = Annotated[
-    bool, typer.Option("--forecast-only", help="Choose by forecasts alone: build and time nothing for it.")
+    bool, typer.Option("--forecast-only", help="Choose by forecasts alone; do not build or time candidates.")
 ]
 KeepOption = Annotated[
-    bool, typer.Option("--keep/--no-keep", help="Keep what was measured in the data folder, for the models.")
+    bool, typer.Option("--keep/--no-keep", help="Keep the measurements in the data folder, for the models.")
 ]
 ShardOption = Annotated[
     str | None,
     typer.Option(
-        metavar="I/N", help="Part I of N of the matrices, in any order; slurm: that of this array task."
+        metavar="I/N", help="Part I of N of the matrices, in any order; slurm: the part of this array task."
     ),
 ]
-ResumeOption = Annotated[
-    bool, typer.Option("--resume", help="Take over what was kept before, whatever its age.")
-]
+ResumeOption = Annotated[bool, typer.Option("--resume", help="Reuse kept measurements, whatever their age.")]
 DryRunOption = Annotated[
-    bool, typer.Option("--dry-run", help="List the matrices, and what is kept of them; measure nothing.")
+    bool, typer.Option("--dry-run", help="List the matrices and their kept records; measure nothing.")
 ]
 ProfileOption = Annotated[
     str | None,
@@ -97,7 +97,7 @@ ProfileOption = Annotated[
         help="Profile of the machine to forecast for; this machine's by default.",
     ),
 ]
-ThreadsOption = Annotated[int | None, typer.Option(help="Threads; all of the machine's by default.")]
+ThreadsOption = Annotated[int | None, typer.Option(help="Number of threads; all of the machine by default.")]
 
 
 def _threads(text: str | None) -> int | str | None:
@@ -110,24 +110,26 @@ AnyThreadsOption = Annotated[
     typer.Option(
         metavar="N|auto",
         callback=_threads,
-        help="Threads; all of the machine's by default. auto compares those that the profile knows.",
+        help="Number of threads; all of the machine by default. auto compares those in the profile.",
     ),
 ]
-VectorsOption = Annotated[int, typer.Option(min=1, help="Vectors that a product has at once.")]
+VectorsOption = Annotated[int, typer.Option(min=1, help="Number of vectors multiplied at once.")]
 TransposeOption = Annotated[
-    bool, typer.Option("--transpose", help="Products with the transpose, which is built first.")
+    bool, typer.Option("--transpose", help="Multiply with the transpose, which is built first.")
 ]
 DtypeOption = Annotated[
     str | None,
     typer.Option(
         metavar="|".join(DTYPES),
         autocompletion=lambda incomplete: [d for d in DTYPES if d.startswith(incomplete)],
-        help="Type of the values; the matrix' own by default.",
+        help="Type of the values; that of the matrix by default.",
     ),
 ]
 ValuesOption = Annotated[
     str | None,
-    typer.Option(metavar="float32", help="Allow lossy storage: double values rounded to it, sums in double."),
+    typer.Option(
+        metavar="float32", help="Allow lossy storage: double values rounded to float32, sums in double."
+    ),
 ]
 
 
@@ -136,7 +138,7 @@ LibraryOption = Annotated[
     typer.Option(
         metavar="any|NAME[,NAME]",
         callback=known(lambda api, names: api.chosen_libraries(names, is_here=False)),
-        help="Other libraries beside our formats: any that is installed, or such as mkl,scipy.",
+        help="Other libraries beside the built-in formats: any installed one, or names such as mkl,scipy.",
     ),
 ]
 
@@ -147,60 +149,67 @@ ModelOption = Annotated[
         metavar="NAME",
         callback=known(lambda api, name: api.model_for("time", name)),
         autocompletion=completing.models,
-        help="The model that forecasts.",
+        help="Model used for the forecast.",
     ),
 ]
 
 
-ProductsOption = Annotated[int, typer.Option(min=1, help="Products that will be done.")]
+ProductsOption = Annotated[int, typer.Option(min=1, help="Number of products that will be done.")]
 ObjectiveOption = Annotated[
     str,
     typer.Option(
         metavar="time|energy|edp",
         callback=known(lambda api, name: api.refuse_objective(name)),
-        help="What is least; edp is energy times time.",
+        help="What to minimise; edp is energy times time.",
     ),
 ]
 MeterCommandOption = Annotated[
     str | None,
-    typer.Option(metavar="COMMAND", help="A command that prints the joules counted so far."),
+    typer.Option(metavar="COMMAND", help="Command that prints the joules counted so far."),
 ]
 MeterOption = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="What counts joules; modelled computes them, and says so."),
+    typer.Option(
+        metavar="NAME", help="Meter that counts joules; modelled computes them, and marks the results."
+    ),
 ]
 FrequenciesOption = Annotated[
     str | None,
-    typer.Option(metavar="GHZ", help="Such as 1.2,2.0: the cores' frequencies, set where permitted."),
+    typer.Option(metavar="GHZ", help="Frequencies of the cores, such as 1.2,2.0; set if permitted."),
 ]
 PowerModelOption = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="A JSON file of power, where no joules were measured."),
+    typer.Option(metavar="FILE", help="JSON file with a power model, if no joules were measured."),
 ]
 EnergyModelOption = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="The model that forecasts joules, where Records have some."),
+    typer.Option(metavar="NAME", help="Model that forecasts joules, if Records have joules."),
 ]
 
 PriceOption = Annotated[
     list[str] | None,
-    typer.Option(metavar="MACHINE=NUMBER/h", help="Of an hour, in any currency; once for each machine."),
+    typer.Option(
+        metavar="MACHINE=NUMBER/h", help="Price per hour, in any currency; repeat it for each machine."
+    ),
 ]
 ForecastDeviceOption = Annotated[
     str | None,
-    typer.Option(metavar="DEVICE", help=f"Where the product is done; the profile's, or the CPU. {_DEVICES}"),
+    typer.Option(metavar="DEVICE", help=f"Device of the product; that of the profile or the CPU. {_DEVICES}"),
 ]
 FigureOption = Annotated[
     Path | None,
-    typer.Option("--figure", metavar="FILE.svg|png|pdf", help="Draw it there, too (docs/figures.md)."),
+    typer.Option(
+        "--figure", metavar="FILE.svg|png|pdf", help="Draw the result to this file, too (docs/figures.md)."
+    ),
 ]
 CsvOption = Annotated[
-    Path | None, typer.Option("--csv", metavar="FILE.csv", help="Write the table there, too.")
+    Path | None, typer.Option("--csv", metavar="FILE.csv", help="Write the table to this file, too.")
 ]
 MarkdownOption = Annotated[
-    Path | None, typer.Option("--markdown", metavar="FILE.md", help="Write what is printed there, too.")
+    Path | None,
+    typer.Option("--markdown", metavar="FILE.md", help="Write the printed output to this file, too."),
 ]
-DeviceOption = Annotated[str, typer.Option(metavar="DEVICE", help=f"Where the product is done. {_DEVICES}")]
+DeviceOption = Annotated[str, typer.Option(metavar="DEVICE", help=f"Device of the product. {_DEVICES}")]
 
 
 @dataclass(frozen=True, slots=True)

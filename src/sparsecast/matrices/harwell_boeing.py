@@ -8,6 +8,7 @@ rectangular matrices and patterns. Right-hand sides after the matrix are not rea
 from __future__ import annotations
 
 import re
+import warnings
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -171,28 +172,52 @@ def _check_sizes(source: TextSource, header: _Header, dtype: np.dtype[Any]) -> N
 
 
 def _numbers(source: TextSource, section: _Section, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    count, what = section.count, section.name
-    numbers = np.empty(count, dtype=dtype)
+    numbers = np.empty(section.count, dtype=dtype)
     done = 0
-    width = section.on_card * section.width
     for begin in range(0, section.cards, _CARDS_AT_ONCE):
         lines = [source.line(_CARD_BYTES) for _ in range(min(_CARDS_AT_ONCE, section.cards - begin))]
-        text = b"".join(line.rstrip(b"\r\n")[:width].ljust(width) for line in lines)
-        wanted = min(count - done, len(lines) * section.on_card)
-        cells = np.frombuffer(text, dtype=np.uint8).reshape(-1, section.width)[:wanted]
-        empty = np.flatnonzero((cells == ord(" ")).all(axis=1))
-        if empty.size:
-            number = done + int(empty[0])
-            raise damaged(source.path, f"ends at {what} {number + 1}: {count} expected, {number} there")
-        try:
-            numbers[done : done + wanted] = _parsed(cells, numbers.dtype)
-        except ValueError as error:
-            among = f"among those from {done + 1} to {done + wanted}"
-            raise damaged(source.path, f"holds a {what} that is no number {among} ({error})") from error
-        done += wanted
+        here = numbers[done : done + len(lines) * section.on_card]
+        separate = _separate(b"".join(lines), numbers.dtype)
+        here[:] = separate if len(separate) == len(here) else _cut(source, section, lines, done, here)
+        done += len(here)
         if not lines[-1]:  # the end of the file: a header may declare any number of cards
             break
     return numbers
+
+
+def _cut(
+    source: TextSource, section: _Section, lines: list[bytes], done: int, here: npt.NDArray[Any]
+) -> npt.NDArray[Any]:
+    """Return the numbers in the fields of some cards: as many as `here`, after the first `done`."""
+    count, what = section.count, section.name
+    width = section.on_card * section.width
+    text = b"".join(line.rstrip(b"\r\n")[:width].ljust(width) for line in lines)
+    cells = np.frombuffer(text, dtype=np.uint8).reshape(-1, section.width)[: len(here)]
+    empty = np.flatnonzero((cells == ord(" ")).all(axis=1))
+    if empty.size:
+        number = done + int(empty[0])
+        raise damaged(source.path, f"ends at {what} {number + 1}: {count} expected, {number} there")
+    try:
+        return _parsed(cells, here.dtype)
+    except ValueError as error:
+        among = f"among those from {done + 1} to {done + len(here)}"
+        raise damaged(source.path, f"holds a {what} that is no number {among} ({error})") from error
+
+
+def _separate(text: bytes, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Return the numbers of a text with blanks between all of them; none where it has others.
+
+    SciPy's hb_write writes fields that are a column narrower than it declares; and NumPy's parser is faster
+    than cutting fields.
+    """
+    if not text.strip():  # of which the parser makes a 0
+        return np.empty(0, dtype=dtype)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", DeprecationWarning)  # NumPy below 2.3 warns of what it cannot read
+            return np.fromstring(text.upper().replace(b"D", b"E"), dtype=dtype, sep=" ")
+    except (ValueError, DeprecationWarning):
+        return np.empty(0, dtype=dtype)
 
 
 def _parsed(cells: npt.NDArray[np.uint8], dtype: np.dtype[Any]) -> npt.NDArray[Any]:

@@ -3,14 +3,13 @@
 SciPy's reader ends the process at an element of unknown type, takes one imaginary part for all, and loses
 imaginary parts in conversions to MATLAB's types (tests/matrices/test_scipy_readers.py). A separate process
 would solve only the first of these, at 0.8 s per file. Checking every type and length first is reading the
-file, so the few elements of a matrix are read here.
+file, so the few elements of a matrix are read here (decision 78).
 """
 
 from __future__ import annotations
 
 import math
 import struct
-import zlib
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -22,7 +21,7 @@ from scipy import sparse
 from sparsecast.errors import InputError
 from sparsecast.matrices.assembly import Contents, from_packed
 from sparsecast.matrices.npz import from_scipy
-from sparsecast.matrices.sources import check_memory, damaged, failures_of, shown
+from sparsecast.matrices.sources import check_memory, damaged, failures_of, inflater, shown
 from sparsecast.matrices.values import require_imaginary
 
 _HEADER_BYTES = 128
@@ -166,7 +165,7 @@ def _variables(path: Path, file: BinaryIO, order: str) -> list[_Variable]:
         head = file.read(min(length, _HEAD_BYTES))
         declared = length
         if compressed:
-            inner = zlib.decompressobj().decompress(head, _HEAD_BYTES)
+            inner = inflater().decompress(head, _HEAD_BYTES)
             kind, declared = struct.unpack_from(f"{order}II", inner)
             head = inner[8 : 8 + declared]
         if kind != _MATRIX or len(variables) == _MOST_VARIABLES:
@@ -198,14 +197,14 @@ def _content(file: BinaryIO, variable: _Variable, order: str) -> bytes:
     content = file.read(variable.length)
     if not variable.compressed:
         return content
-    inflater = zlib.decompressobj()
-    tag = inflater.decompress(content, 8)
+    unpacked = inflater()
+    tag = unpacked.decompress(content, 8)
     (declared,) = struct.unpack_from(f"{order}I", tag, 4)
     # One byte more, to reach the checksum at the end and to notice a longer stream.
-    body = inflater.decompress(inflater.unconsumed_tail, declared + 1)
+    body: bytes = unpacked.decompress(unpacked.unconsumed_tail, declared + 1)
     if len(body) > declared:
         raise ValueError(f"variable '{variable.name}' declares {declared} bytes and holds more")
-    if not inflater.eof:
+    if not unpacked.eof:
         raise EOFError
     return body
 

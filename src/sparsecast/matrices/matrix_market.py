@@ -1,22 +1,24 @@
-"""Matrix Market files: the header is read here, the numbers by SciPy's parser.
+"""Matrix Market files, read by SciPy's parser.
 
-SciPy's parser is fast and trusts its input: a byte 0 or an array without rows ends the process, and 1.0D3 is
-read as 1.0 (tests/matrices/test_scipy_readers.py). So the text is checked first. The parser gets a header
-written here, ``real``, ``complex`` or ``pattern`` and ``general``, so that it returns the stored entries and
-mirrors none.
+It trusts its input: a byte 0, a last line without an end or an array without rows ends the process, and 1.0D3
+is read as 1.0 (tests/matrices/test_scipy_readers.py). It gets a header written here, ``real``, ``complex`` or
+``pattern`` and ``general``, so that it returns the stored entries and mirrors none.
 """
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.io import mmread
+from scipy.io import mminfo, mmread
 
+from sparsecast.errors import InputError
 from sparsecast.matrices import assembly
 from sparsecast.matrices.assembly import MIRRORS, Contents, Header, from_packed
 from sparsecast.matrices.sources import (
@@ -38,13 +40,11 @@ _SLACK_BYTES = 1 << 21
 # Parsed at a time by one of several readers.
 _PART_BYTES = 1 << 24
 
-_LAYOUTS = ("coordinate", "array")
-_FIELDS = {"real": "real", "double": "real", "integer": "integer", "unsigned-integer": "integer"}
-_FIELDS |= {"complex": "complex", "pattern": "pattern"}
+_FIELDS = {"double": "real", "unsigned-integer": "integer"}
 _BANNER = f"%%MatrixMarket matrix coordinate|array real|integer|complex|pattern {'|'.join(MIRRORS)}"
 
 # Numbers of a line for its value.
-_PARTS = {"real": ("value",), "integer": ("value",), "complex": ("real", "imaginary"), "pattern": ()}
+_PARTS = {"real": 1, "integer": 1, "complex": 2, "pattern": 0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,8 @@ class _Header(assembly.Header):
 
     @property
     def numbers(self) -> int:
-        return len(_PARTS[self.field]) + (2 if self.layout == "coordinate" else 0)
+        """Numbers in a line."""
+        return _PARTS[self.field] + (2 if self.layout == "coordinate" else 0)
 
 
 def read_matrix_market(path: Path, dtype: np.dtype[Any] | None) -> Contents:
@@ -127,70 +128,86 @@ def read_triplets(path: Path, part: int, parts: int, dtype: np.dtype[Any]) -> tu
 
 def _parsed(path: Path, blocks: Iterator[bytes], header: _Header, where: str = "") -> Any:
     """Return what SciPy's parser reads after a header: coordinates, or an array of one row."""
-    # The stubs ask for a whole file object; the parser needs `read` alone.
-    body: Any = _Body(path, blocks, header)
+    pieces = _pieces(path, blocks, header)
+    # The parser asks for 1024 bytes and takes as many as it is given; a MiB spares it a thousand calls. The
+    # stubs ask for a whole file object; the parser needs `read` alone.
+    body: Any = SimpleNamespace(read=lambda size=-1: next(pieces, b""))
     try:
-        parsed = mmread(body, spmatrix=False)
+        return mmread(body, spmatrix=False)
+    except InputError:
+        raise
     except (ValueError, OverflowError) as error:
-        if body.refusal is None:
-            raise damaged(path, f"{str(error).rstrip('.')}{where}", _expectation(header)) from error
-    if body.refusal is not None:
-        raise body.refusal
-    return parsed
+        raise damaged(path, f"{str(error).rstrip('.')}{where}", _expectation(header)) from error
+
+
+def _pieces(path: Path, blocks: Iterator[bytes], header: _Header) -> Iterator[bytes]:
+    """Yield the input of SciPy's parser: a header written here, then the text of the file."""
+    field = "real" if header.field == "integer" else header.field
+    # One row for an array, whatever its shape and symmetry: the values come back as they are stored, and the
+    # parser never divides by a number of rows that is 0.
+    sizes = (1,) if header.layout == "array" else header.shape
+    # As many lines as the file's own header has, so that line numbers in messages are the file's.
+    lines = [f"%%MatrixMarket matrix {header.layout} {field} general", *["%"] * (header.lines - 2)]
+    yield "\n".join((*lines, " ".join(map(str, (*sizes, header.stored))), "")).encode()
+    is_first, last_line = True, b""
+    for text in blocks:
+        if b"\0" in text:
+            raise damaged(path, "holds bytes 0 among its numbers", "it is binary or damaged: replace it")
+        end = text.rfind(b"\n") + 1
+        if not end and len(text) == BLOCK_BYTES:
+            raise damaged(path, f"a line does not end within {BLOCK_BYTES} bytes")
+        # Fortran's exponent, at which the parser would stop and take 1.0D3 for 1.0.
+        text = text.replace(b"D", b"E").replace(b"d", b"e")
+        last_line = text[end:] if end else last_line + text
+        if is_first and (line := text[:end].lstrip()[:_LINE_BYTES].partition(b"\n")[0]):
+            is_first = False
+            _check_line(path, header, line)
+        yield text
+    # A file that was cut ends in half a line. Without an end, the parser reads beyond it.
+    if last_line.strip():
+        _check_line(path, header, last_line)
+    yield b"\n"
+
+
+def _check_line(path: Path, header: _Header, line: bytes) -> None:
+    """Check the first or the last line: the parser takes 1e for 1, and passes over further numbers."""
+    kinds: list[type[float]] = [int, int] if header.layout == "coordinate" else []
+    kinds += [float] * _PARTS[header.field]
+    try:
+        # A pattern may be followed by values, which are not read.
+        for kind, word in zip(kinds, line.split(), strict=header.field != "pattern"):
+            kind(word)
+    except ValueError as error:
+        raise damaged(path, f"holds the line {shown(line.strip())}", _expectation(header)) from error
 
 
 def _read_header(source: TextSource) -> _Header:
-    banner = source.line(_LINE_BYTES)
-    layout, field, symmetry = _read_banner(source.path, banner)
-    lines = 1
-    while True:
-        line = source.line(_LINE_BYTES)
-        lines += 1
-        if not line:
-            raise damaged(source.path, "ends before the line with its sizes")
-        if line.strip() and not line.startswith(b"%"):
-            break
-    expected = 3 if layout == "coordinate" else 2
-    names = ("rows", "columns", "entries")[:expected]
-    words = line.split()
-    if len(words) != expected:
-        problem = f"line {lines} is {shown(line.strip())}, expected {expected} numbers: {', '.join(names)}"
-        raise damaged(source.path, problem, "correct the line")
-    sizes = [_size(source.path, name, word) for name, word in zip(names, words, strict=True)]
-    shape = (sizes[0], sizes[1])
-    stored = sizes[2] if layout == "coordinate" else _packed_length(shape, MIRRORS[symmetry])
-    header = _Header(field, symmetry, shape, stored, layout, lines)
-    header.check_shape(source.path)
+    path, lines = source.path, [source.line(_LINE_BYTES)]
+    while lines[-1].startswith(b"%") or (lines[-1] and not lines[-1].strip()):
+        lines.append(source.line(_LINE_BYTES))
+    banner = shown(lines[0].strip())
+    try:
+        rows, cols, stored, layout, name, symmetry = mminfo(io.BytesIO(b"".join(lines)))
+    except ValueError as error:
+        problem = f"{str(error).rstrip('.')}; its header begins {banner} and ends {shown(lines[-1].strip())}"
+        raise damaged(path, problem, f"expected '{_BANNER}' and a line of sizes") from error
+    except OverflowError as error:
+        raise too_large(path, "declares sizes beyond 64 bits", "correct them") from error
+    if max(rows, cols) >= 2**53:
+        raise too_large(path, f"declares {rows} rows, {cols} columns, beyond any memory", "correct them")
+    field = _FIELDS.get(name, name)
+    is_contradiction = (symmetry == "hermitian" and field != "complex") or (
+        field == "pattern" and (layout == "array" or symmetry == "skew-symmetric")
+    )
+    if is_contradiction or b"vector" in lines[0].lower():
+        problem = f"its first line is {banner}, which is no matrix of that field and symmetry"
+        raise damaged(path, problem, f"expected '{_BANNER}'")
+    shape = (rows, cols)
+    if layout == "array":  # SciPy's count wraps
+        stored = _packed_length(shape, MIRRORS[symmetry])
+    header = _Header(field, symmetry, shape, stored, layout, len(lines))
+    header.check_shape(path)
     return header
-
-
-def _read_banner(path: Path, banner: bytes) -> tuple[str, str, str]:
-    expected = f"expected '{_BANNER}'"
-    if not banner.strip():
-        raise damaged(path, "begins with an empty line" if banner else "is empty", expected)
-    words = [word.decode("ascii", errors="replace").lower() for word in banner.split()]
-    layout, field, symmetry = words[2:] if len(words) == 5 else ("", "", "")
-    is_known = layout in _LAYOUTS and field in _FIELDS and symmetry in MIRRORS
-    if not is_known or words[:2] != ["%%matrixmarket", "matrix"]:
-        raise damaged(path, f"its first line is {shown(banner.strip())}", expected)
-    if symmetry == "hermitian" and field != "complex":
-        problem = f"symmetry 'hermitian' is that of complex matrices, and its field is {shown(field)}"
-        raise damaged(path, problem, "call it symmetric")
-    if field == "pattern" and (layout == "array" or symmetry == "skew-symmetric"):
-        problem = f"a pattern cannot be {layout} {symmetry}: it has no values"
-        raise damaged(path, problem, "correct the first line")
-    return layout, _FIELDS[field], symmetry
-
-
-def _size(path: Path, name: str, word: bytes) -> int:
-    if not word.isdigit():
-        problem = f"the number of {name} is {shown(word)}, expected a whole number from 0"
-        raise damaged(path, problem, "correct it")
-    if len(word) > 19 or int(word) >= 2**53:
-        raise too_large(
-            path, f"the number of {name} is {shown(word)}, more than any memory holds", "correct it"
-        )
-    return int(word)
 
 
 def _packed_length(shape: tuple[int, int], mirror: int) -> int:
@@ -217,86 +234,6 @@ def _check_sizes(source: TextSource, header: _Header, dtype: np.dtype[Any]) -> N
 
 def _expectation(header: _Header) -> str:
     rows, cols = header.shape
-    if header.layout == "array":
-        numbers = "two numbers" if header.field == "complex" else "one number"
-        return f"expected {header.stored} lines of {numbers}; correct the file or download it again"
-    line = " ".join(("row", "column", *_PARTS[header.field]))
-    return (
-        f"expected {header.stored} lines '{line}' with rows from 1 to {rows} and columns from 1 to {cols}: "
-        "correct the file or download it again"
-    )
-
-
-class _Body:
-    """The input of SciPy's parser: a header written here, then the checked text of the file."""
-
-    def __init__(self, path: Path, blocks: Iterator[bytes], header: _Header) -> None:
-        self._path, self._blocks, self._header = path, blocks, header
-        self._pieces = self._checked_pieces()
-        self.refusal: Exception | None = None
-
-    def read(self, size: int = -1) -> bytes:
-        """Return the next piece, nothing at the end.
-
-        The parser asks for 1024 bytes and takes as many as it is given; a MiB spares it a thousand calls.
-        """
-        try:
-            return next(self._pieces, b"")
-        except Exception as error:
-            # Kept, because the parser may replace it by an error of its own.
-            self.refusal = error
-            raise
-
-    def _checked_pieces(self) -> Iterator[bytes]:
-        yield self._written_header()
-        path, is_first, last_line = self._path, True, b""
-        for text in self._blocks:
-            if b"\0" in text:
-                problem = "holds bytes 0 among its numbers"
-                raise damaged(path, problem, "it is binary or damaged: replace it")
-            if b"\n" not in text and len(text) == BLOCK_BYTES:
-                raise damaged(path, f"a line does not end within {BLOCK_BYTES} bytes")
-            text = text.replace(b"\r", b"")
-            # Fortran's exponent, at which the parser would stop and take 1.0D3 for 1.0.
-            text = text.replace(b"D", b"E").replace(b"d", b"e")
-            if is_first:
-                line, end_of_line, _ = text.lstrip()[:_LINE_BYTES].partition(b"\n")
-                if end_of_line:
-                    is_first = False
-                    self._check_line(line)
-            end = text.rfind(b"\n") + 1
-            last_line = text[end:] if end else last_line + text
-            yield text or b"\n"
-        # A file that was cut ends in half a line, which the parser may take for a whole one, or fall over.
-        if last_line.strip():
-            self._check_line(last_line)
-        if last_line:
-            yield b"\n"
-
-    def _written_header(self) -> bytes:
-        header = self._header
-        rows, cols = header.shape
-        field = "real" if header.field == "integer" else header.field
-        # As many lines as the file's own header has, so that line numbers in messages are the file's.
-        comments = "%\n" * (header.lines - 2)
-        if header.layout == "array":
-            # One row, whatever the shape and the symmetry: the entries come back as they are stored, and the
-            # parser never divides by a number of rows that is 0.
-            return f"%%MatrixMarket matrix array {field} general\n{comments}1 {header.stored}\n".encode()
-        banner = f"%%MatrixMarket matrix coordinate {field} general\n"
-        return f"{banner}{comments}{rows} {cols} {header.stored}\n".encode()
-
-    def _check_line(self, line: bytes) -> None:
-        """Check one line closely, where the parser would accept half a line or fail."""
-        header, words = self._header, line.split()
-        values = len(_PARTS[header.field])
-        # A pattern may be followed by values, which are not read.
-        matches = len(words) == header.numbers or (header.field == "pattern" and len(words) > 2)
-        try:
-            if not matches or not all(w.lstrip(b"+-").isdigit() for w in words[: header.numbers - values]):
-                raise ValueError
-            for word in words[header.numbers - values : header.numbers]:
-                float(word)
-        except ValueError:
-            problem = f"holds the line {shown(line.strip())}"
-            raise damaged(self._path, problem, _expectation(header)) from None
+    places = f", rows from 1 to {rows} and columns from 1 to {cols}" if header.layout == "coordinate" else ""
+    lines = f"expected {header.stored} lines of {header.numbers} numbers"
+    return f"{lines}{places}; correct the file or download it again"

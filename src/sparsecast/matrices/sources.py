@@ -20,6 +20,9 @@ except ImportError:  # the standard library reads the same bytes, more slowly
     import gzip as igzip  # type: ignore[no-redef]
     import zlib as isal_zlib  # type: ignore[no-redef]
 
+#: Makes an object that unpacks zlib's data in pieces.
+inflater: Callable[[], Any] = isal_zlib.decompressobj
+
 #: Bytes read at a time.
 BLOCK_BYTES = 1 << 20
 

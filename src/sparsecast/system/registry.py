@@ -49,8 +49,13 @@ def papers() -> dict[str, Path]:
 def _named_members(paper: Path) -> dict[str, dict[str, str]]:
     """Return the members that a paper names in its file, each with its module, by the kind of member."""
     file = paper / "paper.toml"
-    text = file.read_text(encoding="utf-8") if file.exists() else ""
-    members: dict[str, dict[str, str]] = tomllib.loads(text).get("members", {})
+    try:
+        text = file.read_text(encoding="utf-8") if file.exists() else ""
+        members: dict[str, dict[str, str]] = tomllib.loads(text).get("members", {})
+    except ValueError as error:
+        raise PluginError(
+            f"{file}: expected TOML ({error}); have the distribution corrected, or remove it"
+        ) from error
     return members
 
 

@@ -23,7 +23,6 @@ from sparsecast.papers.barreda_2020.block_times import (
     LabelEffort,
     _hot,
     clock_s,
-    hot_times,
     run_starts,
     run_times,
     shared_by_entries,
@@ -86,10 +85,9 @@ def test_a_sweep_with_clocks_computes_the_product_of_every_kernel():
 def test_the_clock_moves_and_hot_blocks_take_time():
     assert 0 < clock_s() < 1e-5
     A = gallery("poisson2d", n=20)
-    rows = np.repeat(np.arange(400, dtype=np.int32), np.diff(A.indptr))
     for has_branches in (True, False):
-        taken = hot_times(rows, A.indices, A.data, np.ones(400), np.array([0, 250]), 20, has_branches)
-        assert taken.shape == (2,) and (taken > 0).all()
+        ns = HotBlocks(A, np.arange(2), np.ones(400), BRIEF, has_branches=has_branches).measure()
+        assert ns.shape == (2,) and (ns > 0).all()
 
 
 def test_both_loops_compute_the_products_of_their_blocks():

@@ -15,8 +15,7 @@ from sparsecast.papers.barreda_2020.block_times import LabelEffort
 from sparsecast.papers.barreda_2020.datasets import label_set
 from sparsecast.papers.barreda_2020.label_files import keep_labels, kept_labels
 from sparsecast.papers.barreda_2020.labelling import label
-from sparsecast.papers.barreda_2020.network_training import TrainingRequest, train_network, trained
-from sparsecast.papers.barreda_2020.training import PAPER_PLAN
+from sparsecast.papers.barreda_2020.training import PAPER_PLAN, TrainingRequest, train_network, trained
 
 torch = pytest.importorskip("torch", reason="the networks need the extra cnn")
 pytest.importorskip("safetensors", reason="weights need the extra cnn")

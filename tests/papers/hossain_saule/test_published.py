@@ -11,7 +11,7 @@ import pytest
 import sparsecast as sc
 from sparsecast.models.clusters.cluster_model import ClusterForecast
 from sparsecast.papers import published
-from sparsecast.papers.hossain_saule.fitted_inputs import fitted_inputs
+from sparsecast.papers.hossain_saule.comparison import fitted_inputs
 from sparsecast.papers.hossain_saule.published_times import of_table, published_times
 from sparsecast.papers.hossain_saule.tables import ranks_table
 from sparsecast.results.cluster import ClusterEvaluation, ClusterRow

@@ -14,7 +14,7 @@ from sparsecast.system.texts import counted
 
 @command("calibrate", Panel.MACHINES)
 def calibrate(
-    budget: Annotated[float, typer.Option(help="Seconds it may take.")] = 300.0,
+    budget: Annotated[float, typer.Option(help="Time budget in seconds.")] = 300.0,
     threads: options.ThreadsOption = None,
     dtype: options.DtypeOption = None,
     device: options.DeviceOption = "cpu",
@@ -28,7 +28,7 @@ def calibrate(
     ] = None,
     libraries: Annotated[
         bool,
-        typer.Option("--libraries", help="Measure the other libraries that are installed, too (doctor)."),
+        typer.Option("--libraries", help="Also measure the other libraries that are installed (doctor)."),
     ] = False,
     ranks: Annotated[
         bool,

@@ -21,35 +21,41 @@ def cluster(
     ranks: Annotated[str, typer.Option(metavar="N[,N]", help="Numbers of ranks to compare.")],
     profile: options.ProfileOption = None,
     ranks_per_node: Annotated[
-        int | None, typer.Option(help="Ranks on each node; as many as it has cores by default.")
+        int | None, typer.Option(help="Ranks per node; its number of cores by default.")
     ] = None,
     price: Annotated[
-        float | None, typer.Option(help="Of a node and hour, in any currency: adds the cost of products.")
+        float | None,
+        typer.Option(help="Price per node and hour, in any currency; adds the cost of products."),
     ] = None,
     algorithms: Annotated[
         str | None,
-        typer.Option(metavar="NAME[,NAME]", help="Such as local-1d,2d; all of ours by default."),
+        typer.Option(
+            metavar="NAME[,NAME]", help="Algorithms, such as local-1d,2d; all built-in ones by default."
+        ),
     ] = None,
     formats: Annotated[
-        str | None, typer.Option(metavar="NAME[,NAME]", help="CSR, COO and the fastest by default.")
+        str | None,
+        typer.Option(metavar="NAME[,NAME]", help="Formats; CSR, COO and the fastest one by default."),
     ] = None,
     partitions: Annotated[
         str | None,
-        typer.Option(metavar="NAME[,NAME]", help="nonzeros, metis and uniform-2d by default; rows."),
+        typer.Option(
+            metavar="NAME[,NAME]", help="Partitions; nonzeros, metis and uniform-2d by default; also rows."
+        ),
     ] = None,
     model: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
             callback=options.known(lambda api, name: api.CLUSTER_MODELS.get(name)),
-            help="The model that forecasts.",
+            help="Model used for the forecast.",
         ),
     ] = None,
     objective: options.ObjectiveOption = "time",
     power_model: options.PowerModelOption = None,
     energy_model: options.EnergyModelOption = None,
 ) -> Output:
-    """Forecast one product on many ranks: which algorithm, format, partition and how many ranks."""
+    """Forecast one product on many ranks: compare algorithms, formats, partitions and numbers of ranks."""
     from sparsecast import api
     from sparsecast.reports.charts.scaling import scaling
     from sparsecast.results.cluster import DOCUMENTS

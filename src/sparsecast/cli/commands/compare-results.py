@@ -24,18 +24,21 @@ def _share(text: str | None) -> float | None:
 
 @command("compare-results", Panel.MEASUREMENTS, csv=True)
 def compare_results(
-    a: Annotated[str, typer.Argument(metavar="A", help="A folder, journal, profile or merged file.")],
-    b: Annotated[str, typer.Argument(metavar="B", help="The same of another day, version or machine.")],
+    a: Annotated[str, typer.Argument(metavar="A", help="Folder, journal, profile or merged file.")],
+    b: Annotated[str, typer.Argument(metavar="B", help="The same from another day, version or machine.")],
     fail_above: Annotated[
         str | None,
         typer.Option(
             metavar="PERCENT",
             callback=_share,
-            help="End with exit status 1 if B is surely slower by more, such as 5%.",
+            help="Exit with status 1 if B is certainly slower by more than this, such as 5%.",
         ),
     ] = None,
 ) -> Output:
-    """Compare the records of two days, versions or machines: which differ beyond the noise, by how much."""
+    """Compare two sets of records: which times differ by more than the noise.
+
+    The sets may be from two days, versions or machines.
+    """
     from sparsecast import api
     from sparsecast.results.differences import DOCUMENTS
 

@@ -17,7 +17,7 @@ from sparsecast.system.texts import counted
 @command("compare", Panel.FORECASTS, figure=True, csv=True)
 def compare(
     matrices: Annotated[
-        list[str], typer.Argument(metavar="MATRIX...", help="As of predict, but for tables.")
+        list[str], typer.Argument(metavar="MATRIX...", help="As for predict, except tables.")
     ],
     machines: Annotated[
         str | None,
@@ -30,7 +30,7 @@ def compare(
     anyway: options.AnywayOption = False,
     page: Annotated[
         Path | None,
-        typer.Option(metavar="FILE.html", help="Write all of it as one page, to look at and send."),
+        typer.Option(metavar="FILE.html", help="Write the comparison as one HTML page."),
     ] = None,
     force: options.ForceOption = False,
 ) -> Output:

@@ -18,23 +18,27 @@ from sparsecast.system.texts import counted
 @command("cost", Panel.FORECASTS, figure=True, csv=True)
 def cost(
     application: Annotated[
-        str, typer.Argument(metavar="APPLICATION", help="pagerank, cg, or an installed one.")
+        str, typer.Argument(metavar="APPLICATION", help="pagerank, cg, or one of a plug-in.")
     ],
     matrix: options.MatrixArgument,
     iterations: Annotated[
-        int | None, typer.Option(min=1, help="How many there will be, where that is known.")
+        int | None, typer.Option(min=1, help="Number of iterations, if it is known.")
     ] = None,
-    check: Annotated[bool, typer.Option("--check", help="Run it here, and time its loops.")] = False,
-    damping: Annotated[float | None, typer.Option(help="Of PageRank.", show_default=f"{DAMPING}")] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Run the application here, and time its loops.")
+    ] = False,
+    damping: Annotated[
+        float | None, typer.Option(help="Damping factor of PageRank.", show_default=f"{DAMPING}")
+    ] = None,
     epsilon: Annotated[
         float | None,
-        typer.Option(help="Change of the ranks at which PageRank ends.", show_default=f"{EPSILON}"),
+        typer.Option(help="Change of the ranks at which PageRank stops.", show_default=f"{EPSILON}"),
     ] = None,
     tolerance: Annotated[
-        float | None, typer.Option(help="Relative residual at which cg ends.", show_default=f"{TOLERANCE}")
+        float | None, typer.Option(help="Relative residual at which cg stops.", show_default=f"{TOLERANCE}")
     ] = None,
     preconditioner: Annotated[
-        str | None, typer.Option(metavar="jacobi", help="Of cg: none by default.")
+        str | None, typer.Option(metavar="jacobi", help="Preconditioner of cg; none by default.")
     ] = None,
     profile: options.ProfileOption = None,
     threads: options.ThreadsOption = None,
@@ -45,7 +49,7 @@ def cost(
     network: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="FILE", help="Forecast the product by a trained network; of time, energy or both."
+            metavar="FILE", help="Forecast the product by a trained network; for time, energy or both."
         ),
     ] = None,
 ) -> Output:

@@ -37,7 +37,9 @@ def evaluate(
     ] = False,
     rows: Annotated[
         str | None,
-        typer.Option(metavar="FILE.parquet", help="Write a row for each forecast there, also at s3://."),
+        typer.Option(
+            metavar="FILE.parquet", help="Write one row per forecast to this file or s3:// address."
+        ),
     ] = None,
     keep: options.KeepOption = True,
     figure: options.FigureOption = None,

@@ -14,9 +14,9 @@ from sparsecast.cli.output import Output
 
 @command("gallery", Panel.MATRICES, csv=True)
 def gallery(
-    draw: Annotated[bool, typer.Option("--draw", help="Draw them all into the file of --out.")] = False,
+    draw: Annotated[bool, typer.Option("--draw", help="Draw all of them to the file of --out.")] = False,
     out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="FILE", help="With --draw: .png, .svg or .pdf.")
+        Path, typer.Option("--out", "-o", metavar="FILE", help="File of --draw: .png, .svg or .pdf.")
     ] = Path("gallery.png"),
     force: options.ForceOption = False,
 ) -> Output:

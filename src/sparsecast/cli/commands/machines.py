@@ -20,7 +20,7 @@ COMMANDS.register("machines")(Command(group, Panel.MACHINES))
 def _overview(
     context: typer.Context,
     profile: Annotated[
-        str | None, typer.Option(metavar="NAME|PATH", help="Draw this one; this machine's by default.")
+        str | None, typer.Option(metavar="NAME|PATH", help="Profile to draw; this machine's by default.")
     ] = None,
     figure: options.FigureOption = None,
 ) -> Output | None:
@@ -45,10 +45,13 @@ def _overview(
 
 def _show(
     name: Annotated[
-        str, typer.Argument(metavar="NAME|PATH", autocompletion=completing.profiles, help="Of a profile.")
+        str,
+        typer.Argument(
+            metavar="NAME|PATH", autocompletion=completing.profiles, help="Name or path of a profile."
+        ),
     ],
 ) -> Output:
-    """Show what a profile holds: the machine, the speeds of memory and kernels, and what disturbed them."""
+    """Show the contents of a profile: the machine, the speeds of memory and kernels, and disturbances."""
     from sparsecast import api
     from sparsecast.results.machines import DOCUMENTS
     from sparsecast.system.tabular import document
@@ -60,14 +63,14 @@ def _show(
 def _import(
     files: Annotated[
         list[Path],
-        typer.Argument(metavar="FILE...", help="Tables (.csv, .csv.gz), or Ginkgo's JSON, also a folder."),
+        typer.Argument(
+            metavar="FILE...", help="Tables (.csv, .csv.gz), or Ginkgo's JSON (files or a folder)."
+        ),
     ],
-    name: Annotated[str, typer.Option(metavar="NAME", help="What to call the profile.")],
+    name: Annotated[str, typer.Option(metavar="NAME", help="Name of the new profile.")],
     machine: Annotated[
         str | None,
-        typer.Option(
-            metavar="MACHINE", help="Which machine of the files, if they have several or name none."
-        ),
+        typer.Option(metavar="MACHINE", help="Machine of the files, if they have several or name none."),
     ] = None,
 ) -> Output:
     """Make a profile from published results, to forecast for their machine."""

@@ -24,7 +24,7 @@ def measure(
         list[str],
         typer.Argument(
             metavar="MATRIX|FOLDER...",
-            help="A file, gallery:NAME or suitesparse:GROUP/NAME; or a collection: folders, several.",
+            help="A file, gallery:NAME or suitesparse:GROUP/NAME; several, or folders, are a collection.",
         ),
     ],
     setting: options.SettingOptions,
@@ -32,18 +32,23 @@ def measure(
         str | None,
         typer.Option(
             metavar="NAME[,NAME]",
-            help="Under mpirun: algorithms, such as local-1d,2d; all of ours by default.",
+            help="Under mpirun: algorithms, such as local-1d,2d; all built-in ones by default.",
         ),
     ] = None,
     formats: Annotated[
-        str | None, typer.Option("--format", metavar="NAME[,NAME]", help="Of ranks' parts; CSR by default.")
+        str | None,
+        typer.Option(
+            "--format", metavar="NAME[,NAME]", help="Formats of the ranks' own parts; CSR by default."
+        ),
     ] = None,
     remote_format: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Of entries whose x other ranks own; CSR, or COO beside COO."),
+        typer.Option(
+            metavar="NAME", help="Format of non-zeros whose x other ranks own; CSR, or COO beside COO."
+        ),
     ] = None,
     partition: Annotated[
-        str | None, typer.Option(metavar="NAME", help="rows, nonzeros, metis, uniform-2d.")
+        str | None, typer.Option(metavar="NAME", help="Partition: rows, nonzeros, metis or uniform-2d.")
     ] = None,
     meter_command: options.MeterCommandOption = None,
     meter: options.MeterOption = None,
@@ -54,10 +59,10 @@ def measure(
     dry_run: options.DryRunOption = False,
     figure: options.FigureOption = None,
 ) -> Output | None:
-    """Measure the product here in every format that suits and by SciPy, and compare with the forecasts.
+    """Measure the product here in every suitable format and in SciPy, and compare with the forecasts.
 
-    Of a collection, forecasts are left to evaluate. Under mpirun, or with --algorithm, measure the products
-    of many ranks.
+    For a collection, evaluate compares with the forecasts. Under mpirun, or with --algorithm, measure
+    products on many ranks.
     """
     from sparsecast import api
     from sparsecast.reports.progress import timed_bar

@@ -15,16 +15,16 @@ from sparsecast.cli.output import Output
 def merge(
     output: Annotated[
         str,
-        typer.Option("--output", "-o", metavar="FILE.parquet", help="Here, or at an address such as s3://."),
+        typer.Option("--output", "-o", metavar="FILE.parquet", help="File or address, such as s3://."),
     ],
     folders: Annotated[
         list[str] | None,
         typer.Argument(
             metavar="[FOLDER|FILE]...",
-            help="Journals, profiles, merged files, or folders of them; by default what is kept here.",
+            help="Journals, profiles, merged files, or folders of them; the local data folder by default.",
         ),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> Output:
     """Merge the records of many processes and machines into one Parquet file."""
     from sparsecast import api

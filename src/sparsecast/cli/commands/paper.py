@@ -20,15 +20,17 @@ if TYPE_CHECKING:
 @command("paper", Panel.MEASUREMENTS, csv=True)
 def paper(
     name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="Of a paper; without one, all are listed.")
+        str | None,
+        typer.Argument(metavar="NAME", help="Name of a paper; without one, all papers are listed."),
     ] = None,
     matrices: Annotated[
-        list[str] | None, typer.Argument(metavar="MATRIX", help="In place of those of the experiment.")
+        list[str] | None,
+        typer.Argument(metavar="MATRIX", help="Matrices instead of those of the experiment."),
     ] = None,
     device: options.DeviceOption = "cpu",
     dtype: options.DtypeOption = None,
     profile: options.ProfileOption = None,
-    budget: Annotated[float, typer.Option(min=1, help="Seconds that it may measure.")] = 600.0,
+    budget: Annotated[float, typer.Option(min=1, help="Time budget of the measurements in seconds.")] = 600.0,
     records: Annotated[
         str | None,
         typer.Option(
@@ -37,7 +39,9 @@ def paper(
     ] = None,
     folder: Annotated[
         Path | None,
-        typer.Option("--figure", metavar="FOLDER", help="Write the page, in Markdown, and its charts there."),
+        typer.Option(
+            "--figure", metavar="FOLDER", help="Write the page, in Markdown, and its charts to this folder."
+        ),
     ] = None,
 ) -> Output:
     """Repeat the experiment of a paper: its tables with our numbers next to the printed ones."""

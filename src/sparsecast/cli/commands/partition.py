@@ -25,10 +25,11 @@ def partition(
     ] = None,
     partition: Annotated[
         Path | None,
-        typer.Option(metavar="FILE.npz", help="Show a partition that was kept, instead of making one."),
+        typer.Option(metavar="FILE.npz", help="Show a kept partition instead of computing one."),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE.npz", help="Keep the partition there; needs --method.")
+        Path | None,
+        typer.Option(metavar="FILE.npz", help="Write the partition to this file; needs --method."),
     ] = None,
 ) -> Output:
     """Partition a matrix among ranks, and show what each stores and exchanges in a product."""

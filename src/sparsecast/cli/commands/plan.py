@@ -31,24 +31,24 @@ def plan(
         float | None,
         typer.Option(
             metavar="SECONDS",
-            help="Try what may be fastest for so long, whatever that gains.",
+            help="Measure candidates that may be the fastest for this time, whatever the gain.",
         ),
     ] = None,
     as_printed: Annotated[
         bool,
-        typer.Option("--as-printed", help="As the paper of the model prints it, such as --model guo."),
+        typer.Option("--as-printed", help="Plan as printed in the paper of the model, such as --model guo."),
     ] = False,
     objective: options.ObjectiveOption = "time",
     where: Annotated[
         str | None,
         typer.Option(
             metavar="all|PLACE[,PLACE]",
-            help="Compare places: devices of this machine and profiles; all takes those at hand.",
+            help="Compare devices of this machine and profiles; all compares those at hand.",
         ),
     ] = None,
     price: options.PriceOption = None,
 ) -> Output:
-    """Find the best formats of row blocks for a number of products, conversion included."""
+    """Find the best format of each row block for a number of products, conversion included."""
     from sparsecast import api
     from sparsecast.results.placement import DOCUMENTS, PlanAnswer
 

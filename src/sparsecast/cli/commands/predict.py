@@ -23,7 +23,8 @@ def predict(
     probe: Annotated[
         bool,
         typer.Option(
-            "--probe", help="Measure CSR here, correct the others by it, and measure what may be fastest."
+            "--probe",
+            help="Measure CSR here, correct the others by it, and measure those that may be fastest.",
         ),
     ] = False,
     figure: options.FigureOption = None,

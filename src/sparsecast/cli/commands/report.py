@@ -25,17 +25,21 @@ def report(
     matrices: Annotated[
         list[str],
         typer.Argument(
-            metavar="MATRIX|FOLDER...", help="A file or gallery matrix; or a collection: folders, several."
+            metavar="MATRIX|FOLDER...",
+            help="A file or gallery matrix; several of them, or folders, are a collection.",
         ),
     ],
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE.html", help="NAME.html here by default.")
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE.html", help="Output file; NAME.html in this folder by default."
+        ),
     ] = None,
     force: options.ForceOption = False,
     products: options.ProductsOption = 1000,
     models: Annotated[
         str | None,
-        typer.Option(metavar="NAME[,NAME]", help="Of a collection: models to score; all by default."),
+        typer.Option(metavar="NAME[,NAME]", help="Models to score on a collection; all by default."),
     ] = None,
     profile: options.ProfileOption = None,
     threads: options.ThreadsOption = None,

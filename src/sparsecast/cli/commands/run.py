@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 @command("run", Panel.MEASUREMENTS, csv=True, passes_on=True)
 def run(
     program: Annotated[
-        str, typer.Argument(metavar="SCRIPT", help="A file of Python, or with -m the name of a module.")
+        str, typer.Argument(metavar="SCRIPT", help="A Python file, or with -m the name of a module.")
     ],
     arguments: Annotated[
-        list[str] | None, typer.Argument(metavar="ARGS", help="All that follows is the program's.")
+        list[str] | None, typer.Argument(metavar="ARGS", help="Arguments of the program: all that follows.")
     ] = None,
     is_module: Annotated[bool, typer.Option("-m", help="Run a module, as python -m does.")] = False,
     applies: Annotated[
@@ -38,14 +38,14 @@ def run(
     ] = False,
     page: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE.html", help="Write all of it as one page, too."),
+        typer.Option("--output", "-o", metavar="FILE.html", help="Write the result as one HTML page, too."),
     ] = None,
     force: options.ForceOption = False,
     profile: options.ProfileOption = None,
     threads: options.ThreadsOption = None,
     anyway: options.AnywayOption = False,
 ) -> Output:
-    """Run a program and see its sparse products with SciPy: where they are, and what plans would save.
+    """Run a program and list its sparse products with SciPy: where they are, and what plans would save.
 
     The program's output and exit status are its own: the table is on standard error. With --json, the
     document is the last line on standard output.

@@ -12,7 +12,7 @@ from sparsecast.cli.reading import read_matrix
 
 @command("structure", Panel.MATRICES, figure=True, csv=True)
 def structure(matrix: options.MatrixArgument) -> Output:
-    """Show what the models read of a matrix."""
+    """Show the properties of a matrix that the models use."""
     from sparsecast import api
     from sparsecast.reports.charts import patterns
     from sparsecast.results.structure import DOCUMENTS, structure_table

@@ -80,7 +80,9 @@ class Blocks(Model):
         for record in whole.records:
             entry = matrices[record.matrix]
             if record.matrix in labels and entry.structure.lacks(["entry_blocks"]):
-                structure = entry.structure.having(_group(labels[record.matrix]))
+                features = labels[record.matrix].features[sampled_blocks(labels[record.matrix].nnz)]
+                shares = tuple(features.astype(np.float64).ravel().tolist())
+                structure = entry.structure.having(EntryBlocks(len(features), shares))
                 matrices[record.matrix] = MatrixEntry(entry.specification, entry.name, structure)
         whole = dataclasses.replace(whole, matrices=matrices)
         return whole.where(lambda record: not whole.structure(record).lacks(cls.groups))
@@ -160,12 +162,6 @@ def _read(machine: str, dtype: str, digest: str) -> tuple[BlockLabels, ...]:
     return tuple(kept_labels(machine, dtype))
 
 
-def _group(labels: BlockLabels) -> EntryBlocks:
-    """Return the feature group of a matrix from its labels, as it is computed from the matrix."""
-    features = labels.features[sampled_blocks(labels.nnz)].astype(np.float64)
-    return EntryBlocks(len(features), tuple(features.ravel().tolist()))
-
-
 def learnable(labels: BlockLabels, structure: Structure) -> tuple[Floats, Floats]:
     """Return inputs and nanoseconds an entry of blocks of one matrix."""
     chosen = evenly_spread(labels.blocks, _MOST_BLOCKS)
@@ -179,6 +175,9 @@ def _whole(kernel: str, widths: tuple[int, int], structure: Structure) -> Floats
     """Return the inputs that all blocks of a matrix share; `widths`: bytes of values and of indices."""
     (value, index), rows, nnz = widths, max(structure.rows, 1), max(structure.nnz, 1)
     mispredicted = structure.row_lengths.mispredicted or 0
+    # Reads of x an entry that come back to their line after at least 2**k others, and for the first time.
+    reuse = np.asarray(structure.locality.reuse_histogram)
+    late_reads = np.array([float(reuse[k:].sum()) for k in (*_REUSES, len(reuse) - 1)])
     sizes = [structure.cols * value, nnz * (value + index) + rows * (index + value), nnz / rows]
     return np.array(
         [
@@ -187,21 +186,11 @@ def _whole(kernel: str, widths: tuple[int, int], structure: Structure) -> Floats
             *np.log2(np.maximum(sizes, _LEAST)),
             mispredicted / nnz,
             mispredicted / rows,
-            *np.log2(_LEAST + late_reads(structure)),
+            *np.log2(_LEAST + structure.locality.line_changes / nnz * late_reads),
             *(kernel == name for name in _KERNELS),
         ],
         dtype=np.float64,
     )
-
-
-def late_reads(structure: Structure) -> Floats:
-    """Return reads of x an entry that come back to their line late, shape (6,).
-
-    After at least 2**k other lines, for each k of _REUSES, and for the first time.
-    """
-    reuse = np.asarray(structure.locality.reuse_histogram)
-    changes = structure.locality.line_changes / max(structure.nnz, 1)
-    return changes * np.array([float(reuse[k:].sum()) for k in (*_REUSES, len(reuse) - 1)])
 
 
 def _inputs(features: Floats, whole: NDArray[np.float64]) -> Floats:

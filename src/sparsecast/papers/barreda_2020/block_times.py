@@ -172,30 +172,6 @@ def _hot(rows, indices, data, x, y, loop, firsts, entries, repeats, stamps):  # 
         stamps[place] = _now(read) - start
 
 
-def hot_times(
-    rows: NDArray[Any],
-    indices: NDArray[Any],
-    data: NDArray[Any],
-    x: NDArray[Any],
-    firsts: NDArray[np.int64],
-    repeats: int,
-    has_branches: bool = True,
-) -> Floats:
-    """Return the seconds of blocks of entries that are repeated in place, shape (blocks,), as Barreda et al.
-
-    Their kernel has no row pointers, but the row of each entry; the sum is added to y where the row changes.
-    Without branches it is stored after each entry. `firsts` are the first entries of the blocks; `repeats`
-    their repetitions between two readings of the clock.
-    """
-    require_clock()
-    y = np.zeros(int(rows.max(initial=0)) + 1, dtype=data.dtype)
-    stamps = np.zeros(len(firsts), dtype=np.int64)
-    arrays = unsigned(rows), unsigned(indices), data, x, y, () if has_branches else (0,)
-    _hot(*arrays, firsts[:1], BLOCK_ENTRIES, 2, stamps[:1].copy())
-    _hot(*arrays, firsts, BLOCK_ENTRIES, repeats, stamps)
-    return np.asarray(stamps * 1e-9 / repeats)
-
-
 def run_starts(indptr: NDArray[Any], run_entries: int) -> NDArray[np.int64]:
     """Return the first rows of runs of at least `run_entries` entries, and the number of rows.
 
@@ -252,6 +228,9 @@ def streaming_timer(
 class HotBlocks:
     """Blocks of a matrix, by their numbers, that are repeated in place while the core runs at full speed.
 
+    The kernel of Barreda et al. has no row pointers, but the row of each entry; the sum is added to y where
+    the row changes. Without branches it is stored after each entry.
+
     On a core whose other thread works for others, a block takes up to 1.7 times as long: the labels would
     differ by that, and by hardly anything else. Without a `speed` all trials count. Of `tried` readings of
     blocks `slow` had no trial at full speed, and have the shortest or the last of the others.
@@ -275,11 +254,17 @@ class HotBlocks:
         self._entries = row, A.indices[entries], A.data[entries]
 
     def _seconds(self, first: int, last: int, repeats: int) -> Floats:
-        """Return the seconds of blocks first to last, repeated so often."""
+        """Return the seconds of blocks first to last, repeated so often between two readings of the clock."""
+        require_clock()
         places = slice(first * BLOCK_ENTRIES, last * BLOCK_ENTRIES)
         rows, indices, data = (array[places] for array in self._entries)
         starts = np.arange(last - first, dtype=np.int64) * BLOCK_ENTRIES
-        return hot_times(rows, indices, data, self._x, starts, repeats, self._has_branches)
+        y = np.zeros(int(rows.max(initial=0)) + 1, dtype=data.dtype)
+        stamps = np.zeros(len(starts), dtype=np.int64)
+        arrays = unsigned(rows), unsigned(indices), data, self._x, y, () if self._has_branches else (0,)
+        _hot(*arrays, starts[:1], BLOCK_ENTRIES, 2, stamps[:1].copy())
+        _hot(*arrays, starts, BLOCK_ENTRIES, repeats, stamps)
+        return np.asarray(stamps * 1e-9 / repeats)
 
     def measure(self) -> Floats:
         """Return nanoseconds an entry of each block: the least of its trials at full speed, if any were."""

@@ -29,8 +29,12 @@ def blocks(
 ) -> Output:
     """Show where in a matrix a product with CSR is slow: the forecast of each block of 250 entries."""
     from sparsecast import api
-    from sparsecast.papers.barreda_2020.block_forecast import block_forecast
-    from sparsecast.papers.barreda_2020.block_reports import DOCUMENTS, block_chart, block_picture
+    from sparsecast.papers.barreda_2020.block_forecast import (
+        DOCUMENTS,
+        block_chart,
+        block_forecast,
+        block_picture,
+    )
 
     problem = read_matrix(matrix)
     chosen = api.profile(profile) if profile else None
@@ -62,7 +66,7 @@ def label(
     dry_run: options.DryRunOption = False,
 ) -> Output:
     """Measure blocks of 250 entries on this machine; the model blocks and the networks learn from them."""
-    from sparsecast.papers.barreda_2020 import block_reports, labelling
+    from sparsecast.papers.barreda_2020 import labelling
 
     if dry_run:
         return pending_output(labelling.pending_labels(matrices or (), dtype, shard))
@@ -79,9 +83,9 @@ def label(
     if done.refused and not (done.labelled or done.known or done.left):
         raise InputError(next(iter(done.refused.values())))
     left_out = [f"Left out: {name}: {reason}" for name, reason in done.refused.items()]
-    shown = block_reports.labelling_sentence(done), *left_out
+    shown = done.sentence(), *left_out
     stopped = "kept" if done.is_stopped else ""
-    return Output(block_reports.DOCUMENTS["label"], done, shown, stopped=stopped)
+    return Output(labelling.DOCUMENTS["label"], done, shown, stopped=stopped)
 
 
 @command("train", Panel.MEASUREMENTS, csv=True)
@@ -110,7 +114,7 @@ def train(
     folds: Annotated[int, typer.Option(min=0, help="Parts of a cross-validation; 5 in the paper.")] = 0,
 ) -> Output:
     """Train networks of blocks on labels, and score them on matrices that they have not seen."""
-    from sparsecast.papers.barreda_2020 import network_training as training
+    from sparsecast.papers.barreda_2020 import training
     from sparsecast.reports.progress import parts_bar
     from sparsecast.system.tabular import Table
 

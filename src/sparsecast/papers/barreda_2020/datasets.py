@@ -68,6 +68,7 @@ class BlockDataset:
     def of_matrix(
         cls, name: str, group: str, inputs: Floats, features: NDArray[Any], labels: Floats, again: Floats
     ) -> BlockDataset:
+        """Return blocks of one matrix."""
         numbers = np.zeros(len(labels), dtype=np.int64)
         return cls(inputs, features.astype(np.float32), labels, again, numbers, (name,), (group,))
 
@@ -137,12 +138,10 @@ def score(estimated: NDArray[np.float32], blocks: BlockDataset, mean: float) -> 
     unexplained = np.mean((estimated - blocks.labels) ** 2) / np.mean((mean - blocks.labels) ** 2)
     errors = np.abs(estimated / blocks.labels - 1)
     of_matrices = np.array(list(matrix_errors(estimated, blocks).values()))
-    block_median, block_p90, block_worst = np.quantile(errors, (0.5, 0.9, 1.0)).tolist()
+    quantiles = np.quantile(errors, (0.5, 0.9, 1.0)).tolist()
     return {
         "block_mean": float(errors.mean()),
-        "block_median": block_median,
-        "block_p90": block_p90,
-        "block_worst": block_worst,
+        **dict(zip(("block_median", "block_p90", "block_worst"), quantiles, strict=True)),
         "matrix_mean": float(of_matrices.mean()),
         "matrix_median": float(np.median(of_matrices)),
         "matrix_worst": float(of_matrices.max()),
@@ -223,12 +222,6 @@ class LabelSet(LabelFacts):
     sees_rows: bool = True
 
 
-def refuse_quantity(quantity: str) -> None:
-    if quantity not in QUANTITIES:
-        remedy = remedy_for(quantity, QUANTITIES, "name one")
-        raise InputError(f"labels '{quantity}': expected one of {', '.join(QUANTITIES)}; {remedy}")
-
-
 def label_set(
     quantity: str, dtype: str = "float64", most: int = 1024, frequency_ghz: float | None = None
 ) -> LabelSet:
@@ -237,7 +230,9 @@ def label_set(
     At most `most` blocks of one matrix are taken, evenly spread. The frequency is one that `label
     --frequencies` named; by default that of the machine.
     """
-    refuse_quantity(quantity)
+    if quantity not in QUANTITIES:
+        remedy = remedy_for(quantity, QUANTITIES, "name one")
+        raise InputError(f"labels '{quantity}': expected one of {', '.join(QUANTITIES)}; {remedy}")
     machine = machine_of(PROCESSOR)
     parts, used = [], []
     for labels in kept_labels(machine.name, dtype, frequency_ghz):
@@ -263,9 +258,9 @@ def published_labels(folder: Path, quantity: str, most: int = 1024) -> LabelSet:
 
     At most `most` blocks of one matrix are taken, evenly spread.
     """
-    refuse_quantity(quantity)
     if quantity not in _PUBLISHED:
-        raise InputError(f"published labels '{quantity}': expected {', '.join(_PUBLISHED)}; name one")
+        remedy = remedy_for(quantity, _PUBLISHED, "name one")
+        raise InputError(f"published labels '{quantity}': expected {', '.join(_PUBLISHED)}; {remedy}")
     paths = sorted(folder.glob("*.h5"))
     if not paths:
         raise InputError(f"{folder}: expected files MATRIX.h5 of published labels, found none; name another")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from statistics import fmean
 from time import perf_counter
 from typing import Any
 
@@ -26,7 +27,7 @@ from sparsecast.machines.storage import ensure_writable
 from sparsecast.matrices.problem import Problem
 from sparsecast.matrices.shards import Shard
 from sparsecast.measuring.core_speed import CoreSpeed, reading, waits
-from sparsecast.measuring.energy import MODELLED, Meter, is_modelled
+from sparsecast.measuring.energy import MODELLED, TOTAL, Meter, is_modelled
 from sparsecast.papers.barreda_2020.block_times import (
     DEFAULT_LABEL_EFFORT,
     HotBlocks,
@@ -40,15 +41,18 @@ from sparsecast.papers.barreda_2020.entry_blocks import (
     whole_blocks,
 )
 from sparsecast.papers.barreda_2020.label_files import (
+    QUANTITIES,
     BlockLabels,
     keep_labels,
     labels_folder,
     labels_path,
     read_labels,
+    sources,
 )
 from sparsecast.papers.barreda_2020.modelled_meter import ModelledMeter
 from sparsecast.records import Candidate
 from sparsecast.results.measurement import Pending
+from sparsecast.system.tabular import Column, Columns, keys
 from sparsecast.system.texts import counted
 from sparsecast.system.version import VERSION
 
@@ -97,6 +101,68 @@ class Labelling:
     def blocks(self) -> int:
         return sum(labels.blocks for labels in self.labelled)
 
+    @property
+    def blocks_per_s(self) -> float | None:
+        return self.blocks / self.used_s if self.labelled else None
+
+    @property
+    def energy_sources(self) -> list[str]:
+        return sources(self.labelled, "energy_source")
+
+    @property
+    def frequency_sources(self) -> list[str]:
+        return sources(self.labelled, "frequency_source")
+
+    @property
+    def repeat_noise(self) -> dict[str, float | None] | None:
+        """Median relative difference of labels that were measured twice, by quantity; None without labels."""
+        if not self.labelled:
+            return None
+        noise: dict[str, float | None] = {}
+        for quantity in QUANTITIES:
+            pairs = [labels.of(quantity) for labels in self.labelled]
+            differences = np.abs(np.concatenate([again / first for _, first, again in pairs]) - 1)
+            noise[quantity] = float(np.median(differences)) if len(differences) else None
+        return noise
+
+    def sentence(self) -> str:
+        """Return in words what was done."""
+        noise, rate = self.repeat_noise, self.blocks_per_s
+        text = f"{counted(len(self.labelled), 'matrix')} labelled, {counted(self.blocks, 'block')}; "
+        text += f"{self.known:,} had labels"
+        if self.left:
+            text += f"; {self.left:,} remain, and the next run begins with them"
+        if noise is None or rate is None:
+            return f"{text}."
+        text += (
+            f". {self.used_s:.0f} s, {self.labelling_s:.0f} s of them measuring: {rate:,.0f} blocks a "
+            f"second, {3600 * rate / 1e6:.1f} million an hour. Measured twice, a block differs by "
+            f"{noise['streaming']:.1%} within a product and by {noise['time']:.1%} where it is repeated in "
+            f"place; {fmean(labels.slow_share for labels in self.labelled):.1%} of them never at full speed."
+        )
+        if MODELLED in self.frequency_sources:
+            text += " Their frequencies cannot be set here: they are modelled."
+        if noise[TOTAL] is None:
+            return f"{text} No meter counted their joules."
+        blocks, meters = sum(len(labels.energy_blocks) for labels in self.labelled), self.energy_sources
+        differ = f"counted twice they differ by {noise[TOTAL]:.1%}"
+        return f"{text} Joules of {counted(blocks, 'block')} by {', '.join(meters)}: {differ}."
+
+
+#: The document of the command.
+DOCUMENTS: dict[str, Columns] = {
+    "label": (
+        Column("matrices", value=lambda done: len(done.labelled)),
+        *keys("blocks", "known", "refused", "left", "used_s", "labelling_s", "blocks_per_s"),
+        Column(
+            "repeat_noise",
+            about="median relative difference of labels that were measured twice, by quantity",
+        ),
+        Column("energy_sources", about='what counted joules; "modelled" counts nothing'),
+        Column("frequency_sources", about='"set" or "modelled"'),
+    )
+}
+
 
 def label(
     matrices: Sequence[Any] = (),
@@ -140,12 +206,33 @@ def label(
     problems, refused = _problems(matrices, shard)
     done = Labelling(refused=refused, left=len(problems))
 
+    def labelled(name: str, problem: Problem) -> None:
+        """Label one matrix at each frequency, unless it has labels."""
+        of_dtype = dtype or problem.matrix.dtype.name
+        for frequency in frequencies:
+            path = labels_path(machine.name, problem.specification, of_dtype, frequency.ghz)
+            if path.exists() and not _is_to_measure_again(path, meter):
+                done.known += 1
+                continue
+            begin_s = perf_counter()
+            if isinstance(meter, ModelledMeter):
+                meter.slowdown = frequency.slowdown
+            with held_frequency(frequency.set_hz):
+                labels = label_blocks(problem, machine, of_dtype, effort, meter, frequency)
+            if frequency.ghz is None:
+                # The model learns from labels of matrices that it has Records of.
+                candidate = labelled_way(problem, machine, of_dtype)
+                measure_here(problem, [candidate], machine, keeps=True, reads_energy=False)
+            done.labelling_s += perf_counter() - begin_s
+            keep_labels(labels)
+            done.labelled.append(labels)
+
     def turns() -> Iterator[tuple[str, Turn]]:
         for name in problems:
             if budget_s is not None and perf_counter() - start_s >= budget_s:
                 return
             before = done.blocks
-            yield name, lambda name, problem: _label(problem, dtype, effort, meter, frequencies, done)
+            yield name, labelled
             done.left -= 1
             blocks = done.blocks - before
             what = "left out" if name in refused else "has labels"
@@ -169,35 +256,6 @@ def _frequencies(ghz: Sequence[float], meter: Meter | None) -> list[LabelFrequen
             raise
         return [LabelFrequency(number, MODELLED, max(ghz) / number) for number in ghz]
     return frequencies
-
-
-def _label(
-    problem: Problem,
-    dtype: str | None,
-    effort: LabelEffort,
-    meter: Meter | None,
-    frequencies: Sequence[LabelFrequency],
-    done: Labelling,
-) -> None:
-    """Label one matrix at each frequency, unless it has labels."""
-    machine, dtype = machine_of(PROCESSOR), dtype or problem.matrix.dtype.name
-    for frequency in frequencies:
-        path = labels_path(machine.name, problem.specification, dtype, frequency.ghz)
-        if path.exists() and not _is_to_measure_again(path, meter):
-            done.known += 1
-            continue
-        start_s = perf_counter()
-        if isinstance(meter, ModelledMeter):
-            meter.slowdown = frequency.slowdown
-        with held_frequency(frequency.set_hz):
-            labels = label_blocks(problem, machine, dtype, effort, meter, frequency)
-        if frequency.ghz is None:
-            # The model learns from labels of matrices that it has Records of.
-            candidate = labelled_way(problem, machine, dtype)
-            measure_here(problem, [candidate], machine, keeps=True, reads_energy=False)
-        done.labelling_s += perf_counter() - start_s
-        keep_labels(labels)
-        done.labelled.append(labels)
 
 
 def _is_to_measure_again(path: Path, meter: Meter | None) -> bool:

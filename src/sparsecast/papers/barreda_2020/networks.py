@@ -105,10 +105,6 @@ class BlockNetwork:
         """Return the outputs, shape (b,), of blocks (b, channels, INPUTS)."""
         return self.parts["dense"](self.parts["blocks"](blocks)).squeeze(1)
 
-    @property
-    def parameters(self) -> int:
-        return sum(weights.numel() for weights in self.parts.parameters())
-
 
 def built(architecture: Architecture, seed: int = 0) -> BlockNetwork:
     """Return a network with weights as drawn from a seed, the paper's as Keras draws them.

@@ -28,6 +28,7 @@ from sparsecast.reports.charts.chart import (
     beside,
     layer,
     look,
+    spans,
     tooltip,
 )
 
@@ -157,17 +158,13 @@ def _block_sizes(speeds: Speeds, rating: Rating) -> Chart:
         {"size": "block size"},
         **{name: f"{name}, MFLOP/s" for name in ("median", "lower", "upper", "least", "most")},
     )
-    color = {"x": x, "color": kinds["color"], "tooltip": shown}
+    marks = {"x": x, "y": y, "color": kinds["color"], "tooltip": shown}
     layers = [
-        layer({"type": "rule", **line}, {**color, "y": {**y, "field": low}, "y2": {"field": high}})
-        for low, high, line in (
-            ("least", "most", {"strokeWidth": 1, "opacity": 1.0}),
-            ("lower", "upper", {"strokeWidth": 6, "opacity": 0.4}),
-        )
+        spans(marks, "y", "least", "most", 1, opacity=1.0),
+        spans(marks, "y", "lower", "upper", 6),
+        layer({"type": "point", "filled": True, "size": 50}, {**marks, "shape": kinds["shape"]}),
+        _figure_lines(rating, y, _LINES),
     ]
-    mark = {"type": "point", "filled": True, "size": 50}
-    layers.append(layer(mark, {**color, "y": y, "shape": kinds["shape"]}))
-    layers.append(_figure_lines(rating, y, _LINES))
     width = max(_WIDTH, _STEP * len(rows))
     spec = {"data": {"values": rows}, "layer": layers, "width": width, "height": HEIGHT}
     return Chart("block-sizes", "Mark: median; bar: quartiles; line: least to most.", spec)

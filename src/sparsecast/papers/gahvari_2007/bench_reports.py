@@ -1,14 +1,20 @@
-"""The five-minute benchmark, comparisons of two results, and real matrices: their columns and tables."""
+"""Results of the five-minute benchmark, two of them compared, and real matrices: their columns and tables."""
 
 from __future__ import annotations
 
 import dataclasses
+import json
+import math
 import platform
+import statistics
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from importlib import metadata
+from pathlib import Path
+from typing import Any
 
-from sparsecast.papers.gahvari_2007.comparison import Comparison
+from sparsecast.errors import InputError
 from sparsecast.papers.gahvari_2007.real_matrices import RealMatrices
 from sparsecast.papers.gahvari_2007.search_space import SIZES, Point
 from sparsecast.papers.gahvari_2007.summary import FIGURES, BenchResult, Rating
@@ -19,6 +25,9 @@ from sparsecast.system.texts import counted, percent
 from sparsecast.system.version import VERSION
 
 _mflops = "{:,.0f}".format
+
+#: The figures of a result that can be compared.
+COMPARED = FIGURES[:4]
 
 
 def bench_tables(result: BenchResult) -> list[Table]:
@@ -45,6 +54,66 @@ def sentence_of(ratings: Sequence[Rating]) -> str:
 def figures_of(ratings: Sequence[Rating]) -> dict[str, float | None]:
     """Return the figures of the first target, None where nothing was measured."""
     return dataclasses.asdict(ratings[0].figures) if ratings else dict.fromkeys(FIGURES)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two results: names of their machines, and the type of the values and threads of both."""
+
+    machines: tuple[str, str]
+    targets: tuple[str, str]
+    #: In MFLOP/s, None where a result lacks it: ``first``, ``second`` and their ``ratio``; its relative
+    #: ``error``, the root of the sum of the squares of both; and whether they differ by more than that,
+    #: ``is_different``.
+    figures: dict[str, dict[str, Any]]
+    points: int  # matrices measured in both, in the same type of values
+    points_ratio: float | None  # median over them of the second speed over the first
+
+
+def compare(first: Path, second: Path) -> Comparison:
+    """Compare the first targets of two results, which are JSON documents of the benchmark."""
+    machines, targets, figures, errors, mflops = zip(*map(_read, (first, second)), strict=True)
+    compared = {}
+    for name in COMPARED:
+        value, other = (of_result[name] for of_result in figures)
+        known = [of_result[name] for of_result in errors if of_result[name] is not None]
+        ratio = other / value if value and other else None
+        error = math.hypot(*known) if len(known) == 2 else None
+        compared[name] = {
+            "first": value,
+            "second": other,
+            "ratio": ratio,
+            "error": error,
+            "is_different": None if ratio is None or error is None else abs(ratio - 1) > error,
+        }
+    ratios = [mflops[1][key] / mflops[0][key] for key in mflops[0] if key in mflops[1]]
+    median = statistics.median(ratios) if ratios else None
+    return Comparison(machines, targets, compared, len(ratios), median)
+
+
+def _read(path: Path) -> tuple[str, str, dict[str, Any], dict[str, Any], dict[tuple[str, str], float]]:
+    """Return machine and target, figures and errors, and the speed by type of values and matrix."""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        main = document["settings"][0]
+        mflops = {(main["dtype"], point["matrix"]): float(point["mflops"]) for point in main["points"]}
+        if min(mflops.values(), default=1.0) <= 0:
+            raise ValueError("a speed that is not above 0")
+        figures, errors = (
+            {name: None if values[name] is None else float(values[name]) for name in COMPARED}
+            for values in (document["figures"], main["errors"])
+        )
+        target = f"{main['device']} {main['dtype']} {main['threads']} threads"
+        return document["machine"]["name"], target, figures, errors, mflops
+    except OSError as error:
+        raise InputError(
+            f"{path} cannot be read ({error.strerror}): expected a result of sparsecast bench; check the path"
+        ) from error
+    except (ValueError, KeyError, TypeError, IndexError) as error:
+        raise InputError(
+            f"{path} is no result of the benchmark: expected what sparsecast bench --output wrote; "
+            f"name another file"
+        ) from error
 
 
 def comparison_table(comparison: Comparison) -> Table:
@@ -98,6 +167,10 @@ def _with_error(rating: Rating, name: str) -> str | None:
     return _mflops(value) if error is None else f"{_mflops(value)} ± {percent(error)}"
 
 
+def _of_size(rating: Rating, size: str) -> int | None:
+    return rating.sizes.get(size)
+
+
 def _points(rating: Rating) -> list[Document]:
     return [
         {
@@ -125,11 +198,6 @@ _FIGURES: Columns = (
     *keys("errors"),
     *(Column("", _figure(name), partial(_with_error, name=name)) for name in FIGURES),
 )
-
-
-def _of_size(rating: Rating, size: str) -> int | None:
-    return rating.sizes.get(size)
-
 
 _MEASURED: Columns = (
     Column("target", "target", "setting"),

@@ -39,7 +39,11 @@ def bench(
 ) -> Output:
     """Rate this machine by four figures in five minutes, and keep the measurements."""
     if compare is not None:
-        return _compare(*compare)
+        from sparsecast.papers.gahvari_2007 import bench_reports
+
+        comparison = bench_reports.compare(*compare)
+        columns = bench_reports.DOCUMENTS["bench --compare A.json B.json"]
+        return Output(columns, comparison, [bench_reports.comparison_table(comparison)])
     if real_folder is not None:
         return _measure_real(real_folder, budget, threads, dtype, device)
     from sparsecast.papers.gahvari_2007 import bench_charts, bench_reports, suite
@@ -62,14 +66,6 @@ def bench(
     notes = (f"- {note}" for note in result.notes)
     shown = *bench_reports.bench_tables(result), bench_reports.sentence_of(result.ratings), *notes
     return Output(columns, result, shown, chart=chart, stopped="kept" if result.interrupted else "")
-
-
-def _compare(first: Path, second: Path) -> Output:
-    from sparsecast.papers.gahvari_2007.bench_reports import DOCUMENTS, comparison_table
-    from sparsecast.papers.gahvari_2007.comparison import compare as compared
-
-    comparison = compared(first, second)
-    return Output(DOCUMENTS["bench --compare A.json B.json"], comparison, [comparison_table(comparison)])
 
 
 def _measure_real(

@@ -184,11 +184,22 @@ class Gahvari(RatingSuite):
 
     def measured(self, run: Calibration, limit_s: float) -> Iterator[Measured]:
         """Measure each type of values with all its thread counts at once."""
-        end = run.used_s + limit_s
+        end, threads = run.used_s + limit_s, max(target.threads for target in run.targets)
+        cache_bytes = search_space.last_cache_bytes(run.machine, threads)
+        most_on_device = run.device_measured.most_entries(run.machine)
         by_type = [list(targets) for _, targets in groupby(run.targets, lambda target: target.dtype)]
         for number, targets in enumerate(by_type if self.series else (), 1):
-            left_s = end - run.used_s
-            dimensions = self._dimensions(run, targets[0])
+            left_s, target = end - run.used_s, targets[0]
+            whole, dimensions = (
+                search_space.dimensions(cache_bytes, target.value_bytes, entries)
+                for entries in (inf, min(most_entries_here(target), most_on_device))
+            )
+            self.range_ends[target.dtype] = whole[-1]
+            if len(dimensions) < len(whole):
+                run.notes.append(
+                    f"{target.dtype}: memory suffices for dimensions up to "
+                    f"{dimensions[-1] if dimensions else 0:,} of {whole[-1]:,}"
+                )
             if not dimensions:
                 continue
             suite = SyntheticSuite(
@@ -204,22 +215,6 @@ class Gahvari(RatingSuite):
                 yield from suite.run(left_s if number == len(by_type) else _TYPE_SHARE * left_s)
             finally:
                 run.notes += suite.notes()
-
-    def _dimensions(self, run: Calibration, target: Target) -> tuple[int, ...]:
-        threads = max(target.threads for target in run.targets)
-        most_on_device = run.device_measured.most_entries(run.machine)
-        cache_bytes = search_space.last_cache_bytes(run.machine, threads)
-        whole, fitting = (
-            search_space.dimensions(cache_bytes, target.value_bytes, entries)
-            for entries in (inf, min(most_entries_here(target), most_on_device))
-        )
-        self.range_ends[target.dtype] = whole[-1]
-        if len(fitting) < len(whole):
-            run.notes.append(
-                f"{target.dtype}: memory suffices for dimensions up to {fitting[-1] if fitting else 0:,} of "
-                f"{whole[-1]:,}"
-            )
-        return fitting
 
     def ratings(self, run: Calibration) -> list[summary.Rating]:
         return summary.ratings(run.records, run.machine, run.bandwidths, self.range_ends)

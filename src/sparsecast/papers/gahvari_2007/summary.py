@@ -32,6 +32,7 @@ from sparsecast.papers.gahvari_2007.search_space import (
     size_class,
 )
 from sparsecast.records import RATING_SUITES, VALUE_BYTES, Bandwidth, Record
+from sparsecast.system.tabular import grouped
 
 #: Suites of the Records: each point once, and some of them again at the end, for the noise.
 SUITE, AGAIN = RATING_SUITES
@@ -307,24 +308,17 @@ def ratings(
     Records of other suites count for nothing, and of two of the same thing the later counts. `range_ends`
     are, for types of values, the largest dimensions before any were cut.
     """
-    targets: dict[tuple[str, str, int], dict[str, dict[str, Record]]] = {}
-    for record in records:
-        if record.suite in (SUITE, AGAIN):
-            target = record.candidate.device, record.candidate.dtype, record.candidate.threads
-            suites = targets.setdefault(target, {SUITE: {}, AGAIN: {}})
-            suites[record.suite][record.matrix] = record
-    return [
-        Rating(
-            *target,
-            records=tuple(suites[SUITE].values()),
-            again=tuple(suites[AGAIN].values()),
-            machine=machine,
-            bandwidths=tuple(bandwidths),
-            cut_end=range_ends.get(target[1], 0),
-        )
-        for target, suites in targets.items()
-        if suites[SUITE]
-    ]
+    targets = grouped(
+        (record for record in records if record.suite in (SUITE, AGAIN)),
+        lambda record: (record.candidate.device, record.candidate.dtype, record.candidate.threads),
+    )
+    found = []
+    for target, own in targets.items():
+        once, again = ({r.matrix: r for r in own if r.suite == suite}.values() for suite in (SUITE, AGAIN))
+        if once:
+            cut_end = range_ends.get(target[1], 0)
+            found.append(Rating(*target, tuple(once), tuple(again), machine, tuple(bandwidths), cut_end))
+    return found
 
 
 def rated(profile: Profile, dtype: str | None = None, threads: int | None = None) -> Rating:

@@ -79,7 +79,7 @@ from sparsecast.system.memory import CACHE_LINE_BYTES
 #: Bytes of a word of a reference product.
 WORD_BYTES = 8
 
-#: The kinds of micro-benchmarks of each.
+#: The kinds of micro-benchmarks that each algorithm needs.
 KINDS = {"global-1d": ("allgatherv",), "local-1d": ("ping-pong",), "2d": ("reduce", "bcast")}
 
 
@@ -123,24 +123,21 @@ class HossainMicro(AsPrinted, Model):
 
     def _fit(self, training: TrainingSet) -> None:
         threads = training.records[0].candidate.threads if training.records else 1
-        read = [
-            bandwidth
+        self.bandwidths_ = sorted(
+            (bandwidth.bytes, bandwidth.bandwidth_bytes_per_s)
             for bandwidth in training.bandwidths
             if bandwidth.kind == "read" and bandwidth.threads == threads
-        ]
-        self.bandwidths_ = sorted((bandwidth.bytes, bandwidth.bandwidth_bytes_per_s) for bandwidth in read)
+        )
         seconds = [record.references_s["L2"] for record in training.records if "L2" in record.references_s]
         self.fma_s_ = None
         if seconds and self.bandwidths_:
-            self.fma_s_ = self._fma_s(float(np.median(seconds)), threads)
+            from sparsecast.measuring.references import reference_bytes, words_a_call
 
-    def _fma_s(self, reference_s: float, threads: int) -> float:
-        """Return the seconds of an operation: those of the reference that reading its words leaves."""
-        from sparsecast.measuring.references import reference_bytes, words_a_call
-
-        size = reference_bytes(*self.machine_.shared_cache_bytes(threads))["L2"]
-        word_s = reference_s / words_a_call(size, threads)
-        return max(0.0, word_s - WORD_BYTES / float(self._bandwidth(np.array([float(size)]))[0]))
+            # What reading the words of the reference product leaves.
+            size = reference_bytes(*self.machine_.shared_cache_bytes(threads))["L2"]
+            word_s = float(np.median(seconds)) / words_a_call(size, threads)
+            read_s = WORD_BYTES / float(self._bandwidth(np.array([float(size)]))[0])
+            self.fma_s_ = max(0.0, word_s - read_s)
 
     def needed(self) -> str:
         lacking = "bandwidths of its threads" if not self.bandwidths_ else "times of reference products"
@@ -165,7 +162,10 @@ class HossainMicro(AsPrinted, Model):
 
     def _misses(self, candidate: Candidate, blocks: RowBlocks) -> Floats:
         matrix, locality = blocks.matrix, blocks.matrix.locality
-        lines = self._cache_lines(candidate.threads)
+        # Of the last cache the threads have its bytes over its cores for each.
+        cache = self.machine_.product_caches[-1] if self.machine_.product_caches else None
+        held = cache.bytes * candidate.threads / cache.shared_by if cache else 0.0
+        lines = max(1.0, held / CACHE_LINE_BYTES)
         share = blocks.nnz / max(matrix.nnz, 1)
         reuse = np.asarray(locality.reuse_histogram)
         # Element k has 2**k to 2**(k + 1) other reads in between; within it they are spread evenly over the
@@ -179,11 +179,6 @@ class HossainMicro(AsPrinted, Model):
         fits = first + matrix.rows * candidate.value_bytes / CACHE_LINE_BYTES <= lines
         is_cold = self.as_printed or not fits
         return np.asarray(share * (again + first * is_cold) + lines_of_y * is_cold)
-
-    def _cache_lines(self, threads: int) -> float:
-        """Return the lines of the last cache that the threads have: its bytes over its cores for each."""
-        cache = self.machine_.product_caches[-1] if self.machine_.product_caches else None
-        return max(1.0, cache.bytes * threads / cache.shared_by / CACHE_LINE_BYTES) if cache else 1.0
 
 
 def lru_misses(block: csr_array[Any], configuration: Configuration, lines: float) -> float:

@@ -15,7 +15,7 @@ What the paper leaves open, and what is done here:
 - In the fits, P is the mean length. Of a target it is the mode for CSR-vector, and the maximum for CSR-
   scalar, ELL and JAD (below equation 6).
 - A processor has no half-warps, and no thread blocks with a limit of 1,024: its CSR is CSR-scalar, with the
-  strips of `machines/machine.py`. Where too few matrices beyond 1,024 were measured on a GPU, the lines from
+  strips of `machines/strips.py`. Where too few matrices beyond 1,024 were measured on a GPU, the lines from
   below go on, as in `guo`. A GPU of many multiprocessors cannot hold 40 strips of such rows: T(P) is fitted
   at the most strips that were measured.
 - The lines are fitted to relative residuals, never fall, and the time has a floor, as in `guo`;

@@ -24,16 +24,16 @@ from sparsecast.machines.profile import Profile
 from sparsecast.matrices.atlas import atlas
 from sparsecast.matrices.problem import Problem
 from sparsecast.matrices.reading import collected, matrix_name
-from sparsecast.measuring.energy import TOTAL, Meter
+from sparsecast.measuring.energy import TOTAL
 from sparsecast.operators.applications.application import PRODUCT
 from sparsecast.papers import described, published
-from sparsecast.papers.barreda_2020.block_reports import dispersion, matrices_off
 from sparsecast.papers.barreda_2020.block_times import LabelEffort
 from sparsecast.papers.barreda_2020.label_files import ENERGIES, BlockLabels, kept_labels
 from sparsecast.papers.barreda_2020.label_trials import TRIAL, label_trials, trial_chart
 from sparsecast.papers.barreda_2020.labelling import label
 from sparsecast.papers.barreda_2020.modelled_meter import ModelledMeter
-from sparsecast.papers.barreda_2020.network_training import (
+from sparsecast.papers.barreda_2020.networks import load_network, required
+from sparsecast.papers.barreda_2020.training import (
     ARCHITECTURES,
     FOLDS,
     OnPart,
@@ -44,8 +44,7 @@ from sparsecast.papers.barreda_2020.network_training import (
     sentences,
     trained,
 )
-from sparsecast.papers.barreda_2020.networks import load_network, required
-from sparsecast.results.application import ApplicationCost, ApplicationRun
+from sparsecast.reports.charts.chart import Chart, Spec, axis, layer, look, panels, tooltip
 from sparsecast.results.paper import PaperReport
 from sparsecast.system.tabular import Column, Table
 from sparsecast.system.texts import counted, percent, signed_percent
@@ -63,6 +62,9 @@ STATISTICS: dict[str, Callable[..., Any]] = {
     "mean": np.mean,
     "deviation": np.std,
 }
+
+#: Blocks of a matrix that figure 3 has at each frequency, and pixels of a panel.
+_DOTS, _PANEL = 3, {"width": 300, "height": 220}
 
 #: Of the budget, what labels may take; networks take the rest.
 LABEL_SHARE = 0.45
@@ -302,31 +304,30 @@ def _pagerank(
         question = application_question("pagerank", Problem.named(item))
         cost = application_cost(here, question, networks=paths)
         meter = DEVICES.get(PROCESSOR).meter() or ModelledMeter()
-        rows.append(_pagerank_row(cost, run_application(question, cost.plan, meter=meter), meter))
-        rows[-1]["graph"] = name
+        run = run_application(question, cost.plan, meter=meter)
+        # The forecast is of as many iterations as the run took, by equations 3 and 4.
+        error, seconds = run.errors(cost)[PRODUCT], {loop.name: loop.time_s for loop in cost.loops}
+        time_s = cost.total_s(seconds, run.iterations) - cost.convert_s
+        energy_j = None if cost.power_w is None else cost.power_w * time_s
+        rows.append(
+            {
+                "graph": name,
+                "share": cost.shares()[PRODUCT],
+                "measured_share": run.iterations * run.loops[PRODUCT] / run.time_s,
+                "time_s": time_s,
+                "measured_s": run.time_s,
+                "error": run.error(cost),
+                "weighted_error": run.weighted_error(cost),
+                "product_error": error.relative,
+                "product_weighted_error": error.weighted,
+                "power_w": cost.power_w,
+                "energy_j": energy_j,
+                "measured_j": run.energy_j,
+                "energy_error": energy_j / run.energy_j - 1 if energy_j and run.energy_j else None,
+                "source": meter.source if run.energy_j else None,
+            }
+        )
     return rows, ""
-
-
-def _pagerank_row(cost: ApplicationCost, run: ApplicationRun, meter: Meter) -> dict[str, Any]:
-    """Return the forecast of a run of as many iterations as it took, by equations 3 and 4, and its errors."""
-    error, seconds = run.errors(cost)[PRODUCT], {loop.name: loop.time_s for loop in cost.loops}
-    time_s = cost.total_s(seconds, run.iterations) - cost.convert_s
-    energy_j = None if cost.power_w is None else cost.power_w * time_s
-    return {
-        "share": cost.shares()[PRODUCT],
-        "measured_share": run.iterations * run.loops[PRODUCT] / run.time_s,
-        "time_s": time_s,
-        "measured_s": run.time_s,
-        "error": run.error(cost),
-        "weighted_error": run.weighted_error(cost),
-        "product_error": error.relative,
-        "product_weighted_error": error.weighted,
-        "power_w": cost.power_w,
-        "energy_j": energy_j,
-        "measured_j": run.energy_j,
-        "energy_error": energy_j / run.energy_j - 1 if energy_j and run.energy_j else None,
-        "source": meter.source if run.energy_j else None,
-    }
 
 
 def _label_rows(labels: Mapping[float, Sequence[BlockLabels]]) -> Iterator[dict[str, Any]]:
@@ -356,7 +357,10 @@ def _result(pairs: Sequence[Pair]) -> str:
         "below {matrix_median:.1%}, all below {matrix_worst:.0%}".format(
             pair.ours.card.quantity,
             " (modelled)" if pair.ours.modelled else "",
-            *(percent(_share_of_mean(network)) for network in (pair.ours, pair.paper)),
+            *(
+                percent(errors["network"]["block_mean"] / errors["always the mean"]["block_mean"])
+                for errors in (pair.ours.card.errors, pair.paper.card.errors)
+            ),
             **pair.ours.card.errors["network"],
         )
         for pair in pairs
@@ -365,6 +369,52 @@ def _result(pairs: Sequence[Pair]) -> str:
     return f"twins and generated matrices never seen. {'. '.join(errors)}" if errors else ""
 
 
-def _share_of_mean(network: TrainedNetwork) -> float:
-    errors = network.card.errors
-    return errors["network"]["block_mean"] / errors["always the mean"]["block_mean"]
+def dispersion(labels: Mapping[float, Sequence[BlockLabels]]) -> Chart:
+    """Return nanojoules an entry over nanoseconds, by frequency (figure 3)."""
+    charts = []
+    for quantity in ENERGIES:
+        rows = [
+            row for ghz, some in labels.items() for matrix in some for row in _dots(matrix, quantity, ghz)
+        ]
+        x = axis("ns", "ns an entry", [row["ns"] for row in rows], is_log=True)
+        y = axis("nj", "nJ an entry", [row["nj"] for row in rows], is_log=True)
+        charts.append(_points(quantity, rows, x, y))
+    return panels("dispersion", "", charts, 3)
+
+
+def _dots(labels: BlockLabels, quantity: str, ghz: float) -> list[dict[str, Any]]:
+    (timed, ns, _), (counted, nj, _) = labels.of("time"), labels.of(quantity)
+    _, first, second = np.intersect1d(timed, counted, return_indices=True)
+    step = -(-len(first) // _DOTS) or 1
+    pairs = zip(ns[first][::step].tolist(), nj[second][::step].tolist(), strict=True)
+    return [{"matrix": labels.name, "GHz": f"{ghz:g}", "ns": time, "nj": joules} for time, joules in pairs]
+
+
+def matrices_off(networks: Sequence[TrainedNetwork]) -> Chart:
+    """Return the errors of matrices by frequency, sorted by those at the lowest (figure 5)."""
+    charts = []
+    for quantity in dict.fromkeys(network.card.quantity for network in networks):
+        cards = [network.card for network in networks if network.card.quantity == quantity]
+        lowest = min(cards, key=lambda card: card.frequency_ghz or 0.0).matrix_errors
+        rows: list[dict[str, Any]] = [
+            {"matrix": _short(matrix), "GHz": f"{card.frequency_ghz:g}", "error": 100 * error}
+            for card in cards
+            for matrix, error in card.matrix_errors.items()
+        ]
+        order = [_short(matrix) for matrix in sorted(lowest, key=lambda matrix: lowest[matrix])]
+        x = {"field": "matrix", "type": "nominal", "title": None, "sort": order, "axis": {"labelAngle": -40}}
+        y = axis("error", "error, %", [row["error"] for row in rows], is_log=True)
+        charts.append(_points(quantity, rows, x, y))
+    return panels("matrices_off", "", charts, 2)
+
+
+def _short(matrix: str) -> str:
+    """Return what an axis has of a specification: of a twin the name of the matrix."""
+    return matrix.removeprefix("gallery:").removeprefix("atlas?name=").removesuffix("&size=whole")
+
+
+def _points(caption: str, rows: Sequence[Mapping[str, Any]], x: Spec, y: Spec) -> Chart:
+    looks = look("GHz", [row["GHz"] for row in rows])
+    shown = tooltip({"matrix": "matrix", "GHz": "GHz"}, **{y["field"]: y["title"]})
+    points = layer({"type": "point", "clip": True}, {"x": x, "y": y, **looks, "tooltip": shown}, rows)
+    return Chart(caption, caption, {**points, **_PANEL})

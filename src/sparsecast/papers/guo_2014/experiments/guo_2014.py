@@ -25,7 +25,7 @@ from sparsecast.benchmark.experiments import EXPERIMENTS, ExperimentSetting
 from sparsecast.models.model import Model
 from sparsecast.models.strip_lines import Grid
 from sparsecast.papers import described, published
-from sparsecast.papers.guo_2014.optima import Optimum, optima
+from sparsecast.papers.guo_2014.plans import Optimum, optima
 from sparsecast.papers.guo_2014.strip_models import GuoModel
 from sparsecast.reports.charts.chart import Chart
 from sparsecast.reports.charts.fits import Fit, fits, forecasts

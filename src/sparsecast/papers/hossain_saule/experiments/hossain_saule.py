@@ -30,8 +30,13 @@ from sparsecast.matrices.partitioning.methods import partition
 from sparsecast.matrices.problem import GALLERY_PREFIX, Problem
 from sparsecast.models.clusters.cluster_model import Question
 from sparsecast.papers import described, published
-from sparsecast.papers.hossain_saule.comparison import MEASURED, compared_times, fastest_named, summaries
-from sparsecast.papers.hossain_saule.fitted_inputs import QuestionOf
+from sparsecast.papers.hossain_saule.comparison import (
+    MEASURED,
+    QuestionOf,
+    compared_times,
+    fastest_named,
+    summaries,
+)
 from sparsecast.papers.hossain_saule.published_times import PublishedTime
 from sparsecast.papers.hossain_saule.rank_runs import measure_here
 from sparsecast.papers.hossain_saule.tables import chart, ranks_table, tables
