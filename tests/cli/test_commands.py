@@ -73,11 +73,6 @@ def test_predict_for_another_machine_by_name_and_by_path(run, recorded, foreign,
     assert document_of(run("predict", SMALL, "--profile", path, "--json"))["profile"] == recorded.name
 
 
-def test_predict_in_single_precision(run, foreign):
-    document = document_of(run("predict", SMALL, "--profile", foreign, "--dtype", "float32", "--json"))
-    assert {forecast["dtype"] for forecast in document["forecasts"]} == {"float32"}
-
-
 @pytest.fixture
 def wave(tmp_path):
     """A file of a complex matrix: 900 waves."""
