@@ -14,7 +14,8 @@ import numpy as np
 from sparsecast.api.executing import in_csr, load, operator_of
 from sparsecast.api.profiles import model_records
 from sparsecast.api.session import Session
-from sparsecast.devices import DEVICES, machine_of, number_of
+from sparsecast.api.settings import refuse_unknown
+from sparsecast.devices import AUTO, DEVICES, machine_of, number_of, parse_device
 from sparsecast.devices.target import Target
 from sparsecast.errors import InputError
 from sparsecast.machines.machine import PROCESSOR
@@ -93,6 +94,8 @@ class CgOptions(TypedDict, total=False):
 
 def ranked(session: Session, A: Any, plan: Plan | None, options: PageRankOptions) -> power_method.PageRank:
     """Return the PageRank of a graph: see `Session.pagerank`."""
+    refuse_unknown(PageRankOptions, options)
+    _refuse_unused(session, "PageRank")
     damping, epsilon = options.get("damping", DAMPING), options.get("epsilon", EPSILON)
     most = options.get("most", power_method.MOST_ITERATIONS)
     power_method.refuse_settings(damping, epsilon, most)
@@ -127,6 +130,8 @@ def solved(
     session: Session, A: Any, b: Any, plan: Plan | None, options: CgOptions
 ) -> conjugate_gradients.Solution:
     """Solve A x = b: see `Session.cg`."""
+    refuse_unknown(CgOptions, options)
+    _refuse_unused(session, "conjugate gradients")
     problem, tolerance, most = Problem.of(A), options.get("tolerance", TOLERANCE), options.get("most")
     conjugate_gradients.refuse_settings(tolerance, 1 if most is None else most)
     solver = conjugate_gradients.ConjugateGradients(problem.matrix, tolerance, options.get("preconditioner"))
@@ -143,6 +148,15 @@ def solved(
     most = solver.most_iterations if most is None else most
     op = in_csr(solver.matrix, number_of(session.setting.threads))
     return _planned_on_the_way(solver, op, session, most, run)
+
+
+def _refuse_unused(session: Session, what: str) -> None:
+    """Raise an InputError for options that a run of an application here does not have."""
+    session.require_here()
+    session.refuse_given(what, "dtype", "vectors", "values", "as_printed")
+    device = session.setting.device
+    if device is not None and not DEVICES.get(parse_device(device)[0]).shares_host:
+        raise InputError(f"{what} on {device}: expected a device that computes on the host; leave it out")
 
 
 def _planned_on_the_way(
@@ -214,12 +228,16 @@ def application_cost(
     Errors are those of `Session.plan`, `Session.predict` and `product_forecast`, and a ProfileError for a
     profile without Bandwidths. Those of this machine are measured first, unless `measures` is false.
     """
+    if session.setting.threads == AUTO:
+        raise InputError(f"threads {AUTO} of a whole run: expected one number; name it, or leave it out")
     threads = threads_of_networks(networks, number_of(session.setting.threads))
     application, problem = question.application, question.problem
+    session.refuse_given("the cost of a run", "dtype", "vectors", "values", "as_printed")
     session = session.changed(threads=threads)
     profile, _ = session.question(problem)
     if measures and profile.name == machine_of(PROCESSOR).name and not profile.bandwidths:
         profile = profile.with_bandwidths(DEVICES.get(PROCESSOR).measure_bandwidths(profile.machine, 1))
+        session = Session(profile, session.setting, session.trust)
     times, loops_s = measures and not networks, dict[str, float]()
     if iterations is not None:
         expected = Iterations.known(iterations)
@@ -252,6 +270,12 @@ def application_cost(
     is_forecast = plan.convert_s > 0 and plan.trials is None
     slower = usual_conversion(TrainingSet.of(profile, records), plan) if is_forecast else Usual()
     notes = (expected.why, *plan.notes, *(forecast.note for forecast in forecasts))
+    if not DEVICES.get(csr.device).shares_host:
+        notes = (
+            *notes,
+            "Vectors are taken to stay on the device: the built-in solvers hold them on the host, and copy x "
+            "and y for each product.",
+        )
     powers_w = [f.energy_j / plan.time_s for f in forecasts if f.energy_j is not None] or [
         forecast.energy_j / forecast.time_s
         for forecast in prediction

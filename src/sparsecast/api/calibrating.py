@@ -14,6 +14,7 @@ from sparsecast.api.profiles import (
     model_records,
     origin,
 )
+from sparsecast.api.settings import refuse_unknown
 from sparsecast.benchmark.run import Calibration, Progress, RatingSuite, no_progress, rating_suites
 from sparsecast.devices import DEVICES, Threads, number_of
 from sparsecast.devices import machine_of as machine_of
@@ -148,6 +149,7 @@ def calibration(
     budget_s: float, rating: RatingSuite | None = None, **options: Unpack[CalibrationOptions]
 ) -> Calibration:
     """Return the calibration that `calibrate` runs; the figures of `rating`, if given, come first."""
+    refuse_unknown(CalibrationOptions, options)
     machine, vectors = machine_of(options.get("device", "cpu")), options.get("vectors", 1)
     libraries, dtype = chosen_libraries(options.get("library"), machine.device), options.get("dtype")
     targets = [

@@ -10,7 +10,8 @@ from typing import Any, TypedDict, Unpack
 
 from sparsecast.api.executing import measure_here
 from sparsecast.api.matrices import left_out, named_problems
-from sparsecast.api.session import Session
+from sparsecast.api.session import UNMEASURED, Session
+from sparsecast.api.settings import refuse_unknown
 from sparsecast.benchmark.journal import USER_SUITE, kept, measurements_folder
 from sparsecast.benchmark.record_files import MergedRecords, differences
 from sparsecast.benchmark.run import Progress, no_progress
@@ -158,6 +159,9 @@ def measure_all(
     StorageError
         If Records cannot be kept.
     """
+    refuse_unknown(CollectionOptions, options)
+    session.require_here()
+    session.refuse_given("a measurement", *UNMEASURED)
     campaign = campaign_of(machine_of(session.setting.device or PROCESSOR), matrices, options, meter)
     done = MeasuredCollection(campaign.here.name, refused=campaign.refused)
 

@@ -11,6 +11,7 @@ from sparsecast.api.cluster_questions import ClusterProblem, cluster_problem
 from sparsecast.api.forecasting import without_joules
 from sparsecast.api.profiles import calibrated_profile, disturbed, model_records, training_for
 from sparsecast.api.profiles import energy_model as fitted_energy_model
+from sparsecast.api.settings import refuse_unknown
 from sparsecast.benchmark.journal import kept
 from sparsecast.devices import machine_of
 from sparsecast.devices.target import Target
@@ -114,6 +115,7 @@ def cluster(
     ProfileError
         If the profile lacks micro-benchmarks.
     """
+    refuse_unknown(ClusterOptions, options)
     profile = profile or calibrated_profile(machine_of(PROCESSOR))
     per_node = _checked(ranks, options.get("ranks_per_node"), price, profile)
     algorithms, formats = options.get("algorithms") or (), options.get("formats") or ()

@@ -12,8 +12,8 @@ from typing import Any
 from sparsecast.api.campaigns import Campaign, CollectionOptions, Turn, campaign_of
 from sparsecast.api.forecast_basis import ForecastBasis
 from sparsecast.api.profiles import asked_machine, require_own, training_for
-from sparsecast.api.session import Session
-from sparsecast.api.settings import Setting
+from sparsecast.api.session import UNMEASURED, Session
+from sparsecast.api.settings import Setting, refuse_unknown
 from sparsecast.benchmark.evaluation import Scoring
 from sparsecast.benchmark.journal import AGAIN_SUITE, kept
 from sparsecast.benchmark.replay import FOLDS
@@ -48,9 +48,11 @@ def evaluated(
     options: CollectionOptions,
 ) -> Evaluation:
     """Forecast and measure a collection: see `Session.evaluate`."""
+    refuse_unknown(CollectionOptions, options)
     machine = machine_of(session.setting.device or PROCESSOR)
     if session.profile is not None:
         require_own(session.profile.name, machine)
+    session.refuse_given("an evaluation", *UNMEASURED)
     _refuse_unscored(session.setting)
     kinds = chosen_models(models, session.setting.vectors)
     campaign = campaign_of(machine, matrices, options)

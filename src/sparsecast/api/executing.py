@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 
 from sparsecast.api.forecast_basis import ForecastBasis
 from sparsecast.api.profiles import require_own
-from sparsecast.api.session import Session, session
+from sparsecast.api.session import UNMEASURED, Session, session
 from sparsecast.benchmark.journal import USER_SUITE, keep
 from sparsecast.benchmark.measurement import Instruments, LeftOut, check_plan, measure_candidates
 from sparsecast.benchmark.trials import REORDERED
@@ -23,6 +23,7 @@ from sparsecast.errors import InputError, MatrixSizeError, MeterError
 from sparsecast.features.analysis import structure as structure_of
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.machines.machine import PROCESSOR, Machine, detect
+from sparsecast.machines.profile import Profile
 from sparsecast.matrices.problem import Problem
 from sparsecast.matrices.reordering import reordered
 from sparsecast.measuring.condition_monitor import ConditionMonitor
@@ -47,11 +48,17 @@ def compiled(
     session: Session, A: Any, plan: Plan | None, products: int, transpose: bool | Plan, adapt: bool
 ) -> BlockOperator:
     """Build a matrix as a plan says: see `Session.compile`."""
+    if isinstance(plan, Profile):
+        raise InputError(
+            f"profile {plan.name} in place of a plan: expected a Plan; write profile=, or a session"
+        )
     problem, setting = Problem.of(A), session.setting
     device = setting.device
     if adapt:
         if plan is not None or isinstance(transpose, Plan) or setting.values is not None:
             raise InputError("adapt with a plan or values: expected one of them; leave the others out")
+        session.require_here()
+        session.refuse_given("an operator that adapts", "vectors", "as_printed")
         if DEVICES.get(parse_device(device or PROCESSOR)[0]).operator_type() is not BlockOperator:
             raise InputError(f"adapt on {device}: expected a device that computes on the host; plan instead")
         # Trials correct its forecasts, whatever disturbed the calibration.
@@ -65,8 +72,8 @@ def compiled(
     if plan is None:
         plan = session.plan(problem, products=products)
     first = plan.baseline.candidate
-    found = first.threads, first.dtype, plan.rounding and "float32"
-    wanted = setting.threads, setting.dtype, setting.values
+    found = first.threads, first.dtype, plan.rounding and "float32", first.vectors
+    wanted = setting.threads, setting.dtype, setting.values, None if setting.vectors == 1 else setting.vectors
     for name, planned in zip(wanted, found, strict=True):
         if name not in (None, AUTO, planned):
             raise InputError(
@@ -257,6 +264,8 @@ def measured(
 ) -> list[Record]:
     """Measure the product of a matrix here: see `Session.measure`."""
     problem, device = Problem.of(A, name), session.setting.device
+    session.require_here()
+    session.refuse_given("a measurement", *UNMEASURED)
     if table is None:
         table = session.choice(problem).candidates
     candidates = [item.candidate if isinstance(item, Forecast) else item for item in table]

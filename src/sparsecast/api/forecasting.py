@@ -139,7 +139,7 @@ def printed_planner(model: str | None) -> Planner:
 
 def check_probe(probe_s: float | None, drift_correction: bool, *, has_matrix: bool = True) -> None:
     """Raise an InputError if no probe can be as it is asked for; 0 s measure nothing."""
-    if not probe_s and probe_s != 0:
+    if probe_s is None:
         return
     if not 0 <= probe_s < math.inf:
         raise InputError(f"a probe of {probe_s:g} s: expected seconds from 0 on; name how long to measure")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
-from typing import Any, TypeGuard, Unpack
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, TypedDict, TypeGuard, Unpack
 
 from sparsecast.api.calibrating import machines as machines_here
 from sparsecast.api.calibrating import own_profile
@@ -13,8 +13,8 @@ from sparsecast.api.clustering import cluster
 from sparsecast.api.forecast_basis import is_local
 from sparsecast.api.profiles import asked_machine, calibrated_profile, contents, origin, refuse_disturbed
 from sparsecast.api.session import Session
-from sparsecast.api.settings import SessionOptions, Setting, SettingOptions, Trust, split_options
-from sparsecast.devices import DEVICES, machine_of, threads_of
+from sparsecast.api.settings import Setting, SettingOptions, Trust, refuse_unknown, split_options
+from sparsecast.devices import DEVICES, Threads, machine_of, threads_of
 from sparsecast.devices.target import Target
 from sparsecast.errors import DeviceError, InputError, ProfileError, remedy_for
 from sparsecast.features.structure import Structure
@@ -34,13 +34,24 @@ ALL = "all"
 NODES = (1, 4, 16, 64)
 
 
+class PlaceOptions(TypedDict, total=False):
+    """What `where` and `compare` take of the options of a session, with the same meaning."""
+
+    threads: Threads
+    dtype: str | None
+    library: str | None
+    model: str | None
+    drift_correction: bool
+    anyway: bool
+
+
 def where(
     A: Any,
     places: str | Sequence[str | Profile] = ALL,
     *,
     products: int = 1000,
     prices: Mapping[str, float] | None = None,
-    **options: Unpack[SessionOptions],
+    **options: Unpack[PlaceOptions],
 ) -> Placements:
     """Find the device on which a number of products is done fastest, with conversion and copies.
 
@@ -85,7 +96,7 @@ def compare(
     *,
     products: int = 1000,
     prices: Mapping[str, float] | None = None,
-    **options: Unpack[SessionOptions],
+    **options: Unpack[PlaceOptions],
 ) -> Comparison:
     """Compare machines as in `where` for several matrices, by name, in one process on each machine.
 
@@ -127,12 +138,19 @@ class _Question:
     prices: Mapping[str, float]
     setting: Setting
     trust: Trust
+    #: One for each place, so that many matrices share its fitted models.
+    sessions: dict[tuple[str, Setting], Session] = field(default_factory=dict)
+
+    def session(self, profile: Profile, setting: Setting) -> Session:
+        return self.sessions.setdefault((profile.name, setting), Session(profile, setting, self.trust))
 
     @classmethod
-    def of(cls, products: int, prices: Mapping[str, float] | None, options: SessionOptions) -> _Question:
+    def of(cls, products: int, prices: Mapping[str, float] | None, options: PlaceOptions) -> _Question:
         if products < 1:
             raise InputError(f"products {products}: expected at least 1; name how many you will do")
+        refuse_unknown(PlaceOptions, options)
         setting, trust = split_options(SettingOptions, options)
+        _ = Trust(**trust).time_model  # an unknown name is refused before a calibration
         chosen_libraries(setting.get("library"), is_here=False)  # refuses unknown ones, whatever the places
         return cls(products, prices or {}, Setting(**setting), Trust(**trust))
 
@@ -171,7 +189,7 @@ class _Place:
         if is_published or machine.gpu:
             unused = question.left_out("these are for calibrated processors", "threads", "library")
             setting = replace(setting, threads=None, library=None)
-        session = Session(profile, setting, question.trust)
+        session = question.session(profile, setting)
         if isinstance(A, Problem) and not is_published:
             plan = session.plan(A, products=count, probe_s=0)
             vectors_s = copies_s(profile, A.matrix.shape, plan.baseline.candidate.dtype)

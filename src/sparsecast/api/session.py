@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from time import monotonic, perf_counter
 from typing import TYPE_CHECKING, Any, Unpack
@@ -22,7 +22,14 @@ from sparsecast.api.forecasting import (
 )
 from sparsecast.api.matrices import structure as structure_of
 from sparsecast.api.profiles import asked_machine, calibrated_profile, model_records, require_own
-from sparsecast.api.settings import SessionOptions, Setting, SettingOptions, Trust, split_options
+from sparsecast.api.settings import (
+    SessionOptions,
+    Setting,
+    SettingOptions,
+    Trust,
+    refuse_unknown,
+    split_options,
+)
 from sparsecast.benchmark.trials import UNLIMITED, Outcome, Spending, in_best_order, may_pay
 from sparsecast.devices import AUTO, machine_of
 from sparsecast.devices.product_timer import Rounding
@@ -32,6 +39,7 @@ from sparsecast.features.structure import Structure
 from sparsecast.machines.machine import PROCESSOR
 from sparsecast.machines.profile import Profile, find_profile
 from sparsecast.matrices.problem import Problem
+from sparsecast.models import model_for
 from sparsecast.models.forecaster import Forecaster
 from sparsecast.planning.drift import Drift
 from sparsecast.planning.plan import Goal, refuse_objective
@@ -52,8 +60,12 @@ if TYPE_CHECKING:
 #: Seconds for which a session assumes that the machine is as fast as the reference products were.
 DRIFT_HOLDS_S = 60.0
 
-#: What the matrices of one fitted model have in common: the target, and the groups of a Structure.
-_Kind = tuple[Target, frozenset[str] | None]
+#: Options of Trust, which do not count where products are only measured.
+UNMEASURED = ("model", "drift_correction", "as_printed", "power_model", "energy_model", "anyway")
+
+#: What the matrices of one fitted model have in common: the target; of a Structure its groups, and whether
+#: the order of its rows is known.
+_Kind = tuple[Target, frozenset[str] | None, bool]
 
 
 def session(profile: str | Path | Profile | None = None, **options: Unpack[SessionOptions]) -> Session:
@@ -83,6 +95,7 @@ def session(profile: str | Path | Profile | None = None, **options: Unpack[Sessi
     >>> session.predict(sc.gallery("poisson2d", n=100)).forecasts[0].candidate.format
     'dia'
     """
+    refuse_unknown(SessionOptions, options)
     setting, trust = split_options(SettingOptions, options)
     known = profile if profile is None or isinstance(profile, Profile) else find_profile(profile)
     return Session(known, Setting(**setting), Trust(**trust))
@@ -117,13 +130,18 @@ class Session:
     )
 
     def __post_init__(self) -> None:
-        _ = self.trust.time_model  # an unknown name is refused before anything is measured
+        _ = self.trust.time_model  # unknown names are refused before anything is measured
+        if self.trust.energy_model is not None:
+            model_for("energy", self.trust.energy_model)
         self._is_this_machine = self.profile is None
 
     def changed(self, **options: Unpack[SessionOptions]) -> Session:
         """Return a session on the same machine with other options."""
+        refuse_unknown(SessionOptions, options)
         setting, trust = split_options(SettingOptions, options)
-        other = replace(self, setting=replace(self.setting, **setting), trust=replace(self.trust, **trust))
+        # The profile of this machine is that of its device.
+        profile = None if self._is_this_machine and "device" in setting else self.profile
+        other = Session(profile, replace(self.setting, **setting), replace(self.trust, **trust))
         other._is_this_machine = self._is_this_machine
         return other
 
@@ -167,12 +185,17 @@ class Session:
 
     @staticmethod
     def _kind(A: Problem | Structure, target: Target) -> _Kind:
-        return target, frozenset(A.groups) if isinstance(A, Structure) else None
+        if not isinstance(A, Structure):
+            return target, None, True
+        lengths = A.groups.get("row_lengths")
+        return target, frozenset(A.groups), getattr(lengths, "mispredicted", None) is not None
 
     def _energy(self, A: Problem | Structure, basis: ForecastBasis) -> Forecaster | None:
+        if self.trust.power_model is not None:  # which adds to the times of the basis, corrected or not
+            return basis.energy(self.trust.power_model)
         kind = self._kind(A, basis.target)
         if kind not in self._energies:
-            self._energies[kind] = basis.energy(self.trust.power_model, self.trust.energy_model)
+            self._energies[kind] = basis.energy(name=self.trust.energy_model)
         return self._energies[kind]
 
     def _drift(self, basis: ForecastBasis, *, is_measured: bool = True) -> tuple[Drift, tuple[str, ...]]:
@@ -186,6 +209,24 @@ class Session:
 
     def _rounding(self, A: Problem | Structure) -> Rounding | None:
         return rounding(A, self.setting.values, self.setting.dtype, self.setting.device)
+
+    def refuse_given(self, what: str, *names: str) -> None:
+        """Raise an InputError for an option of this session, of these names, that does not count."""
+        given = {**asdict(self.setting), **{f.name: getattr(self.trust, f.name) for f in fields(Trust)}}
+        defaults = {f.name: f.default for f in (*fields(Setting), *fields(Trust))}
+        for name in names:
+            if given[name] != defaults[name]:
+                raise InputError(
+                    f"{name} {given[name]!r} of {what}: expected none, as it does not count; leave it out"
+                )
+
+    def require_here(self) -> None:
+        """Raise an InputError for the profile of another machine, where something is measured or run."""
+        if self.profile is not None and not is_local(self.profile.machine):
+            raise InputError(
+                f"a session on {self.profile.name}: expected this machine, where products are done; make one "
+                f"without a profile"
+            )
 
     def _of_each_number(self, A: Problem | Structure) -> list[Session]:
         """Return a session for each number of threads that the profile has Records of."""
@@ -227,6 +268,13 @@ class Session:
             )
         return basis, outcome
 
+    def _refuse_printed_probe(self, probe_s: float | None) -> None:
+        if probe_s and self.trust.as_printed:
+            raise InputError(
+                f"a probe of {probe_s:g} s with fits as printed: expected one of both, as it corrects our "
+                f"fits; leave one out"
+            )
+
     def predict(self, A: Any, *, probe_s: float | None = None) -> Prediction:
         """Forecast the product of a matrix in every format that suits it.
 
@@ -262,6 +310,7 @@ class Session:
             If other programs disturbed the measurement of these Records too much, and `anyway` is not set.
         """
         check_probe(probe_s, self.trust.drift_correction, has_matrix=not isinstance(A, Structure))
+        self._refuse_printed_probe(probe_s)
         A = A if isinstance(A, Structure) else Problem.of(A)
         lost = self._rounding(A)
         if self.setting.threads == AUTO:
@@ -314,6 +363,7 @@ class Session:
         if products < 1:
             raise InputError(f"products {products}: expected at least 1; name how many you will do")
         check_probe(probe_s, self.trust.drift_correction)
+        self._refuse_printed_probe(probe_s)
         refuse_objective(objective)
         is_printed = self.trust.as_printed
         if is_printed and objective != "time":
@@ -527,7 +577,7 @@ class Session:
         UnknownNameError
             If there is no such model.
         ProfileError
-            If the profile is that of another machine, or the journal of kept Records is damaged.
+            If the journal of kept Records is damaged.
         StorageError
             If Records cannot be kept.
         """

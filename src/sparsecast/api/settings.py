@@ -120,3 +120,10 @@ def split_options(kind: type, options: Mapping[str, Any]) -> tuple[dict[str, Any
     """Return the options that a TypedDict has, and the others."""
     own = {name: value for name, value in options.items() if name in kind.__annotations__}
     return own, {name: value for name, value in options.items() if name not in own}
+
+
+def refuse_unknown(kind: type, options: Mapping[str, Any]) -> None:
+    """Raise a TypeError for a keyword that a TypedDict of options does not have."""
+    for name in options.keys() - kind.__annotations__.keys():
+        known = ", ".join(kind.__annotations__)
+        raise TypeError(f"unexpected keyword argument '{name}': expected some of {known}; correct it")

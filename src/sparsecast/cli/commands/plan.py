@@ -116,7 +116,9 @@ def _placed(
     names += [] if setting.profile is None else [setting.profile]
     for device in filter(api.is_device, [api.PROCESSOR, *names] if api.ALL in names else names):
         profile_for(problem, None, api.threads_of(device, setting.threads), setting.dtype, device)
-    values: Any = setting.values_of | trust.values_of
+    shared = ("threads", "dtype", "library", "model", "drift_correction", "anyway")
+    given = setting.values_of | trust.values_of
+    values: Any = {name: given[name] for name in shared}
     with shown_parts():
         placements = api.where(problem, names, products=products, prices=prices, **values)
     plan, machine = (it.plan, it.machine) if (it := placements.planned) else (None, "")
