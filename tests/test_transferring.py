@@ -157,9 +157,9 @@ def test_auto_ranks_the_forecasts_of_each_number_of_threads(of_both, A):
 
 @pytest.mark.parametrize(("n", "best"), [(20, 1), (300, 2)])
 @pytest.mark.parametrize("products", [1, 10_000])
-def test_auto_plans_for_more_threads_only_where_they_pay(of_both, n, best, iterations):
+def test_auto_plans_for_more_threads_only_where_they_pay(of_both, n, best, products):
     A = sc.gallery("poisson2d", n=n)
-    how = {"products": iterations, "drift_correction": False}
+    how = {"products": products, "drift_correction": False}
     plan = sc.plan(A, of_both, threads="auto", **how)
     each = [sc.plan(A, of_both, threads=count, **how) for count in (1, 2)]
     assert plan.threads == best and plan.thread_plans == tuple(each)
