@@ -81,8 +81,8 @@ from .reporting import collection_report as collection_report
 from .reporting import first_readable as first_readable
 from .reporting import matrix_report as matrix_report
 from .reporting import matrix_reports as matrix_reports
-from .session import Session as Session
-from .session import session as session
+from .sessions import Session as Session
+from .sessions import session as session
 from .settings import Setting as Setting
 from .settings import Trust as Trust
 from .shortcuts import cg as cg

@@ -12,7 +12,7 @@ from scipy.sparse import issparse
 
 from sparsecast.api.applications import PLANNING_S
 from sparsecast.api.executing import in_csr
-from sparsecast.api.session import session
+from sparsecast.api.sessions import session
 from sparsecast.errors import InputError
 from sparsecast.matrices.problem import Problem, sound
 from sparsecast.operators.sparse_arrays import with_operator

@@ -13,7 +13,7 @@ import numpy as np
 
 from sparsecast.api.executing import in_csr, load, operator_of
 from sparsecast.api.profiles import model_records
-from sparsecast.api.session import Session
+from sparsecast.api.sessions import Session
 from sparsecast.api.settings import refuse_unknown
 from sparsecast.devices import AUTO, DEVICES, machine_of, number_of, parse_device
 from sparsecast.devices.target import Target

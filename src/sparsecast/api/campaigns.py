@@ -10,7 +10,7 @@ from typing import Any, TypedDict, Unpack
 
 from sparsecast.api.executing import measure_here
 from sparsecast.api.matrices import left_out, named_problems
-from sparsecast.api.session import UNMEASURED, Session
+from sparsecast.api.sessions import UNMEASURED, Session
 from sparsecast.api.settings import refuse_unknown
 from sparsecast.benchmark.journal import USER_SUITE, kept, measurements_folder
 from sparsecast.benchmark.record_files import MergedRecords, differences

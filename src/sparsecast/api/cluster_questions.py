@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from sparsecast.api.session import Session
+from sparsecast.api.sessions import Session
 from sparsecast.api.settings import Setting, Trust
 from sparsecast.devices.target import Target
 from sparsecast.distributed.distributed_product import DistributedProduct

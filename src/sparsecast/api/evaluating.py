@@ -12,7 +12,7 @@ from typing import Any
 from sparsecast.api.campaigns import Campaign, CollectionOptions, Turn, campaign_of
 from sparsecast.api.forecast_basis import ForecastBasis
 from sparsecast.api.profiles import asked_machine, require_own, training_for
-from sparsecast.api.session import UNMEASURED, Session
+from sparsecast.api.sessions import UNMEASURED, Session
 from sparsecast.api.settings import Setting, refuse_unknown
 from sparsecast.benchmark.evaluation import Scoring
 from sparsecast.benchmark.journal import AGAIN_SUITE, kept

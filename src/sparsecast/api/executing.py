@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 
 from sparsecast.api.forecast_basis import ForecastBasis
 from sparsecast.api.profiles import require_own
-from sparsecast.api.session import UNMEASURED, Session, session
+from sparsecast.api.sessions import UNMEASURED, Session, session
 from sparsecast.benchmark.journal import USER_SUITE, keep
 from sparsecast.benchmark.measurement import Instruments, LeftOut, check_plan, measure_candidates
 from sparsecast.benchmark.trials import REORDERED

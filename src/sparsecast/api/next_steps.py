@@ -8,7 +8,7 @@ from typing import Any
 
 from sparsecast.api.forecast_basis import ForecastBasis
 from sparsecast.api.profiles import calibrated_profile, model_records
-from sparsecast.api.session import Session
+from sparsecast.api.sessions import Session
 from sparsecast.api.settings import Setting, Trust
 from sparsecast.devices import DEVICES, machine_of, threads_of
 from sparsecast.errors import DisturbedError

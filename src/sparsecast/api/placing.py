@@ -12,7 +12,7 @@ from sparsecast.api.calibrating import own_profile
 from sparsecast.api.clustering import cluster
 from sparsecast.api.forecast_basis import is_local
 from sparsecast.api.profiles import asked_machine, calibrated_profile, contents, origin, refuse_disturbed
-from sparsecast.api.session import Session
+from sparsecast.api.sessions import Session
 from sparsecast.api.settings import Setting, SettingOptions, Trust, refuse_unknown, split_options
 from sparsecast.devices import DEVICES, Threads, machine_of, threads_of
 from sparsecast.devices.target import Target

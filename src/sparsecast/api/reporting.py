@@ -12,7 +12,7 @@ from sparsecast.api.evaluating import chosen_models
 from sparsecast.api.matrices import left_out, structure
 from sparsecast.api.next_steps import forecast_next_steps
 from sparsecast.api.profiles import age_days, training_for
-from sparsecast.api.session import Session
+from sparsecast.api.sessions import Session
 from sparsecast.benchmark.evaluation import Scoring
 from sparsecast.benchmark.journal import AGAIN_SUITE, kept
 from sparsecast.benchmark.replay import score

@@ -7,7 +7,7 @@ from typing import Any, Unpack
 
 from sparsecast.api.applications import CgOptions, PageRankOptions
 from sparsecast.api.campaigns import CollectionOptions
-from sparsecast.api.session import session
+from sparsecast.api.sessions import session
 from sparsecast.api.settings import SessionOptions, split_options
 from sparsecast.machines.profile import Profile
 from sparsecast.measuring.energy import Meter

@@ -17,7 +17,7 @@ import numpy as np
 
 from sparsecast.api.calibrating import calibration, profile
 from sparsecast.api.profiles import model_records, require_own
-from sparsecast.api.session import session
+from sparsecast.api.sessions import session
 from sparsecast.benchmark.experiments import Experiment, ExperimentSetting
 from sparsecast.benchmark.journal import kept
 from sparsecast.benchmark.run import LEAST_BUDGET_S

@@ -18,7 +18,7 @@ from sparsecast.api.calibrating import own_profile
 from sparsecast.api.executing import adapting
 from sparsecast.api.forecast_basis import ForecastBasis
 from sparsecast.api.profiles import require_own
-from sparsecast.api.session import Session
+from sparsecast.api.sessions import Session
 from sparsecast.api.settings import Setting, Trust
 from sparsecast.devices import machine_of
 from sparsecast.devices.binding import Bound

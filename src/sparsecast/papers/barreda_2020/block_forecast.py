@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecast.api.session import Session
+from sparsecast.api.sessions import Session
 from sparsecast.api.settings import Setting, Trust
 from sparsecast.errors import InputError
 from sparsecast.features.row_blocks import RowBlocks

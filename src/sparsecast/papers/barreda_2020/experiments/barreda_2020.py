@@ -15,7 +15,7 @@ import numpy as np
 
 from sparsecast.api.applications import application_cost, application_question, run_application
 from sparsecast.api.profiles import require_own
-from sparsecast.api.session import session
+from sparsecast.api.sessions import session
 from sparsecast.benchmark.experiments import EXPERIMENTS, Experiment, ExperimentSetting, refuse_other_devices
 from sparsecast.devices import DEVICES, machine_of
 from sparsecast.errors import InputError, ProfileError
