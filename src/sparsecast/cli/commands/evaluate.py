@@ -54,9 +54,11 @@ def evaluate(
     if replay and (resume or dry_run or watch or shard is not None):
         raise InputError("--resume, --shard, --watch or --dry-run with --replay: expected matrices; add some")
     if ranks:
-        unused = {name: value for name, value in setting.named.items() if name != "--profile"}
+        unused = {
+            name: value for name, value in setting.named.items() if name not in ("--profile", "--device")
+        }
         unused |= {"--models": models, "--rows": rows, "--figure": figure}
-        options.refuse_beside_ranks(unused)
+        options.refuse_beside_ranks(unused, setting.device or "cpu")
         return _of_ranks(setting.profile)
     from sparsecast import api
     from sparsecast.reports.charts.scores import agreements
