@@ -137,7 +137,13 @@ def printed_planner(model: str | None) -> Planner:
     return PLANNERS.get(name)()
 
 
-def check_probe(probe_s: float | None, drift_correction: bool, *, has_matrix: bool = True) -> None:
+def check_probe(
+    probe_s: float | None,
+    *,
+    drift_correction: bool = True,
+    as_printed: bool = False,
+    has_matrix: bool = True,
+) -> None:
     """Raise an InputError if no probe can be as it is asked for; 0 s measure nothing."""
     if probe_s is None:
         return
@@ -147,6 +153,11 @@ def check_probe(probe_s: float | None, drift_correction: bool, *, has_matrix: bo
         raise InputError(
             "a probe of the machine as it was calibrated: expected one of --probe and "
             "--no-drift-correction; leave one out"
+        )
+    if probe_s and as_printed:
+        raise InputError(
+            f"a probe of {probe_s:g} s with fits as printed: expected one of both, as it corrects our fits; "
+            f"leave one out"
         )
     if probe_s and not has_matrix:
         raise InputError(

@@ -13,7 +13,7 @@ from sparsecast.api.clustering import cluster
 from sparsecast.api.forecast_basis import is_local
 from sparsecast.api.profiles import asked_machine, calibrated_profile, contents, origin, refuse_disturbed
 from sparsecast.api.sessions import Session
-from sparsecast.api.settings import Setting, SettingOptions, Trust, refuse_unknown, split_options
+from sparsecast.api.settings import Setting, Trust, refuse_unknown, setting_and_trust
 from sparsecast.devices import DEVICES, Threads, machine_of, threads_of
 from sparsecast.devices.target import Target
 from sparsecast.errors import DeviceError, InputError, ProfileError, remedy_for
@@ -149,7 +149,7 @@ class _Question:
         if products < 1:
             raise InputError(f"products {products}: expected at least 1; name how many you will do")
         refuse_unknown(PlaceOptions, options)
-        setting, trust = split_options(SettingOptions, options)
+        setting, trust = setting_and_trust(options)
         _ = Trust(**trust).time_model  # an unknown name is refused before a calibration
         chosen_libraries(setting.get("library"), is_here=False)  # refuses unknown ones, whatever the places
         return cls(products, prices or {}, Setting(**setting), Trust(**trust))

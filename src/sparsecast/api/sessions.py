@@ -22,14 +22,7 @@ from sparsecast.api.forecasting import (
 )
 from sparsecast.api.matrices import structure as structure_of
 from sparsecast.api.profiles import asked_machine, calibrated_profile, model_records, require_own
-from sparsecast.api.settings import (
-    SessionOptions,
-    Setting,
-    SettingOptions,
-    Trust,
-    refuse_unknown,
-    split_options,
-)
+from sparsecast.api.settings import SessionOptions, Setting, Trust, setting_and_trust
 from sparsecast.benchmark.trials import UNLIMITED, Outcome, Spending, in_best_order, may_pay
 from sparsecast.devices import AUTO, machine_of
 from sparsecast.devices.product_timer import Rounding
@@ -95,8 +88,7 @@ def session(profile: str | Path | Profile | None = None, **options: Unpack[Sessi
     >>> session.predict(sc.gallery("poisson2d", n=100)).forecasts[0].candidate.format
     'dia'
     """
-    refuse_unknown(SessionOptions, options)
-    setting, trust = split_options(SettingOptions, options)
+    setting, trust = setting_and_trust(options)
     known = profile if profile is None or isinstance(profile, Profile) else find_profile(profile)
     return Session(known, Setting(**setting), Trust(**trust))
 
@@ -137,8 +129,7 @@ class Session:
 
     def changed(self, **options: Unpack[SessionOptions]) -> Session:
         """Return a session on the same machine with other options."""
-        refuse_unknown(SessionOptions, options)
-        setting, trust = split_options(SettingOptions, options)
+        setting, trust = setting_and_trust(options)
         # The profile of this machine is that of its device.
         profile = None if self._is_this_machine and "device" in setting else self.profile
         other = Session(profile, replace(self.setting, **setting), replace(self.trust, **trust))
@@ -268,12 +259,14 @@ class Session:
             )
         return basis, outcome
 
-    def _refuse_printed_probe(self, probe_s: float | None) -> None:
-        if probe_s and self.trust.as_printed:
-            raise InputError(
-                f"a probe of {probe_s:g} s with fits as printed: expected one of both, as it corrects our "
-                f"fits; leave one out"
-            )
+    def _check_probe(self, probe_s: float | None, *, has_matrix: bool = True) -> None:
+        held = self.trust
+        check_probe(
+            probe_s,
+            drift_correction=held.drift_correction,
+            as_printed=held.as_printed,
+            has_matrix=has_matrix,
+        )
 
     def predict(self, A: Any, *, probe_s: float | None = None) -> Prediction:
         """Forecast the product of a matrix in every format that suits it.
@@ -309,8 +302,7 @@ class Session:
         DisturbedError
             If other programs disturbed the measurement of these Records too much, and `anyway` is not set.
         """
-        check_probe(probe_s, self.trust.drift_correction, has_matrix=not isinstance(A, Structure))
-        self._refuse_printed_probe(probe_s)
+        self._check_probe(probe_s, has_matrix=not isinstance(A, Structure))
         A = A if isinstance(A, Structure) else Problem.of(A)
         lost = self._rounding(A)
         if self.setting.threads == AUTO:
@@ -362,8 +354,7 @@ class Session:
         """
         if products < 1:
             raise InputError(f"products {products}: expected at least 1; name how many you will do")
-        check_probe(probe_s, self.trust.drift_correction)
-        self._refuse_printed_probe(probe_s)
+        self._check_probe(probe_s)
         refuse_objective(objective)
         is_printed = self.trust.as_printed
         if is_printed and objective != "time":

@@ -127,3 +127,9 @@ def refuse_unknown(kind: type, options: Mapping[str, Any]) -> None:
     for name in options.keys() - kind.__annotations__.keys():
         known = ", ".join(kind.__annotations__)
         raise TypeError(f"unexpected keyword argument '{name}': expected some of {known}; correct it")
+
+
+def setting_and_trust(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the fields of Setting and those of Trust; a TypeError refuses what is of neither."""
+    refuse_unknown(SessionOptions, options)
+    return split_options(SettingOptions, options)

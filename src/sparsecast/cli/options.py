@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -213,7 +213,7 @@ DeviceOption = Annotated[str, typer.Option(metavar="DEVICE", help=f"Device of th
 
 
 @dataclass(frozen=True, slots=True)
-class SettingOptions:
+class SettingGroup:
     """The group of options that say where products are done, and how: the same for every command."""
 
     profile: ProfileOption = None
@@ -226,16 +226,10 @@ class SettingOptions:
     transpose: TransposeOption = False
 
     @property
-    def values_of(self) -> dict[str, Any]:
+    def session_options(self) -> dict[str, Any]:
         """The setting of a session."""
-        return {
-            "threads": self.threads,
-            "dtype": self.dtype,
-            "device": self.device,
-            "vectors": self.vectors,
-            "values": self.values,
-            "library": self.library,
-        }
+        of_matrices = ("profile", "transpose")
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.name not in of_matrices}
 
     @property
     def named(self) -> dict[str, object]:
@@ -253,7 +247,7 @@ class SettingOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class TrustOptions:
+class TrustGroup:
     """The group of options that say what forecasts rest on: the same for every command."""
 
     model: ModelOption = None
@@ -263,7 +257,7 @@ class TrustOptions:
     energy_model: EnergyModelOption = None
 
     @property
-    def values_of(self) -> dict[str, Any]:
+    def session_options(self) -> dict[str, Any]:
         """The trust of a session."""
         return {
             "model": self.model,

@@ -78,14 +78,12 @@ def profile_for(
         return api.own_profile(A, threads=threads, dtype=dtype, device=device, on_progress=on_progress)
 
 
-def session_for(
-    A: Any, setting: options.SettingOptions, trust: options.TrustOptions | None = None, **more: Any
-) -> Session:
+def session_for(A: Any, setting: options.SettingGroup, trust: options.TrustGroup, **more: Any) -> Session:
     """Return the session of a command, with this machine calibrated first if need be."""
     from sparsecast import api
 
     profile = profile_for(A, setting.profile, setting.threads, setting.dtype, setting.device)
-    return api.session(profile, **setting.values_of, **(trust.values_of if trust else {}), **more)
+    return api.session(profile, **setting.session_options, **trust.session_options, **more)
 
 
 def tell_taken_over(matrices: int) -> None:

@@ -15,7 +15,7 @@ from sparsecast.errors import InputError
 
 @command("evaluate", Panel.MEASUREMENTS, figure=True, csv=True)
 def evaluate(
-    setting: options.SettingOptions,
+    setting: options.SettingGroup,
     matrices: Annotated[
         list[str] | None,
         typer.Argument(metavar="MATRIX|FOLDER...", help="Files, folders of files, or gallery matrices."),
@@ -74,7 +74,7 @@ def evaluate(
         return pending_output(api.pending(matrices or [], shard, setting.device or "cpu"))
     names = None if models == "all" else options.names(models)
     if matrices:
-        session = api.session(setting.profile, **setting.values_of)
+        session = api.session(setting.profile, **setting.session_options)
         collection: Any = {"keeps": keep, "resume": resume, "shard": shard, "transpose": setting.transpose}
         screen = options.screen()
         if watch:
@@ -85,7 +85,7 @@ def evaluate(
             result = session.evaluate(matrices, models=names, **collection, on_progress=on_progress)
     else:
         chosen = api.profile(setting.profile, device=setting.device or "cpu")
-        session = api.session(chosen, **setting.values_of)
+        session = api.session(chosen, **setting.session_options)
         with counted_bar(options.screen(), "fitting", api.fits_of(names, setting.vectors)) as advance:
             result = api.replay(session, models=names, transpose=setting.transpose, on_fold=advance)
     is_empty_shard = shard is not None and not result.refused

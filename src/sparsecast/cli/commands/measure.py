@@ -27,7 +27,7 @@ def measure(
             help="A file, gallery:NAME or suitesparse:GROUP/NAME; several, or folders, are a collection.",
         ),
     ],
-    setting: options.SettingOptions,
+    setting: options.SettingGroup,
     algorithm: Annotated[
         str | None,
         typer.Option(
@@ -95,7 +95,7 @@ def measure(
     options.refuse_given(of_one, "of a collection: expected one matrix; name one, or leave it out")
     collection: Any = {"keeps": keep, "transpose": setting.transpose, "resume": resume, "shard": shard}
     with timed_bar(options.screen(), "measuring") as on_progress:
-        session = api.session(**setting.values_of)
+        session = api.session(**setting.session_options)
         done = api.measure_all(session, matrices, meter=counter, **collection, on_progress=on_progress)
     if done.refused and not done.rows and not done.interrupted:
         raise InputError(next(iter(done.refused.values())))
@@ -123,7 +123,7 @@ def _on_ranks(matrix: str, products: dict[str, Any], keeps: bool) -> Output | No
 
 
 def _alone(
-    matrix: str, setting: options.SettingOptions, ghz: list[float], meter: Meter | None, *, keeps: bool
+    matrix: str, setting: options.SettingGroup, ghz: list[float], meter: Meter | None, *, keeps: bool
 ) -> Output:
     from sparsecast import api
     from sparsecast.reports.charts import intervals
@@ -137,7 +137,7 @@ def _alone(
     device, library = setting.device or "cpu", setting.library
     if (device, setting.vectors) == ("cpu", 1) and library != "any":  # the last line says how they compare
         library = f"{library},scipy" if library else "scipy"
-    session = api.session(setting.profile, **setting.values_of | {"device": device, "library": library})
+    session = api.session(setting.profile, **setting.session_options | {"device": device, "library": library})
     choice = session.choice(problem)
     prediction = session.forecasts_at_hand(problem)
     refused = dict(choice.refused)

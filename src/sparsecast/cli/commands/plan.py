@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 @command("plan", Panel.FORECASTS, figure=True, csv=True)
 def plan(
     matrix: options.MatrixArgument,
-    setting: options.SettingOptions,
-    trust: options.TrustOptions,
+    setting: options.SettingGroup,
+    trust: options.TrustGroup,
     products: options.ProductsOption = 1000,
     check: Annotated[bool, typer.Option("--check", help="Build the plan and measure it here.")] = False,
     forecast_only: options.ForecastOnlyOption = False,
@@ -52,7 +52,7 @@ def plan(
     from sparsecast import api
     from sparsecast.results.placement import DOCUMENTS, PlanAnswer
 
-    api.check_probe(probe, not trust.no_drift_correction)
+    api.check_probe(probe, drift_correction=not trust.no_drift_correction, as_printed=as_printed)
     if probe is not None and forecast_only:
         raise InputError(f"--probe {probe:g} with --forecast-only: expected one of them; leave one out")
     if as_printed:
@@ -102,8 +102,8 @@ def plan(
 
 def _placed(
     problem: Problem,
-    setting: options.SettingOptions,
-    trust: options.TrustOptions,
+    setting: options.SettingGroup,
+    trust: options.TrustGroup,
     products: int,
     where: str,
     prices: dict[str, float],
@@ -117,7 +117,7 @@ def _placed(
     for device in filter(api.is_device, [api.PROCESSOR, *names] if api.ALL in names else names):
         profile_for(problem, None, api.threads_of(device, setting.threads), setting.dtype, device)
     shared = ("threads", "dtype", "library", "model", "drift_correction", "anyway")
-    given = setting.values_of | trust.values_of
+    given = setting.session_options | trust.session_options
     values: Any = {name: given[name] for name in shared}
     with shown_parts():
         placements = api.where(problem, names, products=products, prices=prices, **values)

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 @command("predict", Panel.FORECASTS, figure=True, csv=True)
 def predict(
     matrix: options.QuestionArgument,
-    setting: options.SettingOptions,
-    trust: options.TrustOptions,
+    setting: options.SettingGroup,
+    trust: options.TrustGroup,
     probe: Annotated[
         bool,
         typer.Option(
@@ -40,12 +40,12 @@ def predict(
         if setting.vectors > 1 or setting.transpose or setting.values or setting.library:
             given = "--vectors, --values, --library or --transpose"
             raise InputError(f"{matrix} with {given}: expected a matrix; name it")
-        api.check_probe(probe_s, drifts, has_matrix=False)
+        api.check_probe(probe_s, drift_correction=drifts, has_matrix=False)
         return _table(matrix, setting, trust, figure)
     notes: list[str] = []
     name, A = read_question(matrix)
     A = transposed(A, notes) if setting.transpose else A
-    api.check_probe(probe_s, drifts, has_matrix=not isinstance(A, Structure))
+    api.check_probe(probe_s, drift_correction=drifts, has_matrix=not isinstance(A, Structure))
     api.rounding(A, setting.values, setting.dtype, setting.device)
     session = session_for(A, setting, trust)
     with shown_parts():
@@ -62,7 +62,7 @@ def predict(
 
 
 def _table(
-    path: str, setting: options.SettingOptions, trust: options.TrustOptions, figure: Path | None
+    path: str, setting: options.SettingGroup, trust: options.TrustGroup, figure: Path | None
 ) -> Output:
     from sparsecast import api
     from sparsecast.reports.charts import intervals

@@ -105,9 +105,8 @@ class HossainSaule(Experiment):
         notes = [*self.paper.notes, fastest, *behind]
         if missing := ", ".join(name for name in names if name not in at_hand):
             notes.append(f"Local 1D took {missing} for meshes: name suitesparse:DIMACS10/NAME to partition.")
-        if alike := [
-            f"{name} ({graph.name})" for name, graph in at_hand.items() if "gallery" in graph.specification
-        ]:
+        made = {name: graph for name, graph in at_hand.items() if graph.name.startswith(GALLERY_PREFIX)}
+        if alike := [f"{name} ({graph.name})" for name, graph in made.items()]:
             notes.append(f"Graphs alike were partitioned with METIS: {', '.join(alike)}.")
         return PaperReport(
             self.paper,
