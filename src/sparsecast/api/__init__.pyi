@@ -83,7 +83,6 @@ from .reporting import matrix_report as matrix_report
 from .reporting import matrix_reports as matrix_reports
 from .sessions import Session as Session
 from .sessions import session as session
-from .settings import Setting as Setting
 from .settings import Trust as Trust
 from .shortcuts import cg as cg
 from .shortcuts import compile as compile

@@ -144,7 +144,7 @@ def check_probe(
     as_printed: bool = False,
     has_matrix: bool = True,
 ) -> None:
-    """Raise an InputError if no probe can be as it is asked for; 0 s measure nothing."""
+    """Raise an InputError for an invalid probe; 0 s measure nothing."""
     if probe_s is None:
         return
     if not 0 <= probe_s < math.inf:

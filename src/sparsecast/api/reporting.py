@@ -32,7 +32,7 @@ from sparsecast.results.reports import CollectionReport, MatrixReport, Rarity, T
 def matrix_report(session: Session, problem: Problem, *, products: int = 1000) -> MatrixReport:
     """Gather what a report about a matrix shows; nothing is measured for it.
 
-    The plan is for so many `products`; errors are those of `Session.predict`.
+    The plan is for this number of `products`; errors are those of `Session.predict`.
     """
     with one_reading():
         return _report(session if session.trust.anyway else session.changed(anyway=True), problem, products)
