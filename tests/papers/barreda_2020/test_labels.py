@@ -202,6 +202,20 @@ def test_joules_of_blocks_are_what_the_meter_counts_over_the_repetitions():
     assert (found.energy_nj[0] == found.energy_again_nj[0]).all()
 
 
+def test_of_several_readings_that_with_the_fewest_joules_counts():
+    problem = Problem.of(gallery("poisson2d", n=40), "poisson")
+    A, meter = problem.matrix, Counter()
+    blocks = HotBlocks(A, np.arange(2), np.ones(A.shape[1]), BRIEF)
+    steps = iter([0.0, 5.0, 0.0, 2.0, 0.0, 3.0])  # before and after each reading
+
+    def joules():
+        meter.counted_j += next(steps)
+        return meter.counted_j
+
+    meter.joules = joules
+    assert blocks.joules(0, 10, 3, meter)[0] == pytest.approx(2.0 / 10)
+
+
 def test_a_counter_that_stands_still_gives_no_joules():
     problem = Problem.of(gallery("poisson2d", n=40), "poisson")
     found = label_blocks(problem, detect(), effort=BRIEF, meter=Counter(step_j=0.0))

@@ -23,7 +23,7 @@ class ModelledMeter(ProcessorMeter):
 
     order = 100
     is_modelled = True
-    source, run_s, step_s = MODELLED, 0.005, 1e-6
+    source, run_s, step_s = MODELLED, 0.001, 1e-6
 
     @classmethod
     def is_present(cls) -> bool:

@@ -28,6 +28,7 @@ from sparsecast.measuring.energy import TOTAL
 from sparsecast.operators.applications.application import PRODUCT
 from sparsecast.papers import described, published
 from sparsecast.papers.barreda_2020.block_times import LabelEffort
+from sparsecast.papers.barreda_2020.entry_blocks import BLOCK_ENTRIES
 from sparsecast.papers.barreda_2020.label_files import ENERGIES, BlockLabels, kept_labels
 from sparsecast.papers.barreda_2020.label_trials import TRIAL, label_trials, trial_chart
 from sparsecast.papers.barreda_2020.labelling import label
@@ -69,15 +70,16 @@ _DOTS, _PANEL = 3, {"width": 300, "height": 220}
 #: Of the budget, what labels may take; networks take the rest.
 LABEL_SHARE = 0.45
 
-#: Of each network, and blocks of one matrix.
-EPOCHS, BLOCKS = 20, 256
+REQUEST = TrainingRequest(epochs=20, blocks=256)
 
-REQUEST = TrainingRequest(epochs=EPOCHS, blocks=BLOCKS)
+#: Seconds of a budget that allows for more blocks of each matrix, in fewer epochs.
+LONG_S, LONG_REQUEST = 3600, TrainingRequest(epochs=8, blocks=2048)
 
 #: Of each matrix, at each frequency: a second and a half.
-EFFORT = LabelEffort(sweeps=10, most_s=0.1, hot_blocks=BLOCKS, energy_s=1.28)
+EFFORT = LabelEffort(sweeps=10, most_s=0.1, energy_s=1.28)
 
-#: Matrices by default: one of each kind of the gallery, and twins of real ones of the atlas, in its order.
+#: Matrices by default: one of each kind of the gallery, and twins of real ones of the atlas, first those that
+#: have so many entries, then all that have a block.
 GALLERY = (
     "gallery:poisson2d?n=300",
     "gallery:rmat?scale=14",
@@ -155,13 +157,15 @@ class Barreda2020(Experiment):
     def default_matrices(self) -> Sequence[str]:
         """Return generated matrices and twins; not of the graphs that PageRank is forecast of."""
         graphs = tuple(f"atlas?name={name}" for name in PRINTED["pagerank"]["graphs"])
-        twins = atlas().twins(lambda found: found.nnz in TWIN_ENTRIES)
-        return (*GALLERY, *(twin for twin in twins if not twin.startswith(graphs)))
+        first = atlas().twins(lambda found: found.nnz in TWIN_ENTRIES)
+        others = atlas().twins(lambda found: found.nnz >= BLOCK_ENTRIES and found.nnz not in TWIN_ENTRIES)
+        return (*GALLERY, *(twin for twin in (*first, *others) if not twin.startswith(graphs)))
 
     def run(self, setting: ExperimentSetting) -> PaperReport:
-        """Label the matrices at each frequency, then train the networks, and forecast PageRank by them.
+        """Label matrices at each frequency, then train the networks, and forecast PageRank by them.
 
-        PageRank is on the matrices that are called as a graph of the paper, which are not learned from.
+        Matrices are those that are named, and then those by default. PageRank is on the named ones that are
+        called as a graph of the paper, which are not learned from.
         """
         refuse_other_devices(setting, self.paper.name)
         if setting.profile is not None:
@@ -173,11 +177,12 @@ class Barreda2020(Experiment):
             setting.on_progress(perf_counter() - start_s, setting.budget_s, what)
 
         named, graphs = collected(setting.matrices), PRINTED["pagerank"]["graphs"]
+        request = LONG_REQUEST if setting.budget_s >= LONG_S else REQUEST
         labelling = label(
-            [item for item in named if matrix_name(item) not in graphs] or self.default_matrices(),
+            [*(item for item in named if matrix_name(item) not in graphs), *self.default_matrices()],
             dtype="float64",
             budget_s=LABEL_SHARE * setting.budget_s,
-            effort=EFFORT,
+            effort=replace(EFFORT, hot_blocks=request.blocks),
             meter=DEVICES.get(PROCESSOR).meter() or ModelledMeter(),
             frequencies_ghz=FREQUENCIES_GHZ,
             on_matrix=on_progress,
@@ -187,7 +192,7 @@ class Barreda2020(Experiment):
         notes = [f"Left out: {name}: {reason}" for name, reason in labelling.refused.items()]
         if labelling.left:
             notes.append(f"No time to label {counted(labelling.left, 'matrix')}: run again to go on.")
-        _train(start_s + setting.budget_s, on_progress)
+        _train(request, start_s + setting.budget_s, on_progress)
         pagerank, note = _pagerank(setting, on_progress)
         trials = list(label_trials())
         return self._report(machine_of(PROCESSOR).name, [*notes, *filter(None, [note])], trials, pagerank)
@@ -249,12 +254,12 @@ class Barreda2020(Experiment):
         return PaperReport(self.paper, machine, tuple(tables), charts, remarks, _result(pairs))
 
 
-def _train(end_s: float, on_progress: OnPart) -> None:
+def _train(request: TrainingRequest, end_s: float, on_progress: OnPart) -> None:
     """Train networks while there is time, ours first, then those of a cross-validation (section 5.2)."""
     longest_s = 0.0
-    requests = [replace(REQUEST, frequencies_ghz=FREQUENCIES_GHZ, network=name) for name in ("ours", "paper")]
-    for request in requests:
-        networks = trained(request, on_progress)
+    ours = replace(request, frequencies_ghz=FREQUENCIES_GHZ, network="ours")
+    for chosen in (ours, replace(ours, network="paper")):
+        networks = trained(chosen, on_progress)
         while True:
             start_s = perf_counter()
             if start_s + longest_s > end_s:
@@ -263,7 +268,7 @@ def _train(end_s: float, on_progress: OnPart) -> None:
                 break
             longest_s = max(longest_s, perf_counter() - start_s)
     if perf_counter() + FOLDS * longest_s < end_s:
-        folds = replace(requests[0], quantities=("time",), frequencies_ghz=FREQUENCIES_GHZ[:1], folds=FOLDS)
+        folds = replace(ours, quantities=("time",), frequencies_ghz=FREQUENCIES_GHZ[:1], folds=FOLDS)
         deque(trained(folds, on_progress), maxlen=0)
 
 
