@@ -407,8 +407,8 @@ def whole_runs(matrices: Matrices = None, threads: Threads = 1, least_nnz: int =
             median, high = map(percent, error_columns(errors).values())
             within = [int((np.abs(errors) <= most).sum()) for most in (0.1, 0.15)]
             yield (
-                f"{application}, {name}: {len(own)} runs, median {median}, 90th percentile {high}, mean signed "
-                f"{100 * errors.mean():+.1f} %; {within[0]} within 10 %, {within[1]} within 15 %."
+                f"{application}, {name}: {len(own)} runs, median {median}, 90th percentile {high}, mean "
+                f"signed {100 * errors.mean():+.1f} %; {within[0]} within 10 %, {within[1]} within 15 %."
             )
         yield f"{application}: {sum(row['inside'] for row in own)} of {len(own)} whole runs in the interval."
 

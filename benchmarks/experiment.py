@@ -9,7 +9,6 @@ import math
 import statistics
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from time import perf_counter
 from typing import Annotated, Any
 
@@ -113,7 +112,7 @@ def cell(heading: str, value: Any) -> str:
 
 
 def named(matrices: Iterable[str] | None, gallery: Iterable[str] = ()) -> Iterator[Problem]:
-    """Yield the problems of files, folders and specifications, else some of the gallery; say which are not."""
+    """Yield the problems of files, folders and specifications, or else some of the gallery."""
     for name in collected(matrices or [f"gallery:{name}" for name in gallery]):
         try:
             problem = Problem.named(name)

@@ -20,7 +20,7 @@ import typer
 from scipy.sparse import csr_array
 
 import sparsecast as sc
-from experiment import Matrices, ProfileName, Rows, Threads, error_columns, experiment, named
+from experiment import Matrices, ProfileName, Rows, Threads, experiment, named
 from sparsecast import api
 from sparsecast.api.profiles import training_for
 from sparsecast.benchmark.evaluation import errors_of
@@ -350,11 +350,11 @@ def library_errors(matrices: Matrices = None, threads: Threads = 1) -> Rows:
     asked = matrices or ["gallery:poisson3d?n=30", "gallery:rmat?scale=12"]
     found = sc.evaluate(asked, threads=threads, library="any", models=["sparsecast"], keeps=False)
     formats = grouped(found.rows, lambda row: row.estimate.candidate.format)
-    kinds = grouped(
-        found.rows,
-        lambda row: f"all {'libraries' if FORMATS.get(row.record.candidate.format).is_library else 'of ours'}",
-    )
-    medians = {}
+
+    def kind(row: EvaluationRow) -> str:
+        return "all libraries" if FORMATS.get(row.record.candidate.format).is_library else "all of ours"
+
+    kinds, medians = grouped(found.rows, kind), {}
     for name, rows in {**dict(sorted(formats.items())), **kinds}.items():
         score = errors_of(rows)
         medians[name] = score.median_error

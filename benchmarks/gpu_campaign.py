@@ -125,7 +125,8 @@ class Campaign:
     scope: Scope
     device: CampaignGPU = field(default_factory=CampaignGPU)  # phases replace it by one that knows more
     failures: int = 0
-    usable: list[str] = field(default_factory=list)  # those given that products of real values were measured of
+    #: Of the given matrices, those that products of real values were measured of.
+    usable: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.clock = EventClock()

@@ -1,8 +1,9 @@
 """Our products beside those of cuSPARSE, CuPy and torch on one matrix, sampled in turn; and beside a graph.
 
-cuSPARSE is called through CuPy, and through nvmath-python: there its CSR algorithms are prepared for the matrix,
-and it has sliced ELL and blocks. Matrix and vectors of nvmath are placed by numba-cuda, so that CuPy is not needed.
-Handles and descriptors, some hundred bytes each, live as long as the process; device memory as long as the product.
+cuSPARSE is called through CuPy, and through nvmath-python: there its CSR algorithms are prepared for the
+matrix, and it has sliced ELL and blocks. Matrix and vectors of nvmath are placed by numba-cuda, so that CuPy
+is not needed. Handles and descriptors, some hundred bytes each, live as long as the process; device memory as
+long as the product.
 """
 
 from __future__ import annotations

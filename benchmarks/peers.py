@@ -227,7 +227,9 @@ def adapting(matrices: Matrices = None, products: int = 1000, threads: Threads =
         }
         for name, ratio in over.items():
             ratios.setdefault(name, []).append(ratio)
-        tried = " ".join(f"{trial.candidate.format}{'+' if trial.is_kept else '-'}" for trial in operator.tried)
+        tried = " ".join(
+            f"{trial.candidate.format}{'+' if trial.is_kept else '-'}" for trial in operator.tried
+        )
         names = {"matrix": problem.name, "csr_s": seconds["csr"] / products, "best": in_words(best)}
         yield {**names, "tried": tried or "nothing", **over, "to compile_s": compile_s}
     yield from mean_and_worst(ratios)

@@ -87,7 +87,10 @@ def rows_of_kernels(results: Sequence[Scored]) -> Iterator[dict[str, Any]]:
         yield row | {"within": float(is_inside[own].mean())}
     matrices = [record.matrix for record, _, _ in results]
     regrets = {name: regret(choice_ratios(matrices, each, measured)) for name, each in forecasts.items()}
-    yield {"kernel": "regret of the choice", **{f"{name}, median error": each for name, each in regrets.items()}}
+    yield {
+        "kernel": "regret of the choice",
+        **{f"{name}, median error": each for name, each in regrets.items()},
+    }
 
 
 def plain_forecasts(
@@ -107,7 +110,11 @@ def plain_forecasts(
 
 
 def scored(
-    training: TrainingSet, target: Profile, records: Sequence[Record], regressor: Callable[[], Any], columns: Any
+    training: TrainingSet,
+    target: Profile,
+    records: Sequence[Record],
+    regressor: Callable[[], Any],
+    columns: Any,
 ) -> list[Scored]:
     """Return what is learned from a training set, and by a plain regressor, beside Records of `target`."""
     model = SparsecastModel().fit(training)
@@ -155,10 +162,9 @@ def published_machines(
         alike = differences(profile.records, columns)
         large = differences([record for record in profile.records if record.nnz > LARGE], columns)
         for part in held_out(np.random.default_rng(0).permutation(training.groups()).tolist()):
-            learned = training.where(lambda record, part=part: training.group(record) not in part)
-            tested = training.of_groups(part).records
+            learned, tested = training.of_groups(set(training.groups()) - set(part)), training.of_groups(part)
             regressor = partial(HistGradientBoostingRegressor, random_state=0)
-            results += scored(learned, profile, tested, regressor, columns)
+            results += scored(learned, profile, tested.records, regressor, columns)
         for row in rows_of_kernels(results):
             kernel = row["kernel"]
             of_alike = {"alike error": alike.get(kernel), "large, alike error": large.get(kernel)}

@@ -57,7 +57,17 @@ def rank_forecasts(
     """
     for matrix in matrices or ():
         for count in ranks:
-            command = [mpirun, "-n", str(count), *SPARSECAST, "measure", matrix, "--format", formats, "--json"]
+            command = [
+                mpirun,
+                "-n",
+                str(count),
+                *SPARSECAST,
+                "measure",
+                matrix,
+                "--format",
+                formats,
+                "--json",
+            ]
             if count == 1:  # one rank has one algorithm unless they are named
                 command += ["--algorithm", "global-1d,local-1d,local-1d-overlap,2d"]
             done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
