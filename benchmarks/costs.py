@@ -380,7 +380,7 @@ def whole_runs(matrices: Matrices = None, threads: Threads = 1, least_nnz: int =
     for problem in named(matrices, SOLVED):
         for application, problem_of_run in applications_of(problem, least_nnz):
             question = api.application_question(application, problem_of_run)
-            cost = api.application_cost(question, threads=threads)
+            cost = api.application_cost(sc.session(threads=threads), question)
             run = api.run_application(question, cost.plan)
             if run.stop != "converged":
                 print(f"{application} of {problem.name}: {run.stop}", file=sys.stderr)
