@@ -118,7 +118,7 @@ def _pyamg(n: int, solves: int, threads: int) -> Rows:
         solve(solver)  # factorizes the coarsest matrix
         (theirs, cycles), before_s = timed(partial(solve, solver))
         share = _products_share(solver, solve)
-        made, set_up_s = timed(partial(sc.accelerate, solver, iterations=cycles, threads=threads))
+        made, set_up_s = timed(partial(sc.accelerate, solver, products=cycles, threads=threads))
         (ours, _), again_s = timed(partial(solve, made))
         levels = list(zip(made.levels[:-1], solver.levels[:-1], strict=True))
         replaced = sum(getattr(a, part) is not getattr(b, part) for a, b in levels for part in _PLANNED)
@@ -140,7 +140,7 @@ def _truncated_svd(rows: int, components: int, threads: int) -> Rows:
     X.sum_duplicates()
     estimator = TruncatedSVD(components, algorithm="arpack", random_state=0)
     theirs, before_s = timed(lambda: estimator.fit(X).singular_values_)
-    made, set_up_s = timed(partial(sc.accelerate, X, iterations=10 * components, threads=threads))
+    made, set_up_s = timed(partial(sc.accelerate, X, products=10 * components, threads=threads))
     _, first_s = timed(lambda: estimator.fit(made))  # builds the transpose
     _, again_s = timed(lambda: estimator.fit(made))
     difference = float(np.abs(estimator.singular_values_ / theirs - 1).max())

@@ -1,42 +1,32 @@
-"""What plans choose on this machine, trials included, and what the rule of trials rests on."""
+"""What plans choose on this machine, trials included."""
 
 from __future__ import annotations
 
 import sys
-from pathlib import Path
-from statistics import NormalDist
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
 
 import sparsecast as sc
-from experiment import ProfileName, Rows, Threads, experiment, geometric_mean, named, timed
-from sparsecast.api.profiles import training_for
+from experiment import Rows, Threads, experiment, mean_and_worst, named, timed
 from sparsecast.devices import DEVICES
 from sparsecast.devices.binding import as_compiled
 from sparsecast.devices.product_timer import ProductTimer
-from sparsecast.devices.target import Target
 from sparsecast.errors import InputError
 from sparsecast.matrices.problem import Problem
-from sparsecast.matrices.reading import matrix_files
 from sparsecast.measuring.timing import Effort
-from sparsecast.models.fitting import INTERVAL_SHARE
-from sparsecast.models.probing import left_out_pairs
-from sparsecast.models.sparsecast import SparsecastModel
-from sparsecast.models.store import fitted, probe_correction
 from sparsecast.operators.block_operator import BlockOperator, RowProduct
 from sparsecast.planning.trials import LOADER
 from sparsecast.records import Candidate
 from sparsecast.results.columns import stored_as
 from sparsecast.results.plan import Plan
 
-PANEL = "Forecasts"
-
 #: Products of the plan for few products, whose trials count in the whole.
 FEW = 1000
 
 
-@experiment(PANEL)
+@experiment("Forecasts")
 def choice(
     matrices: Annotated[list[str], typer.Argument(metavar="FOLDER|MATRIX...", help="Or specifications.")],
     threads: Threads = 1,
@@ -54,29 +44,28 @@ def choice(
     tiny = Problem.named("gallery:poisson3d?n=20")  # what a first plan of a process loads
     sc.compile(tiny, sc.plan(tiny, products=10**6, threads=threads))
     ratios: dict[str, list[float]] = {}
-    for problem in named(_files(matrices)):
+    for problem in named(matrices):
         if problem.matrix.nnz < least_entries:
             continue
         candidates = sc.session(threads=threads).choice(problem).candidates
         for candidate in candidates:
             LOADER.load(DEVICES.get(candidate.device), as_compiled(candidate, problem.structure))
-        operators: dict[str, Any] = {}
+        operators: dict[Any, BlockOperator] = {}
         plans, before_s, to_plan_s = {}, {}, {}
         for count in (FEW, products):
             own = Problem.of(problem.matrix, problem.name)
             plan, to_plan_s[count] = timed(lambda own=own, n=count: sc.plan(own, products=n, threads=threads))
-            operators[f"{count}"], build_s = timed(lambda own=own, plan=plan: sc.compile(own, plan))
+            operators[count], build_s = timed(lambda own=own, plan=plan: sc.compile(own, plan))
             plans[count], before_s[count] = plan, build_s + (plan.trials.used_s if plan.trials else 0.0)
         csr_plan = plans[FEW].csr_alone(plans[FEW].baseline.time_s)
         _, csr_build_s = timed(lambda problem=problem, plan=csr_plan: sc.compile(problem, plan))
         seconds, noise = _seconds(problem, candidates, operators, samples)
         csr_s = seconds["CSR"]
-        ways = {name: value for name, value in seconds.items() if name not in map(str, plans)}
-        best = min(ways, key=ways.__getitem__)
+        best = min(seconds.keys() - plans.keys(), key=seconds.__getitem__)
         over = {
-            "over best": seconds[f"{products}"] / ways[best],
-            "CSR over best": csr_s / ways[best],
-            "whole": (before_s[FEW] + FEW * seconds[f"{FEW}"]) / (csr_build_s + FEW * csr_s),
+            "over best": seconds[products] / seconds[best],
+            "CSR over best": csr_s / seconds[best],
+            "whole": (before_s[FEW] + FEW * seconds[FEW]) / (csr_build_s + FEW * csr_s),
         }
         for name, ratio in over.items():
             ratios.setdefault(name, []).append(ratio)
@@ -92,58 +81,23 @@ def choice(
             "to plan_s": to_plan_s[FEW],
             "noise": noise,
         }
-    for name, values in ratios.items():
-        yield f"{name}: geometric mean {geometric_mean(values):.3f}, worst {max(values):.3f}."
-
-
-@experiment(PANEL)
-def interval_tails(profile: ProfileName = None, threads: Threads = 1) -> Rows:
-    """Compare errors on matrices that were left out with the distribution that `planning.trials` takes.
-
-    They are what is left when CSR is measured, in half widths of the corrected interval, from its middle.
-    """
-    chosen = sc.profile(profile)
-    training = training_for(chosen, Target.on(chosen.machine, "float64", threads))
-    model = fitted(SparsecastModel(), training)
-    correction = probe_correction(model, training)
-    far = []
-    for pair in left_out_pairs(model, model.used(training)):
-        ends = correction.width(pair.format)
-        if pair.half_width is not None and ends is not None:
-            left = (pair.error - correction.share(pair.format) * pair.csr_error) / pair.half_width
-            far.append(abs(left - sum(ends) / 2) / ((ends[1] - ends[0]) / 2))
-    normal = NormalDist()
-    for widths in (1.0, 1.5, 2.0, 3.0):
-        yield {
-            "half widths": widths,
-            "farther share": sum(each > widths for each in far) / len(far),
-            "Laplace share": (1 - INTERVAL_SHARE) ** widths,
-            "normal share": 2 * normal.cdf(-widths * normal.inv_cdf((1 + INTERVAL_SHARE) / 2)),
-        }
-    yield f"{len(far)} forecasts of {threads} threads."
-
-
-def _files(matrices: list[str]) -> list[str]:
-    found: list[str] = []
-    for name in matrices:
-        found += map(str, matrix_files(name)) if Path(name).is_dir() else [name]
-    return found
+    yield from mean_and_worst(ratios)
 
 
 def _seconds(
-    problem: Problem, candidates: tuple[Candidate, ...], operators: dict[str, Any], samples: int
-) -> tuple[dict[str, float], float]:
-    """Return the seconds of every candidate that can be built and of the operators, and the largest noise."""
+    problem: Problem, candidates: Sequence[Candidate], operators: dict[Any, BlockOperator], samples: int
+) -> tuple[dict[Any, float], float]:
+    """Return the seconds of the operators and of every candidate that can be built, and the largest noise."""
     timer = ProductTimer(problem.matrix, candidates[0], DEVICES.get(candidates[0].device))
-    calls, shape = dict[str, Any](), timer.A.shape
+    calls, shape = {}, timer.A.shape
     for candidate in candidates:
         try:
             rows = RowProduct(0, shape[0], timer.build(candidate).bound.product)
-            operators |= {stored_as(candidate): BlockOperator(shape, timer.A.dtype, [rows])}
+            operators[stored_as(candidate)] = BlockOperator(shape, timer.A.dtype, [rows])
         except InputError as error:
             print(f"left out: {error}", file=sys.stderr)
     for name, operator in operators.items():
-        timer.check(operator.matvec, name)
+        timer.check(operator.matvec, str(name))
         calls[name] = lambda operator=operator: operator.matvec(timer.x, timer.out)
     timings = timer.time(calls, Effort(samples=samples, most_s=0.2, wait_s=0.1))
     noise = max(timing.noise or 0.0 for timing in timings.values())

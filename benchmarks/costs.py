@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import gzip
 import resource
-import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 import tracemalloc
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,35 +17,48 @@ from typing import Annotated, Any
 import numba
 import numpy as np
 import typer
-from numpy.typing import NDArray
 from scipy import sparse
 from scipy.io import hb_read, loadmat, mmread, mmwrite
 from scipy.sparse import csr_array
 
 import sparsecast as sc
 from experiment import (
+    MOST_THREADS,
     Matrices,
     ProfileName,
     Rows,
     Threads,
     alternated,
     checked_product,
+    error_columns,
     experiment,
+    geometric_mean,
     medians,
-    most_threads,
     named,
-    percent,
     timed,
 )
 from sparsecast import api
+from sparsecast.api.forecast_basis import ForecastBasis
+from sparsecast.devices.target import Target
 from sparsecast.errors import InputError, ProfileError
 from sparsecast.features.analysis import structure as structure_of
 from sparsecast.features.structure import Structure
 from sparsecast.formats import FORMATS
 from sparsecast.formats.storage_format import StorageFormat
+from sparsecast.machines.machine import detect
 from sparsecast.matrices.gallery import gallery_from_specification
+from sparsecast.matrices.partitioning.distributing import distribute
+from sparsecast.matrices.partitioning.estimates import estimated_distribution
+from sparsecast.matrices.partitioning.methods import METHODS, partition, usable_method
 from sparsecast.matrices.problem import Problem
 from sparsecast.matrices.reading import load
+from sparsecast.models import MODELS
+from sparsecast.models.training import TrainingSet
+from sparsecast.operators.applications.application import Laps, no_iteration, scipy_operator
+from sparsecast.planning.dynamic_programme import strip_statistics
+from sparsecast.planning.plan import make_plan
+from sparsecast.system.tabular import grouped
+from sparsecast.system.texts import percent
 
 PANEL = "Costs"
 
@@ -74,24 +86,18 @@ def peak_bytes(task: Callable[[], Any]) -> tuple[Any, int]:
         tracemalloc.stop()
 
 
-def arrays_of(matrix: StorageFormat | csr_array[Any]) -> list[NDArray[Any]]:
-    """Return the arrays of a matrix."""
-    if isinstance(matrix, StorageFormat):
-        return list(matrix.arrays.values())
-    return [matrix.indptr, matrix.indices, matrix.data]
+def bytes_of(A: csr_array[Any]) -> int:
+    """Return the bytes of the arrays of a matrix."""
+    return int(A.indptr.nbytes + A.indices.nbytes + A.data.nbytes)
 
 
-def bytes_of(arrays: Iterable[NDArray[Any]]) -> int:
-    """Return the bytes of arrays."""
-    return sum(array.nbytes for array in arrays)
-
-
-def extra_memory(call: Callable[[], Any], source: StorageFormat | csr_array[Any]) -> float:
+def extra_memory(build: Callable[[], StorageFormat], A: csr_array[Any]) -> float:
     """Return the peak of a conversion beside its source and its target, over the bytes of both."""
-    target, peak = peak_bytes(call)
-    before, after = arrays_of(source), arrays_of(target)
-    new = [array for array in after if not any(np.shares_memory(array, other) for other in before)]
-    return (peak - bytes_of(new)) / (bytes_of(before) + bytes_of(after))
+    target, peak = peak_bytes(build)
+    arrays, before = target.arrays.values(), (A.indptr, A.indices, A.data)
+    new = [array for array in arrays if not any(np.shares_memory(array, other) for other in before)]
+    both = bytes_of(A) + sum(array.nbytes for array in arrays)
+    return (peak - sum(array.nbytes for array in new)) / both
 
 
 @experiment(PANEL)
@@ -102,9 +108,8 @@ def conversions(matrices: Matrices = None, dtype: str = "float64", rounds: int =
     formats: the goal is a tenth. It counts NumPy's arrays alone. A format that does not suit is left out.
     """
     defaults = (
-        *("gallery:poisson3d?n=90", "gallery:elasticity3d?n=26", "gallery:banded?n=200000"),
-        *("gallery:random?n=400000&nnz_per_row=6", "gallery:rmat?scale=16&degree=24"),
-        "gallery:circuit?n=400000",
+        *("poisson3d?n=90", "elasticity3d?n=26", "banded?n=200000"),
+        *("random?n=400000&nnz_per_row=6", "rmat?scale=16&degree=24", "circuit?n=400000"),
     )
     for problem in named(matrices, defaults):
         A = problem.matrix.astype(dtype)
@@ -122,9 +127,9 @@ def conversions(matrices: Matrices = None, dtype: str = "float64", rounds: int =
                 continue
             calls[" ".join([name, *(f"{key}={value}" for key, value in parameters.items())])] = call
         products = {}
-        for threads in (1, most_threads()):
+        for threads in dict.fromkeys((1, MOST_THREADS)):
             numba.set_num_threads(threads)
-            seconds = medians({"product": checked_product(A, "csr", threads=threads), **calls}, rounds)
+            seconds = medians({"product": checked_product(A, "csr", threads), **calls}, rounds)
             products[threads] = {name: seconds[name] / seconds["product"] for name in calls}
         for name, call in calls.items():
             yield {
@@ -143,7 +148,7 @@ def structure(matrices: Matrices = None, rounds: int = 15) -> Rows:
         *("random?n=600000&nnz_per_row=2", "rmat", "circuit", "arrow"),
     )
     threads = numba.get_num_threads()
-    for problem in named(matrices, [f"gallery:{name}" for name in defaults]):
+    for problem in named(matrices, defaults):
         A, x = problem.matrix, np.ones(problem.matrix.shape[1])
         tasks: dict[str, Callable[[], Any]] = {"product": lambda A=A, x=x: A @ x}
         tasks |= {f"{n} threads": partial(structure_of, A, threads=n) for n in dict.fromkeys((1, threads))}
@@ -156,7 +161,7 @@ def structure(matrices: Matrices = None, rounds: int = 15) -> Rows:
             **{
                 f"{name}, products": seconds[name] / seconds["product"] for name in tasks if name != "product"
             },
-            "memory share": peak / bytes_of(arrays_of(A)),
+            "memory share": peak / bytes_of(A),
         }
 
 
@@ -189,17 +194,13 @@ def reading(matrices: Matrices = None, rounds: int = 7) -> Rows:
     with tempfile.TemporaryDirectory() as folder:
         for path in map(Path, matrices) if matrices else written_matrices(Path(folder)):
             matrix = load(path)
-            tasks = {name: partial(reader, path) for name, reader in READERS.items()}
-            seconds = medians(tasks, rounds)
+            seconds = medians({name: partial(read, path) for name, read in READERS.items()}, rounds)
             yield {
                 "file": path.name,
                 "entries": matrix.nnz,
                 **{f"{name}_s": value for name, value in seconds.items()},
                 "load / SciPy": seconds["load"] / seconds["SciPy"],
-                **{
-                    f"{name} peak": _peak_of_process(path, name) / bytes_of(arrays_of(matrix))
-                    for name in READERS
-                },
+                **{f"{name} peak": _peak_of_process(path, name) / bytes_of(matrix) for name in READERS},
             }
 
 
@@ -222,8 +223,7 @@ def written_matrices(folder: Path) -> Iterator[Path]:
 def _compressed(path: Path) -> Path:
     """Write `path` beside itself as gzip and return that file."""
     target = path.with_suffix(".mtx.gz")
-    with path.open("rb") as source, gzip.open(target, "wb", compresslevel=6) as sink:
-        shutil.copyfileobj(source, sink)
+    target.write_bytes(gzip.compress(path.read_bytes(), 6))
     return target
 
 
@@ -263,12 +263,9 @@ def forecast_cost(
     One thread. The cost is that of the Structure, which is a sample of a large matrix, and of the forecasts
     of all formats. The goal is at most 2 products above 1 million entries and 1 above 10 million.
     """
-    from sparsecast.api.forecast_basis import ForecastBasis
-    from sparsecast.devices.target import Target
-
     target, chosen_profile = Target("cpu", "float64", 32, 1), sc.profile(profile)
     differences: dict[str, list[float]] = {}
-    for problem in named(matrices, [f"gallery:{name}" for name in LARGE]):
+    for problem in named(matrices, LARGE):
         A = problem.matrix
         bases = {name: ForecastBasis.of(problem, chosen_profile, target, name) for name in models.split(",")}
         exact, sample = problem.structure, problem.sampled_structure
@@ -293,18 +290,14 @@ def forecast_cost(
             row[f"{name}, worst difference"] = max(changes)
         yield row
     for name, values in differences.items():
-        yield (
-            f"{name}: forecasts from a sample differ by {percent(float(np.median(values)))} in the median, "
-            "and by "
-            f"{percent(float(np.quantile(values, 0.9)))} at the 90th percentile."
-        )
+        median, high = map(percent, error_columns(values).values())
+        yield f"{name}: forecasts from a sample differ by {median} (median) and {high} (90th percentile)."
 
 
 def relative_differences(basis: Any, sample: Structure, exact: Structure) -> list[float]:
     """Return by how much each forecast from a sample differs from that from all entries, relative to it."""
     of_sample, of_all = (
-        {estimate.candidate: estimate.value for estimate in basis.estimates(structure)}
-        for structure in (sample, exact)
+        {each.candidate: each.value for each in basis.estimates(matrix)} for matrix in (sample, exact)
     )
     if of_sample.keys() != of_all.keys():
         raise InputError(f"the sample has other candidates: {of_sample.keys() ^ of_all.keys()}")
@@ -317,13 +310,6 @@ def planning_time(profile: ProfileName = None, rows_per_strip: int = 64) -> Rows
 
     The strips have few rows, so that 100,000 of them fit in memory: the work depends on the number of strips.
     """
-    from sparsecast.devices.target import Target
-    from sparsecast.machines.machine import detect
-    from sparsecast.models import MODELS
-    from sparsecast.models.training import TrainingSet
-    from sparsecast.planning.dynamic_programme import strip_statistics
-    from sparsecast.planning.plan import make_plan
-
     chosen_profile = sc.profile(profile)
     first = chosen_profile.records[0].candidate
     target = Target(first.device, first.dtype, first.index_bits, first.threads)
@@ -336,19 +322,16 @@ def planning_time(profile: ProfileName = None, rows_per_strip: int = 64) -> Rows
             continue
         for strips in (10, 100, 1_000, 10_000, 100_000):
             A = short_rows(strips * rows_per_strip)
-            matrix_structure = sc.structure(A)
-            count = partial(strip_statistics, A.indptr, matrix_structure, rows_per_strip)
-            statistics_of_strips = count()
-            plan = partial(make_plan, statistics_of_strips, model, target, detect(), 1000)
-            seconds = least({"statistics_s": count, "programme_s": plan}, 3)
-            used = statistics_of_strips.strips
-            blocks = used * (used + 1) // 2 * len(model.formats())
+            count = partial(strip_statistics, A.indptr, sc.structure(A), rows_per_strip)
+            counted = count()
+            plan = partial(make_plan, counted, model, target, detect(), 1000)
+            used = counted.strips
             yield {
                 "model": name,
                 "strips": strips,
                 "strips used": used,
-                "blocks evaluated": blocks,
-                **seconds,
+                "blocks evaluated": used * (used + 1) // 2 * len(model.formats()),
+                **least({"statistics_s": count, "programme_s": plan}, 3),
             }
 
 
@@ -375,10 +358,8 @@ def applications_of(problem: Problem, least_nnz: int) -> Iterator[tuple[str, Pro
     A = problem.matrix
     if A.shape[0] != A.shape[1] or A.nnz < least_nnz or A.dtype.kind == "c":
         return
-    yield (
-        "pagerank",
-        Problem.of(csr_array((np.abs(A.data), A.indices, A.indptr), shape=A.shape), problem.name),
-    )
+    graph = csr_array((np.abs(A.data), A.indices, A.indptr), shape=A.shape)
+    yield "pagerank", Problem.of(graph, problem.name)
     try:
         api.application_question("cg", problem).application.iterations()
     except InputError as error:
@@ -396,10 +377,10 @@ def whole_runs(matrices: Matrices = None, threads: Threads = 1, least_nnz: int =
     within the run, of the loops over vectors, and of the number of iterations.
     """
     rows = []
-    for problem in named(matrices, [f"gallery:{name}" for name in SOLVED]):
+    for problem in named(matrices, SOLVED):
         for application, problem_of_run in applications_of(problem, least_nnz):
             question = api.application_question(application, problem_of_run)
-            cost = api.application_cost(question, threads=threads)
+            cost = api.application_cost(sc.session(threads=threads), question)
             run = api.run_application(question, cost.plan)
             if run.stop != "converged":
                 print(f"{application} of {problem.name}: {run.stop}", file=sys.stderr)
@@ -420,15 +401,14 @@ def whole_runs(matrices: Matrices = None, threads: Threads = 1, least_nnz: int =
                 }
             )
             yield rows[-1]
-    for application in dict.fromkeys(row["run"] for row in rows):
-        own = [row for row in rows if row["run"] == application]
+    for application, own in grouped(rows, lambda row: row["run"]).items():
         for name in ("whole error", "same iterations error"):
             errors = np.array([row[name] for row in own])
-            sizes, within = np.abs(errors), [int((np.abs(errors) <= most).sum()) for most in (0.1, 0.15)]
+            median, high = map(percent, error_columns(errors).values())
+            within = [int((np.abs(errors) <= most).sum()) for most in (0.1, 0.15)]
             yield (
-                f"{application}, {name}: {len(own)} runs, median {percent(float(np.median(sizes)))}, 90th "
-                f"percentile {percent(float(np.quantile(sizes, 0.9)))}, mean signed "
-                f"{100 * errors.mean():+.1f} %; {within[0]} within 10 %, {within[1]} within 15 %."
+                f"{application}, {name}: {len(own)} runs, median {median}, 90th percentile {high}, mean "
+                f"signed {100 * errors.mean():+.1f} %; {within[0]} within 10 %, {within[1]} within 15 %."
             )
         yield f"{application}: {sum(row['inside'] for row in own)} of {len(own)} whole runs in the interval."
 
@@ -442,10 +422,8 @@ def solvers(
     All have what there is to it: transposed graph, first iterations, plan, trials and conversion. Compiled
     kernels are at hand. "plan first" tries iterations with SciPy, and plans for all of them before the run.
     """
-    from sparsecast.operators.applications.application import Laps, no_iteration, scipy_operator
-
     ratios: dict[str, list[float]] = {}
-    for problem in named(matrices, [f"gallery:{name}" for name in SOLVED]):
+    for problem in named(matrices, SOLVED):
         for application, problem_of_run in applications_of(problem, least_nnz):
             A, b = problem_of_run.matrix, np.random.default_rng(0).standard_normal(problem.matrix.shape[0])
 
@@ -478,9 +456,8 @@ def solvers(
                 **{f"{name} / SciPy": over[name] for name in ("ours", "plan first")},
             }
     for application, found in ratios.items():
-        mean = float(np.exp(np.mean(np.log(found))))
-        ends = f"{min(found):.2f} to {max(found):.2f}"
-        yield f"{application}: ours over SciPy's, geometric mean {mean:.2f}, {ends}."
+        ends = f"geometric mean {geometric_mean(found):.2f}, {min(found):.2f} to {max(found):.2f}"
+        yield f"{application}: ours over SciPy's, {ends}."
 
 
 #: What a fresh process does, by the name of the row.
@@ -537,10 +514,6 @@ def partitions(
     Words are entries of x that all ranks receive in one product of local 1D, in 2D of x and y. Theory is
     `estimated_distribution`: strips for rows and non-zeros, cubes for METIS, from counts alone.
     """
-    from sparsecast.matrices.partitioning.distributing import distribute
-    from sparsecast.matrices.partitioning.estimates import estimated_distribution
-    from sparsecast.matrices.partitioning.methods import METHODS, partition, usable_method
-
     methods = [name for name in METHODS.names() if usable_method(name)[0] == name]
     small = gallery_from_specification("poisson2d?n=10")
     for method in methods:  # compiles

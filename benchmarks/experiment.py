@@ -8,22 +8,31 @@ import json
 import math
 import statistics
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from time import perf_counter
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any
 
+import numba
 import numpy as np
 import typer
-from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 from scipy.sparse import csr_array
 
+from sparsecast.cli.options import JsonOption
+from sparsecast.devices import DEVICES
+from sparsecast.devices.product_timer import ProductTimer
+from sparsecast.devices.target import Target
 from sparsecast.errors import InputError
+from sparsecast.features.analysis import structure
+from sparsecast.features.row_blocks import RowBlocks
+from sparsecast.machines.machine import detect
 from sparsecast.matrices.problem import Problem
+from sparsecast.matrices.reading import collected
 from sparsecast.measuring.timing import Call
 from sparsecast.records import Candidate
+from sparsecast.results.columns import stored_as
+from sparsecast.system import texts
 
 app = typer.Typer(
     help="Experiments that measure Sparsecast. Each prints a table; --json prints its rows.",
@@ -36,22 +45,16 @@ app = typer.Typer(
 Row = Mapping[str, Any]
 Rows = Iterator[Row | str]
 
-Matrices = Annotated[list[str] | None, typer.Argument(metavar="MATRIX...", help="Files or specifications.")]
+Matrices = Annotated[
+    list[str] | None, typer.Argument(metavar="MATRIX...", help="Files, folders or specifications.")
+]
 Threads = Annotated[int, typer.Option(min=1)]
-Folder = Annotated[
-    Path | None, typer.Option(help="Measure every matrix file in it.", exists=True, file_okay=False)
-]
-KeptLines = Annotated[
-    Path | None,
-    typer.Option(
-        "--lines",
-        metavar="FILE",
-        help="Add each row to this file at once, as JSON; rows that it has are kept.",
-    ),
-]
 ProfileName = Annotated[str | None, typer.Option("--profile", help="A profile's name or path.")]
 
-#: No table is wider.
+#: Threads that kernels may have in this process.
+MOST_THREADS = int(numba.config.NUMBA_NUM_THREADS)
+
+#: No table is wider. Where Rich takes the width of a terminal it shortens columns, some of them to nothing.
 _MOST_WIDTH = 10_000
 
 #: Headings with these endings hold shares, which are shown in percent.
@@ -69,20 +72,12 @@ def experiment(panel: str) -> Callable[[Callable[..., Rows]], Callable[..., Rows
             except InputError as error:
                 sys.exit(str(error))
 
-        hints = get_type_hints(function, include_extras=True)
-        json_option = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
-        parameters = [
-            parameter.replace(annotation=hints[name], kind=inspect.Parameter.KEYWORD_ONLY)
-            for name, parameter in inspect.signature(function).parameters.items()
-        ]
-        parameters.append(
-            inspect.Parameter(
-                "as_json", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=json_option
-            )
-        )
-        command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-        del command.__wrapped__  # type: ignore[attr-defined]
+        kind = inspect.Parameter.KEYWORD_ONLY
+        given = inspect.signature(function, eval_str=True).parameters.values()
+        added = inspect.Parameter("as_json", kind, default=False, annotation=JsonOption)
+        parameters = [*(each.replace(kind=kind) for each in given), added]
+        command.__signature__ = inspect.Signature(parameters)
+        command.__annotations__ = {each.name: each.annotation for each in parameters}
         app.command(function.__name__.replace("_", "-"), rich_help_panel=panel)(command)
         return function
 
@@ -104,47 +99,23 @@ def show(results: list[Row | str], title: str, as_json: bool) -> None:
         table.add_column(shown, justify="left" if is_text else "right", no_wrap=True)
     for row in rows:
         table.add_row(*(cell(heading, row.get(heading)) for heading in headings))
-    console = Console(width=None if sys.stdout.isatty() else 170)
-    # Lines may be longer than those of the terminal: Rich would shorten columns, some of them to nothing.
-    needed = console.measure(table, options=console.options.update(width=_MOST_WIDTH)).maximum
-    console.width = max(console.width, needed)
     if rows:
-        console.print(table)
+        Console(width=_MOST_WIDTH).print(table)
     for sentence in sentences:
-        console.print(sentence, soft_wrap=True, markup=False, highlight=False)
+        print(sentence)
 
 
 def cell(heading: str, value: Any) -> str:
     """Return a value with the unit or the share that its heading ends with."""
-    if value is None:
-        return "-"
-    if isinstance(value, str | bool):
-        return {True: "yes", False: ""}.get(value, str(value))  # type: ignore[call-overload]
-    if heading.endswith("_s"):
-        return seconds_text(value)
-    if heading.endswith(_SHARES):
-        return f"{100 * value:.1f} %"
-    return f"{value:,}" if isinstance(value, int | np.integer) else f"{value:.3g}"
+    is_share = heading.endswith(_SHARES) and isinstance(value, float)
+    return texts.percent(value) if is_share else texts.shown(heading, value)
 
 
-def seconds_text(seconds: float) -> str:
-    """Return a time with three digits in the unit that suits it."""
-    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
-        if abs(seconds) >= size:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds / 1e-9:.3g} ns"
-
-
-def percent(share: float) -> str:
-    """Return a share in percent."""
-    return f"{100 * share:.1f} %"
-
-
-def named(matrices: Iterable[str] | None, defaults: Iterable[str] = ()) -> Iterator[Problem]:
-    """Yield the problems of files and specifications; say which ones are left out, and why."""
-    for specification in matrices or defaults:
+def named(matrices: Iterable[str] | None, gallery: Iterable[str] = ()) -> Iterator[Problem]:
+    """Yield the problems of files, folders and specifications, or else some of the gallery."""
+    for name in collected(matrices or [f"gallery:{name}" for name in gallery]):
         try:
-            problem = Problem.named(specification)
+            problem = Problem.named(name)
             _ = problem.matrix
         except InputError as error:
             print(f"left out: {error}", file=sys.stderr)
@@ -153,80 +124,33 @@ def named(matrices: Iterable[str] | None, defaults: Iterable[str] = ()) -> Itera
             yield problem
 
 
-def checked_product(
-    A: csr_array[Any],
-    format_name: str,
-    variant: str | None = None,
-    threads: int = 1,
-    parameters: Mapping[str, Any] | None = None,
-) -> Call:
-    """Return the product of a format as a callable, after comparing its result with the reference result.
-
-    The kernel is `variant`, or the one that the rule of the format chooses; `parameters` are those of
-    `from_csr`.
-    """
-    from sparsecast.formats import FORMATS
-
-    return checked_call(A, FORMATS.get(format_name).from_csr(A, **(parameters or {})), variant, threads)
+def rule_of(A: csr_array[Any], format_name: str, threads: int = 1) -> Candidate:
+    """Return a format of a matrix, in full storage, with the kernel that its rule chooses on this machine."""
+    machine = detect()
+    blocks = RowBlocks.of(structure(A))
+    return Target.of(A, machine, threads, None).candidate(format_name, blocks, machine)
 
 
-def checked_call(A: csr_array[Any], matrix: Any, variant: str | None = None, threads: int = 1) -> Call:
-    """Return the product of a matrix that is built, checked as `checked_product`."""
-    from sparsecast.devices import DEVICES
-    from sparsecast.devices.product_timer import ReferenceProduct
-
-    kernels = DEVICES.get("cpu").kernels.get(matrix.name)
-    product = kernels.bind(matrix, variant or chosen_variant(A, matrix.name), threads)
-    x, out = uniform_vector(A), np.full(A.shape[0], np.nan, dtype=A.dtype)
-    product(x, out)
-    ReferenceProduct.of(A, x).check(out, f"{matrix.name} {variant or ''}")
-    return lambda: product(x, out)
+def checked_calls(A: csr_array[Any], candidates: Sequence[Candidate]) -> dict[Candidate, Call]:
+    """Return products as callables, compared with the reference result; say what does not suit the matrix."""
+    timer, calls = ProductTimer(A, candidates[0], DEVICES.get("cpu")), {}
+    for candidate in candidates:
+        try:
+            calls[candidate] = timer.call(timer.build(candidate))
+        except InputError as error:
+            print(f"left out: {error}", file=sys.stderr)
+    return calls
 
 
-def chosen_variant(A: csr_array[Any], format_name: str) -> str:
-    """Return the kernel that the rule of a format chooses on this machine."""
-    from sparsecast.devices import DEVICES
-    from sparsecast.features.analysis import structure
-    from sparsecast.features.row_blocks import RowBlocks
-    from sparsecast.machines.machine import detect
-
-    kernels = DEVICES.get("cpu").kernels.get(format_name)
-    return str(kernels.variants[int(kernels.choose(RowBlocks.of(structure(A)), detect(), A.dtype.name)[0])])
+def checked_product(A: csr_array[Any], format_name: str, threads: int = 1) -> Call:
+    """Return the checked product of a format, in the kernel that its rule chooses."""
+    (call,) = checked_calls(A, [rule_of(A, format_name, threads)]).values()
+    return call
 
 
 def in_words(candidate: Candidate) -> str:
-    """Return the format of a candidate with its parameters and its kernel."""
-    parameters = [f"{name}={value}" for name, value in candidate.parameters.items()]
-    return " ".join([candidate.format, *parameters, candidate.kernel])
-
-
-def uniform_vector(A: csr_array[Any]) -> NDArray[Any]:
-    """Return the same x for every format of a matrix."""
-    return np.random.default_rng(2).uniform(-1.0, 1.0, A.shape[1]).astype(A.dtype)
-
-
-def in_folder(folder: Path | None) -> list[str]:
-    """Return the matrix files of a folder, by name."""
-    return [] if folder is None else sorted(map(str, folder.glob("*.mtx*")))
-
-
-class Kept:
-    """Rows that are written to a file as they come, if there is one; those that it has are read."""
-
-    def __init__(self, path: Path | None) -> None:
-        self._path = path
-        lines = path.read_text().splitlines() if path and path.exists() else []
-        self.rows: list[dict[str, Any]] = [json.loads(line) for line in lines]
-
-    def add(self, key: Mapping[str, Any], measured: Callable[[], dict[str, Any]]) -> None:
-        """Measure a row, unless one with these values is there."""
-        if any(key.items() <= row.items() for row in self.rows):
-            return
-        row = measured()
-        self.rows.append(row)
-        if self._path:
-            with self._path.open("a") as stream:
-                stream.write(json.dumps(row) + "\n")
+    """Return the format of a candidate, what it stores in fewer bytes, and its kernel."""
+    return f"{stored_as(candidate)} {candidate.kernel}"
 
 
 def timed(task: Callable[[], Any]) -> tuple[Any, float]:
@@ -238,13 +162,8 @@ def timed(task: Callable[[], Any]) -> tuple[Any, float]:
 
 def alternated(tasks: Mapping[str, Callable[[], Any]], rounds: int) -> dict[str, list[float]]:
     """Return the seconds of tasks that take turns, after a first turn that is not timed."""
-    seconds: dict[str, list[float]] = {name: [] for name in tasks}
-    for turn in range(rounds + 1):
-        for name, task in tasks.items():
-            _, taken = timed(task)
-            if turn:
-                seconds[name].append(taken)
-    return seconds
+    turns = [{name: timed(task)[1] for name, task in tasks.items()} for _ in range(rounds + 1)]
+    return {name: [turn[name] for turn in turns[1:]] for name in tasks}
 
 
 def medians(tasks: Mapping[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
@@ -257,8 +176,13 @@ def geometric_mean(ratios: Iterable[float]) -> float:
     return math.exp(statistics.fmean(map(math.log, ratios)))
 
 
-def most_threads() -> int:
-    """Return the threads that kernels may have in this process."""
-    import numba
+def mean_and_worst(ratios: Mapping[str, Sequence[float]]) -> Iterator[str]:
+    """Yield a sentence for each kind of ratios, of which the greatest is the worst."""
+    for name, values in ratios.items():
+        yield f"{name}: geometric mean {geometric_mean(values):.3f}, worst {max(values):.3f}."
 
-    return int(numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
+
+def error_columns(errors: Sequence[float], what: str = "") -> dict[str, float]:
+    """Return median and 90th percentile of the absolute values of errors; `what` they are of comes first."""
+    median, high = np.quantile(np.abs(errors), (0.5, 0.9)).tolist()
+    return {f"{what}median error": median, f"{what}90th percentile error": high}

@@ -122,23 +122,16 @@ def _harwell_boeing() -> list[Sample]:
     text = _written(lambda path: hb_write(path, _random(6, 6).tocsc()), "a.rua")
     symmetric = _written(lambda path: hb_write(path, sparse.tril(_symmetric(), format="csc")), "a.rua")
     symmetric = symmetric.replace(b"RUA", b"RSA")
-    packed = gzip.compress(text, 1)
-    return [
-        Sample("a.rua", text, "text"),
-        Sample("a.rsa", symmetric, "text"),
-        Sample("a.rua.gz", packed, "gzip"),
-    ]
+    plain = Sample("a.rua", text, "text"), Sample("a.rsa", symmetric, "text")
+    return [*plain, Sample("a.rua.gz", gzip.compress(text, 1), "gzip")]
 
 
 @_reader("edge-lists", _matrix)
 def _edge_lists() -> list[Sample]:
     edges = b"# Directed graph\n" + b"".join(b"%d\t%d\n" % (i, 3 * i % 11) for i in range(12))
     weights = b"from,to,weight\n" + b"".join(b"%d,%d,%d.5\n" % (i, i * i % 7, i) for i in range(9))
-    return [
-        Sample("a.txt", edges, "text"),
-        Sample("a.csv", weights, "text"),
-        Sample("a.tsv.gz", gzip.compress(edges, 1), "gzip"),
-    ]
+    plain = Sample("a.txt", edges, "text"), Sample("a.csv", weights, "text")
+    return [*plain, Sample("a.tsv.gz", gzip.compress(edges, 1), "gzip")]
 
 
 def _profile(records: int = 5) -> Profile:
@@ -216,15 +209,8 @@ def _arrays(blocks: int, features: int) -> dict[str, Any]:
 @_reader("labels", read_labels)
 def _labels() -> list[Sample]:
     counts = {"rows": 9, "cols": 9, "nnz": 750, "index_bits": 32, "mispredicted_rows": 1}
-    texts = {
-        "matrix": "m",
-        "name": "m",
-        "group": "m",
-        "dtype": "float64",
-        "kernel": "plain",
-        "machine": "here",
-    }
-    texts |= {"measured_at": "2026-01-01T00:00:00+00:00", "version": "0"}
+    texts = {"matrix": "m", "name": "m", "group": "m", "dtype": "float64", "kernel": "plain"}
+    texts |= {"machine": "here", "measured_at": "2026-01-01T00:00:00+00:00", "version": "0"}
     times = {"product_s": 1e-3, "product_again_s": 1e-3, "runs_over_product": 1.0, "slow_share": 0.0}
     sources = {"energy_source": None, "frequency_ghz": None, "frequency_source": None}
     labels = BlockLabels(**counts, **texts, **times, **sources, **_arrays(3, 4))  # type: ignore[arg-type]
@@ -232,21 +218,16 @@ def _labels() -> list[Sample]:
 
 
 if importlib.util.find_spec("torch") and importlib.util.find_spec("safetensors"):
-    from sparsecast.papers.barreda_2020.networks import (
-        Architecture,
-        ModelCard,
-        built,
-        load_network,
-        save_network,
-    )
+    from sparsecast.papers.barreda_2020 import networks
 
-    @_reader("networks", load_network)
+    @_reader("networks", networks.load_network)
     def _networks() -> list[Sample]:
-        network = built(Architecture((4, 4), (3, 3), (7, 7), (8,), (0.1,)))
+        network = networks.built(networks.Architecture((4, 4), (3, 3), (7, 7), (8,), (0.1,)))
         labels = ("time", "here", "float64", 2.4, "set", None)
         errors, curves = {"network": {"block_mean": 0.1}}, ((2.0, 1.0), (3.0, 2.5))
-        card = ModelCard(*labels, 2, 300, "groups", errors, {}, "2026", "0", "abc", 1.5, ("a",), *curves)
-        content = _written(lambda path: save_network(network, card, path), "a.safetensors")
+        tried = 2, 300, "groups", errors, {}, "2026", "0", "abc", 1.5, ("a",)
+        card = networks.ModelCard(*labels, *tried, *curves)
+        content = _written(lambda path: networks.save_network(network, card, path), "a.safetensors")
         return [Sample("a.safetensors", content, "safetensors")]
 
 

@@ -12,7 +12,6 @@ import faulthandler
 import gzip
 import io
 import json
-import mmap
 import multiprocessing
 import os
 import random
@@ -27,7 +26,7 @@ import warnings
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -53,19 +52,7 @@ _ODD = (
     *(2**31 - 1, 2**31, -(2**31), 2**32 - 1, 2**32, 2**53 + 1, 10**15, 2**62, 2**63 - 1, -(2**63), 2**64 - 1),
 )
 _ODD_WORDS = (
-    "",
-    "nan",
-    "-inf",
-    "1e999",
-    "1.0D3",
-    "0x10",
-    "1_000",
-    "-0",
-    "+5",
-    "1-100",
-    "\0",
-    "é",
-    "null",
+    *("", "nan", "-inf", "1e999", "1.0D3", "0x10", "1_000", "-0", "+5", "1-100", "\0", "é", "null"),
     "9" * 400,
 )
 
@@ -334,22 +321,11 @@ def damaged_file(samples: list[Sample], seed: int, index: int) -> tuple[str, byt
 # The child, which reads, and its parent, which sees what becomes of it.
 
 
-class _Progress:
-    """Numbers that parent and child share: the file being read, and how many were read or refused."""
+def _read_all(reader: Reader, seed: int, indices: range, progress: Any, folder: Path) -> None:
+    """Read damaged files, one after another; write a line for each finding.
 
-    def __init__(self) -> None:
-        self._memory = mmap.mmap(-1, 24)
-
-    def get(self) -> tuple[int, int, int]:
-        index, read, refused = struct.unpack("qqq", self._memory[:24])
-        return index, read, refused
-
-    def set(self, *numbers: int) -> None:
-        self._memory[:24] = struct.pack("qqq", *numbers)
-
-
-def _read_all(reader: Reader, seed: int, indices: range, progress: _Progress, folder: Path) -> None:
-    """Read damaged files, one after another; write a line for each finding."""
+    `progress` are numbers that the parent shares: the file being read, and how many were read or refused.
+    """
     faulthandler.enable((folder / "trace").open("w"))
     sys.stdout = sys.stderr = (folder / "printed").open("w")
     available = SimpleNamespace(available=FREE_BYTES)
@@ -361,10 +337,10 @@ def _read_all(reader: Reader, seed: int, indices: range, progress: _Progress, fo
     warnings.simplefilter("error")
     space = psutil.Process().memory_info().vms + 8 * (FREE_BYTES + SLACK_BYTES)
     resource.setrlimit(resource.RLIMIT_AS, (space, space))
-    _, read, refused = progress.get()
+    _, read, refused = progress
     with (folder / "findings").open("a") as findings:
         for index in indices:
-            progress.set(index, read, refused)
+            progress[:] = index, read, refused
             name, content = damaged_file(samples, seed, index)
             path = folder / name
             path.write_bytes(content)
@@ -390,7 +366,7 @@ def _read_all(reader: Reader, seed: int, indices: range, progress: _Progress, fo
                 findings.flush()
             if is_much:
                 os._exit(3)  # the peak hides those after it
-    progress.set(indices.stop, read, refused)
+    progress[:] = indices.stop, read, refused
     os._exit(0)  # nothing of the parent is to be ended here
 
 
@@ -417,18 +393,18 @@ def read_damaged(reader: Reader, seed: int, files: int) -> Outcome:
     RuntimeError
         If an undamaged sample is not read.
     """
-    outcome, progress, begin = Outcome(), _Progress(), 0
     context = multiprocessing.get_context("fork")
+    outcome, progress, begin = Outcome(), context.RawArray("q", 3), 0
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as name:
         folder = Path(name)
         while begin < files:
-            progress.set(begin - 1, outcome.read, outcome.refused)
+            progress[:] = begin - 1, outcome.read, outcome.refused
             child = context.Process(
                 target=_read_all, args=(reader, seed, range(begin, files), progress, folder), daemon=True
             )
             child.start()
             is_hanging = _waited(child, progress)
-            index, outcome.read, outcome.refused = progress.get()
+            index, outcome.read, outcome.refused = progress
             if index < begin:
                 raise RuntimeError(f"a whole sample is not read: {(folder / 'printed').read_text()[-2000:]}")
             begin = index + 1
@@ -441,12 +417,12 @@ def read_damaged(reader: Reader, seed: int, files: int) -> Outcome:
     return outcome
 
 
-def _waited(child: Any, progress: _Progress) -> bool:
+def _waited(child: Any, progress: Any) -> bool:
     """Wait for a child; end it, and return True, if it hangs."""
-    last, since = progress.get()[0], monotonic()
+    last, since = progress[0], monotonic()
     while child.is_alive():
         child.join(0.1)
-        index = progress.get()[0]
+        index = progress[0]
         if index != last:
             last, since = index, monotonic()
         # The first file waits for what is compiled.
@@ -488,13 +464,9 @@ def damaged_files(
         }
         print(row, file=sys.stderr)  # at once: the run may be ended
         yield row
-        yield from _found(name, outcome, READERS[name].samples(), seed, keep)
-
-
-def _found(name: str, outcome: Outcome, samples: list[Sample], seed: int, keep: Path | None) -> Iterator[str]:
-    for what, (index, details) in outcome.first.items():
-        yield f"{name}: {what}, {outcome.findings[what]} times, first in file {index}:\n{details}"
-        if keep:
-            file_name, content = damaged_file(samples, seed, index)
-            keep.mkdir(parents=True, exist_ok=True)
-            (keep / f"{name}-{index}-{file_name}").write_bytes(content)
+        for what, (index, details) in outcome.first.items():
+            yield f"{name}: {what}, {outcome.findings[what]} times, first in file {index}:\n{details}"
+            if keep:
+                file_name, content = damaged_file(READERS[name].samples(), seed, index)
+                keep.mkdir(parents=True, exist_ok=True)
+                (keep / f"{name}-{index}-{file_name}").write_bytes(content)

@@ -38,8 +38,7 @@ from typing import Any, TypeVar
 import numpy as np
 from scipy.sparse import csr_array
 
-from gpu_graphs import beside_graph
-from gpu_peers import beside_peers, mean_ratio
+from gpu_peers import beside_graph, beside_peers, mean_ratio
 from gpu_scope import SIMULATOR, SMALL, TINY, Scope, label
 from ranks import MPIRUN, SPARSECAST, environment
 from sparsecast.benchmark.experiments import EXPERIMENTS, ExperimentSetting
@@ -70,16 +69,8 @@ from sparsecast.results.paper import DOCUMENTS
 from sparsecast.system.tabular import Column, Table, document
 
 PACKAGES = (
-    "numpy",
-    "scipy",
-    "numba",
-    "numba-cuda",
-    "cuda-core",
-    "cuda-bindings",
-    "cupy",
-    "torch",
-    "nvidia-ml-py",
-    "nvmath-python",
+    *("numpy", "scipy", "numba", "numba-cuda", "cuda-core", "cuda-bindings", "cupy", "torch"),
+    *("nvidia-ml-py", "nvmath-python"),
 )
 
 Item = TypeVar("Item")
@@ -99,23 +90,12 @@ MOST_FAILURES = 20
 
 @dataclass(frozen=True)
 class CampaignGPU(NvidiaGPU):
-    """The GPU, with what the campaign measures on it.
-
-    Attributes
-    ----------
-    matrices : tuple of SuiteMatrix
-    variants : tuple of str
-        Kernels that are measured; empty for all.
-    wrong : frozenset of str
-        Label and dtype of those whose result was wrong: they are not measured.
-    bandwidths : tuple of Bandwidth
-        Measured before.
-    """
+    """The GPU, with what the campaign measures on it."""
 
     matrices: tuple[SuiteMatrix, ...] = ()
-    variants: tuple[str, ...] = ()
-    wrong: frozenset[str] = frozenset()
-    bandwidths: tuple[Bandwidth, ...] = ()
+    variants: tuple[str, ...] = ()  # kernels that are measured; empty for all
+    wrong: frozenset[str] = frozenset()  # label and dtype of those that are not, as their result was wrong
+    bandwidths: tuple[Bandwidth, ...] = ()  # measured before
 
     def suites(self, target: Target, machine: Machine) -> tuple[list[SuiteMatrix], list[SuiteMatrix]]:
         """Return the matrices, all optional."""
@@ -137,30 +117,15 @@ class CampaignGPU(NvidiaGPU):
 
 @dataclass
 class Campaign:
-    """One run.
-
-    Attributes
-    ----------
-    out : Path
-    machine : Machine
-        With its GPU.
-    given : sequence of str
-        Matrix files for the peers.
-    scope : Scope
-    device : CampaignGPU
-        What is measured; phases replace it by one that knows more.
-    failures : int
-        So far.
-    usable : list of str
-        Of the given matrices, those that products of real values were measured of.
-    """
+    """One run."""
 
     out: Path
-    machine: Machine
-    given: Sequence[str]
+    machine: Machine  # with its GPU
+    given: Sequence[str]  # matrix files for the peers
     scope: Scope
-    device: CampaignGPU = field(default_factory=CampaignGPU)
+    device: CampaignGPU = field(default_factory=CampaignGPU)  # phases replace it by one that knows more
     failures: int = 0
+    #: Of the given matrices, those that products of real values were measured of.
     usable: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -211,9 +176,8 @@ class Campaign:
     def calibrate(self, device: CampaignGPU, dtype: str, budget_s: float) -> None:
         """Add the matrices of a device to the profile, as far as the time lasts; none in too little."""
         if budget_s < LEAST_BUDGET_S:
-            print(
-                f"not calibrated in {dtype}: {budget_s:.1f} s left, expected {LEAST_BUDGET_S:g}", flush=True
-            )
+            left = f"{budget_s:.1f} s left, expected {LEAST_BUDGET_S:g}"
+            print(f"not calibrated in {dtype}: {left}", flush=True)
             return
         run = Calibration(
             self.machine,
@@ -249,18 +213,18 @@ def _version(package: str) -> str | None:
 
 def correctness(campaign: Campaign, end_s: float) -> None:
     """Compare every kernel with the oracle; on a device with pytest, run the tests of the kernels too."""
-    path = campaign.out / "correctness.txt"
-    with path.open("w", encoding="utf-8") as stream:
+    with (campaign.out / "correctness.txt").open("w", encoding="utf-8") as stream:
         for dtype in campaign.scope.dtypes:
             for line in _against_oracle(campaign, dtype):
-                stream.write(line + "\n")
-                stream.flush()
+                print(line, file=stream, flush=True)
 
 
 def device_tests(campaign: Campaign, end_s: float) -> None:
     """Run the tests of the kernels, where pytest is."""
     if campaign.scope.is_device and all(map(importlib.util.find_spec, ("pytest", "hypothesis"))):
-        _run_tests(campaign.out / "correctness.txt", end_s)
+        tests = Path(__file__).resolve().parents[1] / "tests" / "devices" / "cuda" / "on_device.py"
+        command = [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", str(tests)]
+        _run_until(end_s, command, campaign.out / "correctness.txt", "a")
 
 
 def _against_oracle(campaign: Campaign, dtype: str) -> Iterator[str]:
@@ -287,26 +251,6 @@ def _checked(A: csr_array, candidate: Candidate, what: str) -> float:
     out = gpu.put(np.full(A.shape[0], np.nan, dtype=A.dtype))
     bound.product(gpu.put(x), out)
     return ReferenceProduct.of(A, x).check(gpu.take(out), what)
-
-
-def _run_tests(path: Path, end_s: float) -> None:
-    root = Path(__file__).resolve().parents[1]
-    tests = root / "tests" / "devices" / "cuda" / "on_device.py"
-    command = [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", str(tests)]
-    with path.open("a", encoding="utf-8") as stream:
-        try:
-            status = subprocess.run(
-                command,
-                cwd=root,
-                stdout=stream,
-                stderr=subprocess.STDOUT,
-                timeout=max(0.0, end_s - perf_counter()),
-            ).returncode
-        except subprocess.TimeoutExpired:
-            status = 1 if " FAILED " in path.read_text(encoding="utf-8") else 0
-            stream.write("\nNOT FINISHED: its time was over; what is not listed was not tested\n")
-    if status:
-        raise RuntimeError(f"the tests on the device failed with status {status}: see {path}")
 
 
 def bandwidth(campaign: Campaign, end_s: float) -> None:
@@ -477,7 +421,6 @@ def processor(campaign: Campaign, end_s: float) -> None:
     """Calibrate the processor with all cores and with one, and measure it beside its peers and on ranks."""
     if not campaign.scope.processor_matrices:
         return
-    runner = [sys.executable, str(Path(__file__).with_name("run.py"))]
     matrices = [*campaign.usable, *(f"gallery:{each}" for each in campaign.scope.peers)]
     cores, share_s = campaign.machine.cores, end_s - perf_counter()
     calibrate = [*SPARSECAST, "calibrate", "--dtype", "float64", "--budget"]
@@ -485,35 +428,33 @@ def processor(campaign: Campaign, end_s: float) -> None:
     for threads in dict.fromkeys((cores, 1)):
         command = [*calibrate, "--threads", str(threads)]
         with campaign.kept_going(f"processor, {threads} threads"):
-            _command(campaign, f"processor-{threads}", command, end_s)
-    lines = str(campaign.out / "processor-peers.jsonl")
-    chosen = matrices[: campaign.scope.processor_matrices]
-    command = [*runner, "peers", "--threads", str(cores), "--lines", lines, *chosen]
+            _run_until(end_s, command, campaign.out / f"processor-{threads}.txt")
     with campaign.kept_going("processor beside its peers"):
+        command = [sys.executable, str(Path(__file__).with_name("run.py")), "peers", "--threads", str(cores)]
+        command += ["--lines", str(campaign.out / "processor-peers.jsonl")]
+        command += matrices[: campaign.scope.processor_matrices]
         peers_end_s = perf_counter() + 0.6 * (end_s - perf_counter())
-        _command(campaign, "processor-peers", command, peers_end_s)
+        _run_until(peers_end_s, command, campaign.out / "processor-peers.txt")
     if importlib.util.find_spec("mpi4py") and shutil.which(MPIRUN):
         command = [MPIRUN, "-n", str(cores), *SPARSECAST, "measure", matrices[0], "--format", "csr"]
         with campaign.kept_going("processor, ranks"):
-            _command(campaign, "processor-ranks", command, end_s)
+            _run_until(end_s, command, campaign.out / "processor-ranks.txt")
 
 
-def _command(campaign: Campaign, name: str, command: Sequence[str], end_s: float) -> None:
+def _run_until(end_s: float, command: Sequence[str], path: Path, mode: str = "w") -> None:
     """Run a command until then, with all that it starts, and keep what it prints; raise where it fails."""
-    path = campaign.out / f"{name}.txt"
-    with path.open("w", encoding="utf-8") as stream:
-        process = subprocess.Popen(
-            command, env=environment(), stdout=stream, stderr=subprocess.STDOUT, start_new_session=True
-        )
+    with path.open(mode, encoding="utf-8") as stream:
+        options: dict[str, Any] = {"env": environment(), "start_new_session": True}
+        process = subprocess.Popen(command, stdout=stream, stderr=subprocess.STDOUT, **options)
         try:
             status = process.wait(timeout=max(1.0, end_s - perf_counter()))
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-            stream.write("\nNOT FINISHED: its time was over\n")
-            return
+            stream.write("\nNOT FINISHED: its time was over; what is not listed was not done\n")
+            status = int(" FAILED " in path.read_text(encoding="utf-8"))  # a test
     if status:
-        raise RuntimeError(f"{name} ended with status {status}: see {path}")
+        raise RuntimeError(f"{path.stem}: a command ended with status {status}, see {path}")
 
 
 def page(campaign: Campaign, end_s: float) -> None:

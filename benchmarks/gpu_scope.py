@@ -19,15 +19,9 @@ from sparsecast.records import Candidate
 
 #: Gallery matrices above a million non-zeros, for the peers: within and beyond the caches, even and uneven.
 GENERATED = (
-    "poisson2d?n=1000",
-    "banded?n=1000000&half_bandwidth=8",
-    "rmat?scale=19&degree=16",
-    "random?n=1000000&nnz_per_row=8",
-    "elasticity3d?n=40",
-    "circuit?n=1000000",
-    "poisson3d?n=100&points=27",
-    "arrow?n=1000000&dense_rows=3",
-    "poisson3d?n=130&points=7",
+    *("poisson2d?n=1000", "banded?n=1000000&half_bandwidth=8", "rmat?scale=19&degree=16"),
+    *("random?n=1000000&nnz_per_row=8", "elasticity3d?n=40", "circuit?n=1000000"),
+    *("poisson3d?n=100&points=27", "arrow?n=1000000&dense_rows=3", "poisson3d?n=130&points=7"),
     "banded?n=100000&half_bandwidth=8",
 )
 
@@ -35,12 +29,6 @@ GENERATED = (
 SMALL = ("poisson2d?n=10", "poisson2d?n=100", "poisson2d?n=300")
 
 EFFORT = Effort(samples=5, sample_s=0.002)
-
-#: For a product that is only to be checked.
-ONCE = Effort(samples=1, sample_s=1e-6)
-
-#: Fewest non-zeros of a matrix that is measured beside the peers.
-LEAST_PEER_ENTRIES = 1_000_000
 
 
 def gpu_matrices(machine: Machine) -> list[SuiteMatrix]:
@@ -56,47 +44,22 @@ def label(candidate: Candidate) -> str:
 
 @dataclass(frozen=True)
 class Scope:
-    """What is measured, and how long.
-
-    Attributes
-    ----------
-    effort : Effort
-    stream_bytes : tuple of int
-        Sizes of the arrays that bandwidths read, copy and transfer.
-    dtypes : tuple of str
-        The first of them gets most of the time, and is also measured cold.
-    matrices : callable
-        Machine to its benchmark matrices.
-    peers, energy : tuple of str
-        Gallery specifications.
-    least_peer_entries : int
-    variants : tuple of str
-        Kernels that are measured; empty for all.
-    papers : tuple of str
-        Experiments that are repeated.
-    paper_variants : tuple of str
-        Kernels that are measured for them; empty for all.
-    has_time_for : callable
-        Whether one of their benchmark matrices is measured.
-    processor_matrices : int
-        Matrices on which the processor is measured beside its peers.
-    is_device : bool
-        Whether kernels run on a device of this machine, where plans and tests run, too.
-    """
+    """What is measured, and how long."""
 
     effort: Effort = EFFORT
+    #: Sizes of the arrays that bandwidths read, copy and transfer.
     stream_bytes: tuple[int, ...] = tuple(1 << exponent for exponent in (12, 16, 20, 24, 26, 28, 30, 32))
-    dtypes: tuple[str, ...] = ("float64", "float32")
+    dtypes: tuple[str, ...] = ("float64", "float32")  # the first gets most of the time, and is measured cold
     matrices: Callable[[Machine], list[SuiteMatrix]] = gpu_matrices
-    peers: tuple[str, ...] = GENERATED
+    peers: tuple[str, ...] = GENERATED  # gallery specifications
     energy: tuple[str, ...] = LARGE_GALLERY
-    least_peer_entries: int = LEAST_PEER_ENTRIES
-    variants: tuple[str, ...] = ()
-    papers: tuple[str, ...] = ("guo-2014", "wang-2017")
-    paper_variants: tuple[str, ...] = ()
-    has_time_for: Callable[[SuiteMatrix], bool] = lambda matrix: True
-    processor_matrices: int = 10
-    is_device: bool = True
+    least_peer_entries: int = 1_000_000  # of a matrix that is measured beside the peers
+    variants: tuple[str, ...] = ()  # kernels that are measured; empty for all
+    papers: tuple[str, ...] = ("guo-2014", "wang-2017")  # experiments that are repeated
+    paper_variants: tuple[str, ...] = ()  # kernels that are measured for them; empty for all
+    has_time_for: Callable[[SuiteMatrix], bool] = lambda matrix: True  # one of their benchmark matrices
+    processor_matrices: int = 10  # on which the processor is measured beside its peers
+    is_device: bool = True  # whether kernels run on a device of this machine, where plans and tests run, too
 
 
 def is_tiny(matrix: SuiteMatrix) -> bool:
@@ -111,7 +74,7 @@ def tiny_matrices(machine: Machine) -> list[SuiteMatrix]:
 
 
 TINY = Scope(
-    effort=ONCE,
+    effort=Effort(samples=1, sample_s=1e-6),
     stream_bytes=(1 << 10, 1 << 12),
     dtypes=("float64",),
     matrices=tiny_matrices,

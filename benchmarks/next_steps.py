@@ -14,12 +14,7 @@ from sparsecast.api import next_steps as api_next_steps
 from sparsecast.matrices.problem import Problem
 
 #: Of each kind of step at least one is due.
-_MATRICES = (
-    "gallery:circuit?n=400000",
-    "gallery:poisson2d?n=700",
-    "gallery:random?n=200000",
-    "gallery:elasticity3d?n=24",
-)
+_MATRICES = ("circuit?n=400000", "poisson2d?n=700", "random?n=200000", "elasticity3d?n=24")
 
 
 def _wide(problem: Problem) -> Problem:

@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 from math import ceil, isqrt
+from operator import itemgetter
 from pathlib import Path
 from statistics import mean, median
 from typing import Annotated, Any
@@ -20,12 +21,16 @@ import typer
 
 from experiment import Matrices, Rows, experiment
 from sparsecast import api
+from sparsecast.distributed.products import PRODUCTS, default_algorithms
+from sparsecast.matrices.partitioning.estimates import estimated_distribution
+from sparsecast.models.clusters.cluster_model import ClusterTraining, Question
+from sparsecast.models.clusters.sparsecast import SparsecastClusterModel
+from sparsecast.records import Configuration
+from sparsecast.results.cluster import enough_ranks
+from sparsecast.system.tabular import grouped
 
 PANEL = "Ranks"
 SPARSECAST = [sys.executable, "-c", "from sparsecast.cli.main import main; main()"]
-RankCounts = Annotated[list[int], typer.Option("--ranks", help="Repeat for several.")]
-Mpirun = Annotated[str, typer.Option(help="The mpirun of the MPI library that mpi4py loads.")]
-
 
 _BESIDE = Path(sys.executable).with_name("mpirun")
 MPIRUN = str(_BESIDE) if _BESIDE.exists() else "mpirun"
@@ -40,10 +45,10 @@ def environment() -> dict[str, str]:
 @experiment(PANEL)
 def rank_forecasts(
     matrices: Matrices = None,
-    ranks: RankCounts = [1, 2],  # noqa: B006
+    ranks: Annotated[list[int], typer.Option(help="Repeat for several.")] = [1, 2],  # noqa: B006
     formats: str = "csr,coo",
     least_nnz: int = 100_000,
-    mpirun: Mpirun = MPIRUN,
+    mpirun: Annotated[str, typer.Option(help="Of the MPI library that mpi4py loads.")] = MPIRUN,
 ) -> Rows:
     """Measure products on ranks here, and score the forecasts of all that was kept by cross-validation.
 
@@ -52,8 +57,6 @@ def rank_forecasts(
     """
     for matrix in matrices or ():
         for count in ranks:
-            # One rank has one algorithm unless they are named.
-            algorithms = ["--algorithm", "global-1d,local-1d,local-1d-overlap,2d"] if count == 1 else []
             command = [
                 mpirun,
                 "-n",
@@ -63,42 +66,45 @@ def rank_forecasts(
                 matrix,
                 "--format",
                 formats,
-                *algorithms,
+                "--json",
             ]
-            done = subprocess.run(
-                [*command, "--json"], env=environment(), capture_output=True, text=True, check=False
-            )
+            if count == 1:  # one rank has one algorithm unless they are named
+                command += ["--algorithm", "global-1d,local-1d,local-1d-overlap,2d"]
+            done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
             if done.returncode:
                 reason = (done.stderr.strip().splitlines() or ["no reason"])[-1]
                 yield f"left out: {matrix} on {count} ranks: {reason}"
     command = [*SPARSECAST, "evaluate", "--replay", "--ranks", "--json"]
     done = subprocess.run(command, env=environment(), stdout=subprocess.PIPE, text=True, check=True)
-    rows = [
-        row for row in json.loads(done.stdout)["rows"] if row["nnz"] > least_nnz and row["ranks"] in ranks
-    ]
+    every = json.loads(done.stdout)["rows"]
+    rows = [row for row in every if row["nnz"] > least_nnz and row["ranks"] in ranks]
     yield f"{len({row['matrix'] for row in rows})} matrices with more than {least_nnz:,} non-zeros."
     for names in (("model",), ("model", "ranks"), ("model", "ranks", "algorithm", "format")):
-        for key in sorted({tuple(row[name] for name in names) for row in rows}, key=str):
-            of_key = [row for row in rows if tuple(row[name] for name in names) == key]
-            within = [r["low_s"] <= r["measured_s"] <= r["high_s"] for r in of_key if r["low_s"] is not None]
+        for key, own in sorted(grouped(rows, itemgetter(*names)).items(), key=str):
+            values = (key,) if len(names) == 1 else key
+            within = [r["low_s"] <= r["measured_s"] <= r["high_s"] for r in own if r["low_s"] is not None]
+            errors = [row["error"] for row in own]
             yield {
                 **dict.fromkeys(("model", "ranks", "algorithm", "format"), "all"),
-                **{name: str(value) for name, value in zip(names, key, strict=True)},
-                "products": len(of_key),
-                "median error": median(row["error"] for row in of_key),
-                "mean error": mean(row["error"] for row in of_key),
+                **dict(zip(names, map(str, values), strict=True)),
+                "products": len(own),
+                "median error": median(errors),
+                "mean error": mean(errors),
                 "within": mean(within) if within else None,
-                **(_choices(of_key, rows) if len(names) == 2 else {}),
+                **(_choices(own, rows) if len(names) == 2 else {}),
             }
 
 
 def _choices(of_model: list[dict[str, Any]], rows: list[dict[str, Any]]) -> dict[str, float]:
     """Return how often a model chose the fastest measured way, or one within 5 % of it."""
+    fastest_s = {
+        key: min(row["measured_s"] for row in own)
+        for key, own in grouped(rows, itemgetter("matrix", "ranks")).items()
+    }
     ratios = []
-    for matrix in {row["matrix"] for row in of_model}:
-        chosen = min((r for r in of_model if r["matrix"] == matrix), key=lambda row: row["predicted_s"])
-        alike = (r for r in rows if (r["matrix"], r["ranks"]) == (matrix, chosen["ranks"]))
-        ratios.append(chosen["measured_s"] / min(row["measured_s"] for row in alike))
+    for own in grouped(of_model, itemgetter("matrix")).values():
+        chosen = min(own, key=itemgetter("predicted_s"))
+        ratios.append(chosen["measured_s"] / fastest_s[chosen["matrix"], chosen["ranks"]])
     return {
         "fastest chosen, share": mean(ratio == 1 for ratio in ratios),
         "or 5 % slower, share": mean(ratio <= 1.05 for ratio in ratios),
@@ -118,13 +124,6 @@ def scale_study(profile: str = "xeon-gold-6154-edr", rows: int = 2**24) -> Rows:
     hubs are left out. For each algorithm in CSR: the fewest ranks within a twentieth of its best time, the
     time there and on the most ranks, and the term that is largest on these.
     """
-    from sparsecast.distributed.products import PRODUCTS, default_algorithms
-    from sparsecast.matrices.partitioning.estimates import estimated_distribution
-    from sparsecast.models.clusters.cluster_model import ClusterTraining, Question
-    from sparsecast.models.clusters.sparsecast import SparsecastClusterModel
-    from sparsecast.records import Configuration
-    from sparsecast.results.cluster import enough_ranks
-
     machine = api.profile(profile).machine
     model = SparsecastClusterModel().fit(ClusterTraining(machine, api.profile(profile).microbenchmarks))
     for kind, (length, mesh) in KINDS.items():

@@ -12,6 +12,7 @@ import shutil
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -21,7 +22,8 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from experiment import Rows, experiment, geometric_mean, named, timed
+from experiment import Rows, error_columns, experiment, named, timed
+from sparsecast.benchmark.evaluation import choice_ratios, regret
 from sparsecast.benchmark.published import FIVE, OPTIONAL, REQUIRED, published_profiles
 from sparsecast.benchmark.published_moments import table_lines
 from sparsecast.devices import machine_of
@@ -42,6 +44,7 @@ from sparsecast.models.sparsecast import SparsecastModel
 from sparsecast.models.store import SHIPPED, fitted
 from sparsecast.models.training import TrainingSet
 from sparsecast.records import MicroBenchmark, Record
+from sparsecast.system.tabular import grouped
 from sparsecast.system.version import VERSION
 
 PANEL = "Data of the package"
@@ -51,15 +54,6 @@ Files = Annotated[list[str], typer.Argument(metavar="FILE...")]
 #: Twins beyond these numbers of entries are not made: the call takes most of the time of a smaller one, and a
 #: larger one takes the time of many.
 LEAST_ENTRIES, MOST_ENTRIES = 1_000, 8_000_000
-
-
-def side_of_blocks(structure: Structure) -> int:
-    """Return the side of the best square blocks, 1 where they would stream as much as CSR."""
-    try:
-        BCSR.refuse_unsuited(RowBlocks.of(structure), 8, 4)
-    except PaddingError:
-        return 1
-    return int(best_block(structure.blocks.fill))
 
 
 def twin_features(structure: Structure, scale: float) -> list[float]:
@@ -101,8 +95,11 @@ def atlas(out: Out, files: Files) -> Rows:
     for file, problem in zip(files, named(files), strict=True):
         if problem.structure.nnz >= LEAST_ENTRIES:
             digest = hashlib.sha256(Path(file).read_bytes()).hexdigest()[:32]
-            structure = problem.structure
-            entries[problem.name] = AtlasEntry(structure, side_of_blocks(structure), digest)
+            structure, side = problem.structure, 1
+            with suppress(PaddingError):  # blocks would stream as much as CSR
+                BCSR.refuse_unsuited(RowBlocks.of(structure), 8, 4)
+                side = int(best_block(structure.blocks.fill))
+            entries[problem.name] = AtlasEntry(structure, side, digest)
     twins = [
         (name, size)
         for name, entry in entries.items()
@@ -211,10 +208,8 @@ def _digest(text: str) -> str:
 
 def chosen_matrices(matrices: Iterable[str]) -> set[str]:
     """Return the matrices that are kept: one of each group, then a second one, and so on."""
-    of_group = defaultdict(list)
-    for matrix in sorted(matrices, key=_digest):
-        of_group[group_of(matrix)].append(matrix)
-    rounds = [(n, _digest(matrix), matrix) for group in of_group.values() for n, matrix in enumerate(group)]
+    groups = grouped(sorted(matrices, key=_digest), group_of).values()
+    rounds = [(n, _digest(matrix), matrix) for group in groups for n, matrix in enumerate(group)]
     return {matrix for _, _, matrix in sorted(rounds)[:MATRICES]}
 
 
@@ -229,20 +224,11 @@ def summaries(path: Path) -> dict[str, dict[str, dict[str, Any]]]:
             continue
         rows, cols, nnz = (int(line[name]) for name in ("rows", "cols", "nnz"))
         five, deviation = [line[name] for name in FIVE], math.sqrt(line["rd_variance"])
-        lengths = {
-            "version": RowLengths.version,
-            "rows": rows,
-            "nnz": nnz,
-            "five": five,
-            "deviation": deviation,
-        }
+        lengths = {"version": RowLengths.version, "rows": rows, "nnz": nnz}
+        lengths |= {"five": five, "deviation": deviation}
         key = f"{PUBLISHED_PREFIX}{line['group']}/{line['matrix']}"
         kept[line["machine"]][key] = {"rows": rows, "cols": cols, "nnz": nnz, RowLengths.name: lengths}
     return kept
-
-
-def _slices(structure: Structure) -> dict[str, Any]:
-    return {name: group.to_dict() for name, group in structure.groups.items() if name == "slices"}
 
 
 def reduced(whole: Profile, name: str, known: Mapping[str, dict[str, Any]]) -> Profile:
@@ -254,30 +240,30 @@ def reduced(whole: Profile, name: str, known: Mapping[str, dict[str, Any]]) -> P
         if record.matrix in kept
     ]
     records.sort(key=lambda record: (record.candidate.kernel, record.matrix))
-    matrices = {
-        key: MatrixEntry(key, entry.name, known[key] | _slices(entry.structure))
-        for key, entry in sorted(whole.matrices.items())
-        if key in kept
-    }
+    matrices = {}
+    for key, entry in sorted(whole.matrices.items()):
+        if key in kept:
+            slices = entry.structure.groups.get("slices")
+            stored = known[key] if slices is None else {**known[key], "slices": slices.to_dict()}
+            matrices[key] = MatrixEntry(key, entry.name, stored)
     return Profile(replace(whole.machine, published_as=name, source=SOURCE), tuple(records), matrices)
 
 
 def _score(learned: Sequence[Record], held_out: Sequence[Record], whole: Profile) -> dict[str, float]:
     """Return how forecasts of Records fare that were learned from others."""
     model = SparsecastModel().fit(TrainingSet.of(whole, learned))
-    errors, within = [], []
-    of_matrix: dict[str, list[tuple[float, float]]] = defaultdict(list)
-    for record in held_out:
-        for estimate in model.estimates(whole.structure(record), [record.candidate]):
-            errors.append(abs(estimate.value / record.time_s - 1))
-            within.append((estimate.low or 0) <= record.time_s <= (estimate.high or math.inf))
-            of_matrix[record.matrix].append((estimate.value, record.time_s))
-    ratios = [min(m)[1] / min(time_s for _, time_s in m) for m in of_matrix.values() if len(m) > 1]
+    found = [
+        (record.matrix, record.time_s, estimate)
+        for record in held_out
+        for estimate in model.estimates(whole.structure(record), [record.candidate])
+    ]
+    matrices = [matrix for matrix, _, _ in found]
+    measured, values = np.array([(time_s, estimate.value) for _, time_s, estimate in found]).T
+    within = [(each.low or 0) <= time_s <= (each.high or math.inf) for _, time_s, each in found]
     return {
-        "median error": float(np.median(errors)),
-        "90th percentile error": float(np.quantile(errors, 0.9)),
+        **error_columns(values / measured - 1),
         "within": float(np.mean(within)),
-        "regret": geometric_mean(ratios) - 1,
+        "regret": regret(choice_ratios(matrices, values, measured)),
     }
 
 

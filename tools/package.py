@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from email.parser import HeaderParser
 from pathlib import Path
 
@@ -35,12 +35,7 @@ for name in ("base.html", "page.css", "page.js"):
 
 #: Fields that the metadata must have. Home page and repository are missing: the project has no address yet.
 _FIELDS = (
-    "Summary",
-    "Author",
-    "License-Expression",
-    "License-File",
-    "Keywords",
-    "Requires-Python",
+    *("Summary", "Author", "License-Expression", "License-File", "Keywords", "Requires-Python"),
     "Description-Content-Type",
 )
 
@@ -48,15 +43,6 @@ _FIELDS = (
 _ASKED = ("predict", "counts:rows=1000&cols=1000&nnz=5000", "--profile", "nvidia-v100", "--json")
 
 _QUIETLY = ("--disable-pip-version-check", "--quiet")
-
-
-def built(folder: Path) -> tuple[Path, Path]:
-    """Return the wheel and the source distribution, built in a folder and checked."""
-    _run(sys.executable, "-m", "build", "--outdir", str(folder), str(ROOT))
-    (wheel,), (sdist,) = folder.glob("*.whl"), folder.glob("*.tar.gz")
-    _run(sys.executable, "-m", "twine", "check", "--strict", str(wheel), str(sdist))
-    refuse_incomplete(wheel)
-    return wheel, sdist
 
 
 def refuse_incomplete(wheel: Path) -> None:
@@ -75,18 +61,12 @@ def refuse_incomplete(wheel: Path) -> None:
 
 def pythons() -> Iterator[tuple[str, str | None]]:
     """Yield each version of Python from OLDEST to NEWEST with its program, None where it is not here."""
-    kept = [Path(name) for name in _pyenv_programs()]
+    names = _output("pyenv", "versions", "--bare").split() if shutil.which("pyenv") else []
+    kept = [f"{_output('pyenv', 'prefix', name).strip()}/bin/python" for name in names if "/" not in name]
     for minor in range(OLDEST, NEWEST + 1):
         version = f"3.{minor}"
-        candidates = [*filter(None, [shutil.which(f"python{version}")]), *map(str, kept), sys.executable]
+        candidates = [*filter(None, [shutil.which(f"python{version}")]), *kept, sys.executable]
         yield version, next((each for each in candidates if _version(each) == version), None)
-
-
-def _pyenv_programs() -> list[str]:
-    if shutil.which("pyenv") is None:
-        return []
-    names = _output("pyenv", "versions", "--bare").split()
-    return [f"{_output('pyenv', 'prefix', name).strip()}/bin/python" for name in names if "/" not in name]
 
 
 def _version(program: str) -> str:
@@ -152,23 +132,11 @@ def _made(program: str, folder: Path) -> Path:
     return folder / "bin"
 
 
-def publish(packages: Iterable[Path], folder: Path) -> None:
-    """Leave the packages in a folder, in the place of all that was in it: it is uploaded whole."""
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir()
-    for package in packages:
-        shutil.copy(package, folder)
-
-
 def refuse_other_versions(version: str) -> None:
-    """Raise if the citation or the changes are of another version."""
+    """Raise if the citation, the changes or a tag on the commit are of another version."""
     for name, wanted in (("CITATION.cff", f"\nversion: {version}\n"), ("CHANGELOG.md", f"\n## {version} ")):
         if wanted not in (ROOT / name).read_text(encoding="utf-8"):
             raise SystemExit(f"{name}: expected {wanted.strip()!r}, the version in version.py; correct it")
-
-
-def refuse_other_tag(version: str) -> None:
-    """Raise if the commit has a tag that is not the one of the version."""
     if not (ROOT / ".git").exists():
         return
     tags = _output("git", "-C", str(ROOT), "tag", "--points-at", "HEAD").split()
@@ -192,9 +160,11 @@ def _output(*command: str, **options: object) -> str:
 def main() -> int:
     """Build, try, and say what was done; return the exit status."""
     with tempfile.TemporaryDirectory(prefix="sparsecast-dist-") as name:
-        wheel, sdist = built(Path(name))
+        _run(sys.executable, "-m", "build", "--outdir", name, str(ROOT))
+        (wheel,), (sdist,) = Path(name).glob("*.whl"), Path(name).glob("*.tar.gz")
+        _run(sys.executable, "-m", "twine", "check", "--strict", str(wheel), str(sdist))
+        refuse_incomplete(wheel)
         version = wheel.name.split("-")[1]
-        refuse_other_tag(version)
         refuse_other_versions(version)
         print(f"{wheel.name}: {wheel.stat().st_size:,} bytes; {sdist.name}: {sdist.stat().st_size:,} bytes")
         found = dict(pythons())
@@ -212,7 +182,10 @@ def main() -> int:
         missing = [version_of for version_of, program in found.items() if program is None]
         if missing:
             print(f"not tried, because no such Python is here: {', '.join(missing)}")
-        publish([wheel, sdist], ROOT / "dist")
+        shutil.rmtree(ROOT / "dist", ignore_errors=True)  # the folder is uploaded whole
+        (ROOT / "dist").mkdir()
+        for package in (wheel, sdist):
+            shutil.copy(package, ROOT / "dist")
     return 0
 
 

@@ -85,10 +85,17 @@ def blocks(page: str) -> Iterator[Block]:
 
 def run_page(path: Path, writes: bool) -> str:
     """Run all blocks of a page, and return how many those were; raise BlockError at the first that fails."""
+    from scipy.io import mmwrite
+
+    import sparsecast as sc
+
     page = path.read_text(encoding="utf-8")
     with tempfile.TemporaryDirectory(prefix="sparsecast-page-") as name:
         folder = Path(name)
-        _furnish(folder)
+        # Files that all pages may name.
+        shutil.copy(RECORDED, folder / "recorded.parquet")
+        with gzip.open(folder / "matrix.mtx.gz", "wb") as file:
+            mmwrite(file, sc.gallery("circuit", n=3000).tocoo())
         os.environ["SPARSECAST_HOME"] = str(folder / "home")
         os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         os.chdir(folder)
@@ -107,17 +114,6 @@ def run_page(path: Path, writes: bool) -> str:
     if writes:
         path.write_text(page, encoding="utf-8")
     return f"{path.name}: {counts['run']} blocks run, {counts['parsed']} parsed only"
-
-
-def _furnish(folder: Path) -> None:
-    """Put the files into a folder that all pages may name."""
-    from scipy.io import mmwrite
-
-    import sparsecast as sc
-
-    shutil.copy(RECORDED, folder / "recorded.parquet")
-    with gzip.open(folder / "matrix.mtx.gz", "wb") as file:
-        mmwrite(file, sc.gallery("circuit", n=3000).tocoo())
 
 
 def _done(block: Block, namespace: dict[str, Any]) -> str:
@@ -188,22 +184,20 @@ def _commands(text: str) -> Iterator[tuple[str, str]]:
 
 def refuse_unknown(command: str) -> None:
     """Raise if a command of Sparsecast has arguments or options that do not exist."""
-    for part in re.split(r"&&|[;|>]\s", command.replace("\\\n", " ")):
-        words = shlex.split(part, comments=True)
-        if "sparsecast" in words and "--help" not in words:
-            _parse(words[words.index("sparsecast") + 1 :])
-
-
-def _parse(words: list[str]) -> None:
-    """Have the command line read its arguments, and do nothing with them."""
     from sparsecast.cli.main import build
 
-    name, command, context = "sparsecast", typer.main.get_command(build()), None
-    while words:
-        context = command.make_context(name, list(words), parent=context)
-        if not hasattr(command, "resolve_command"):
-            return
-        name, command, words = command.resolve_command(context, words)
+    for part in re.split(r"&&|[;|>]\s", command.replace("\\\n", " ")):
+        words = shlex.split(part, comments=True)
+        if "sparsecast" not in words or "--help" in words:
+            continue
+        # The command line reads its arguments, and does nothing with them.
+        words = words[words.index("sparsecast") + 1 :]
+        name, parser, context = "sparsecast", typer.main.get_command(build()), None
+        while words:
+            context = parser.make_context(name, list(words), parent=context)
+            if not hasattr(parser, "resolve_command"):
+                break
+            name, parser, words = parser.resolve_command(context, words)
 
 
 def alike(want: str, got: str) -> bool:
@@ -225,17 +219,13 @@ def _value(number: str) -> float:
     return float(number.replace(",", ""))
 
 
-def _nothing(block: Block, namespace: dict[str, Any]) -> None:
-    """Leave a block that is no code."""
-
-
 _LANGUAGES: dict[str, Any] = {
     "python": _python,
     "pycon": _session,
     "console": _console,
     "json": lambda block, namespace: json.loads(block.text) and None,
     "toml": lambda block, namespace: tomllib.loads(block.text) and None,
-    "text": _nothing,
+    "text": lambda block, namespace: None,  # no code
 }
 
 

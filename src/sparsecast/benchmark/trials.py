@@ -243,7 +243,7 @@ def _next(contest: Contest, spending: Spending, used_s: float) -> Forecast | Non
 
 
 #: Products of CSR that it takes to find the order and the matrix in it: at most 675 on 28 real matrices, 110
-#: and 195 in the median with one and two threads (`python benchmarks/run.py reordering`).
+#: and 195 in the median with one and two threads (decision 56).
 _ORDERING = 700
 
 #: With a Candidate, the key of what is built in another order.

@@ -23,7 +23,8 @@ from sparsecast.system.parallel import balanced_parts, in_parts
 CHUNKS = (8, 16, 32, 64)
 
 #: Bytes of one diagonal in one chunk: as many sums as fit in registers. From 16 rows on the number made no
-#: difference beyond the noise; with 8, stencils were slower in cache (benchmarks/run.py dia-chunks).
+#: difference beyond the noise; with 8, stencils were slower in cache (`benchmarks/run.py dia-chunks` of
+#: commit 92e4a5d6).
 CHUNK_BYTES = 256
 
 #: Rows that are compared at once.

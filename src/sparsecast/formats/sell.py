@@ -28,11 +28,12 @@ CHUNK_ROWS = 8
 
 #: Sorting windows to try before all rows are sorted. A small window keeps neighbours together, so that x and
 #: y stay in the nearest cache: on a narrow band a window of 256 is faster than sorting all. Where all are
-#: sorted, threads write to the same lines of y (benchmarks/run.py sell-windows).
+#: sorted, threads write to the same lines of y (decision 72).
 WINDOWS = (1, 256, 1024, 4096)
 
 #: Greatest padding over that of a sort of all rows, in order and in windows: power-law rows with far columns
-#: are slower in windows of 256 than in wider ones (benchmarks/run.py sell-windows).
+#: are slower in windows of 256 than in wider ones (`benchmarks/run.py sell-windows` of commit
+#: 92e4a5d6).
 PADDING_ABOVE_LEAST, PADDING_OF_WINDOWS = 0.05, 0.15
 
 #: Greatest share of mispredicted rows for which the rows are expected to stay in order. Only forecasts of the

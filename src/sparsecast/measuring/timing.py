@@ -25,12 +25,11 @@ import numpy as np
 if TYPE_CHECKING:
     from sparsecast.measuring.core_speed import CoreSpeed  # it imports Numba, which a forecast does without
 
-#: The quantile of the samples that is the time. `python benchmarks/run.py busy-machine` compares it with
-#: others.
+#: The quantile of the samples that is the time (decision 19).
 LOW_SHARE = 0.1
 
 #: Samples of one callable in a row, after an untimed call. More turns would follow a drift more closely, but
-#: a large last cache keeps an array only after some passes over it (benchmarks/run.py passes-until-warm).
+#: a large last cache keeps an array only after some passes over it (decision 71).
 SAMPLES_A_TURN = 8
 
 #: Least number of samples, however long they take.

@@ -27,7 +27,7 @@ from sparsecast.system.jit import inner, lost_kernels, njit
 from sparsecast.system.memory import aligned_empty
 
 #: How long a thread waits awake for its next part before it offers its core to others. A dot product of NumPy
-#: on two threads waits as long for its core (benchmarks/run.py vectors-between).
+#: on two threads waits as long for its core (decision 11).
 AWAKE_S = 20e-6
 
 #: How often a thread waits so before it sleeps. A caller waits as long for the last part of a thread.

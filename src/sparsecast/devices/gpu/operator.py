@@ -103,7 +103,7 @@ class DeviceOperator(BlockOperator):
         """Return a function that queues so many products at once, as a CUDA graph.
 
         For iterations of small matrices: a product of 50,000 entries that is launched by itself takes 5.3 us
-        on an H100, and 2.2 us in a graph of 32 (`benchmarks/gpu_graphs.py`).
+        on an H100, and 2.2 us in a graph of 32 (`make gpu-campaign`).
 
         Parameters
         ----------
