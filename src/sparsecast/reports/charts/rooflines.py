@@ -61,8 +61,11 @@ def machine(profile: Profile) -> Chart:
             if _setting(record.candidate) == setting and record.nnz
         ]
         reads = [b for b in profile.bandwidths if (b.kind, b.device, b.threads) == ("read", device, threads)]
+        # The roofs: the highest bandwidth, and that of the largest data.
+        fastest = [max(reads, key=lambda read: read.bandwidth_bytes_per_s)] if reads else []
+        roofs = list(dict.fromkeys((*fastest, *sorted(reads, key=lambda read: -read.bytes)[:1])))
         caption = f"Products in {dtype}, {threads_text(device, threads)}, under reads of arrays (dashed)."
-        charts.append(roofline(points, _ends(reads), caption, _HALF))
+        charts.append(roofline(points, roofs, caption, _HALF))
     if not charts:
         raise InputError(
             "a figure would show nothing: expected a profile with bandwidths or Records; name another"
@@ -72,14 +75,6 @@ def machine(profile: Profile) -> Chart:
 
 def _setting(candidate: Candidate) -> tuple[str, int, str]:
     return candidate.dtype, candidate.threads, candidate.device
-
-
-def _ends(reads: Sequence[Bandwidth]) -> list[Bandwidth]:
-    """Return the roofs of a product: the highest bandwidth of reads, and that of the largest data."""
-    if not reads:
-        return []
-    most = max(reads, key=lambda read: read.bytes)
-    return list(dict.fromkeys((max(reads, key=lambda read: read.bandwidth_bytes_per_s), most)))
 
 
 def bandwidths(profile: Profile) -> Chart:
@@ -155,20 +150,16 @@ def roofline(points: Sequence[Row], roofs: Sequence[Bandwidth], caption: str, wi
     places, array = {"x": x, "y": y}, {"field": "array"}
     layers = [{**layer({**dot(60), "opacity": 0.8}, {**places, **shown}, points), "params": zoom()}]
     if lines:
+        named: list[Row] = []  # the right ends of lines whose names do not overlap, slow ones first
+        for end in sorted(lines[1::2], key=lambda line: float(line["speed"])):
+            if not named or end["speed"] > _APART * named[-1]["speed"]:
+                named.append(end)
         of_line = {**places, "detail": array, "tooltip": tooltip({"array": "reads of an array of"})}
-        named = {"type": "text", "align": "right", "dy": -7, "color": GREY}
+        name = {"type": "text", "align": "right", "dy": -7, "color": GREY}
         layers = [
             layer({"type": "line", "color": GREY, "strokeDash": [5, 3]}, of_line, lines),
-            layer(named, {**places, "text": array}, _named(lines)),
+            layer(name, {**places, "text": array}, named),
             *layers,
         ]
     return Chart("roofline", caption, {"layer": layers, "width": width, "height": HEIGHT})
 
-
-def _named(lines: Sequence[Row]) -> list[Row]:
-    """Return the right ends of lines whose names do not overlap, slow ones first."""
-    shown: list[Row] = []
-    for end in sorted(lines[1::2], key=lambda line: float(line["speed"])):
-        if not shown or end["speed"] > _APART * shown[-1]["speed"]:
-            shown.append(end)
-    return shown
