@@ -44,10 +44,6 @@ class Finding:
     remedy: str = ""
 
 
-def findings_table(findings: Iterable[Finding]) -> Table:
-    return Table("This machine", FINDING, list(findings))
-
-
 #: Of a Finding.
 FINDING: Columns = (
     Column("what", "checked"),

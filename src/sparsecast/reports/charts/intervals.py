@@ -25,7 +25,7 @@ from sparsecast.reports.charts.chart import (
     spans,
     tooltip,
 )
-from sparsecast.results.cluster import MeasuredProduct
+from sparsecast.results.cluster import MeasuredProduct, formats_of
 from sparsecast.results.columns import stored_as, thread_numbers
 from sparsecast.results.placement import Placement
 from sparsecast.system.texts import counted
@@ -84,8 +84,7 @@ def rank_rows(measured: Iterable[MeasuredProduct]) -> list[Row]:
     rows = []
     for product in sorted(measured, key=lambda product: product.record.time_s):
         way = product.record.configuration
-        formats = " + ".join(dict.fromkeys((way.format.upper(), way.remote_format.upper())))
-        label = f"{way.algorithm}, {formats}, {way.partition}"
+        label = f"{way.algorithm}, {formats_of(way)}, {way.partition}"
         rows += _pair(label, way.algorithm, product.forecast, product.record)
     return rows
 
