@@ -344,7 +344,15 @@ def of_matrix(structure: Structure) -> list[float]:
     Those who are asked know as much as those who were learned from: where a group is unknown, all are 0.
     """
     lengths, rows, nnz = structure.row_lengths, max(structure.rows, 1), max(structure.nnz, 1)
-    mean = nnz / rows
+    mean, of_x = nnz / rows, [0.0] * (len(_REUSE_LEVELS) + 2)
+    if not structure.lacks(["locality"]):
+        locality = structure.locality
+        reuse = np.cumsum(locality.reuse_histogram)[_REUSE_LEVELS]
+        total = max(float(np.sum(locality.reuse_histogram)), 1e-9)
+        of_x = [locality.line_changes / nnz, *(reuse / total).tolist(), float(locality.reuse_histogram[-1])]
+    is_known = not structure.lacks(["bands"])
+    bands = (structure.bands.half_bandwidth, structure.bands.diagonals) if is_known else (0, 0)
+    fill = structure.blocks.fill if not structure.lacks(["blocks"]) else [1.0] * len(BLOCK_SIZES)
     return [
         np.log10(nnz),
         np.log10(rows),
@@ -356,23 +364,10 @@ def of_matrix(structure: Structure) -> list[float]:
         (lengths.mispredicted or 0) / rows,
         lengths.empty_rows / rows,
         (lengths.changes or 0) / rows,
-        *_of_entries(structure),
+        *of_x,
+        *np.log10(1 + np.array(bands)).tolist(),
+        *np.log(np.maximum(fill, 1.0)).tolist(),
     ]
-
-
-def _of_entries(structure: Structure) -> list[float]:
-    features = [0.0] * (len(_REUSE_LEVELS) + 2)
-    if not structure.lacks(["locality"]):
-        locality = structure.locality
-        reuse = np.cumsum(locality.reuse_histogram)[_REUSE_LEVELS]
-        total = max(float(np.sum(locality.reuse_histogram)), 1e-9)
-        changes = locality.line_changes / max(structure.nnz, 1)
-        features = [changes, *(reuse / total).tolist(), float(locality.reuse_histogram[-1])]
-    is_known = not structure.lacks(["bands"])
-    bands = (structure.bands.half_bandwidth, structure.bands.diagonals) if is_known else (0, 0)
-    features += np.log10(1 + np.array(bands)).tolist()
-    fill = structure.blocks.fill if not structure.lacks(["blocks"]) else [1.0] * len(BLOCK_SIZES)
-    return [*features, *np.log(np.maximum(fill, 1.0)).tolist()]
 
 
 def _kinds_of(candidate: Candidate) -> tuple[str, ...]:

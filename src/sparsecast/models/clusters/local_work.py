@@ -125,13 +125,9 @@ def mispredicted_rows(configuration: Configuration, question: Question) -> Float
         return np.zeros_like(rows)
     if not is_random(configuration):
         return rows * (question.mispredicted_share or 0.0)
-    mean = distribution.nnz / np.maximum(rows, 1.0)
-    return np.asarray(rows * (1 - _most_frequent(mean)))
-
-
-def _most_frequent(mean: Floats) -> Floats:
-    """Return the probability of the mode of a Poisson distribution."""
     from scipy.special import gammaln
 
+    mean = distribution.nnz / np.maximum(rows, 1.0)
     mode = np.floor(mean)
-    return np.asarray(np.exp(mode * np.log(np.maximum(mean, 1e-300)) - mean - gammaln(mode + 1)))
+    most_frequent = np.exp(mode * np.log(np.maximum(mean, 1e-300)) - mean - gammaln(mode + 1))
+    return np.asarray(rows * (1 - most_frequent))
