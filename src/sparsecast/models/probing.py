@@ -37,6 +37,9 @@ def is_plain_csr(candidate: Candidate) -> bool:
     return candidate.format == "csr" and not candidate.parameters
 
 
+#: No error is more half widths off: its exponential must be a number.
+_MOST = 100.0
+
 #: Under this name stands what holds for formats with too few Records of their own.
 _ALL = "all formats"
 
@@ -84,9 +87,14 @@ class Correction:
         shares, widths = {}, {}
         for name, of_name in {_ALL: pairs, **enough}.items():
             shares[name] = shared_error(of_name)
-            ends = _width(of_name, shares[name])
-            if ends is not None:
-                widths[name] = ends
+            rest = [
+                (pair.error - shares[name] * pair.csr_error) / pair.half_width
+                for pair in of_name
+                if pair.half_width is not None
+            ]
+            if len(rest) >= LEAST_RANKED:
+                low, high = prediction_interval(np.exp(np.clip(rest, -_MOST, _MOST)).tolist())
+                widths[name] = math.log(low), math.log(high)
         return cls(shares, widths)
 
     def share(self, format_name: str) -> float:
@@ -234,19 +242,3 @@ def shared_error(pairs: Sequence[PairedErrors]) -> float:
     ratios, weights = np.array(sorted(weighted, key=lambda pair: pair[0])).T
     return float(ratios[np.searchsorted(np.cumsum(weights), weights.sum() / 2)])
 
-
-def _width(pairs: Sequence[PairedErrors], share: float) -> tuple[float, float] | None:
-    """Return the ends of what a share leaves of the errors, in half widths of the model's intervals."""
-    rest = [
-        (pair.error - share * pair.csr_error) / pair.half_width
-        for pair in pairs
-        if pair.half_width is not None
-    ]
-    if len(rest) < LEAST_RANKED:
-        return None
-    low, high = prediction_interval(np.exp(np.clip(rest, -_MOST, _MOST)).tolist())
-    return math.log(low), math.log(high)
-
-
-#: No error is more half widths off: its exponential must be a number.
-_MOST = 100.0

@@ -131,13 +131,7 @@ class MeasuredOnRanks:
 
 @dataclass(frozen=True, slots=True)
 class ClusterRow:
-    """A forecast of a measured product by a model that has not seen its group of matrices.
-
-    Attributes
-    ----------
-    error : float
-        abs(predicted - measured) / measured (Hossain and Saule, section V.A.1).
-    """
+    """A forecast of a measured product by a model that has not seen its group of matrices."""
 
     model: str
     record: DistributedRecord
@@ -145,7 +139,7 @@ class ClusterRow:
 
     @property
     def error(self) -> float:
-        """Relative error of the time."""
+        """Relative error of the time, without its sign (Hossain and Saule, section V.A.1)."""
         return abs(self.forecast.time_s - self.record.time_s) / self.record.time_s
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from sparsecast.matrices.partitioning.distribution import Distribution
 from sparsecast.matrices.partitioning.methods import idle_ranks_note
-from sparsecast.matrices.partitioning.partition import Integers, Partition
+from sparsecast.matrices.partitioning.partition import Partition
 from sparsecast.results.columns import matrix_column
 from sparsecast.system.tabular import Column, Columns, Table, lines_of
 from sparsecast.system.texts import percent
@@ -79,10 +79,6 @@ def _per_rank(key: str) -> Columns:
     )
 
 
-def _mean_and_most(counts: Integers) -> str:
-    return f"{counts.mean():.1f}, {counts.max():,}"
-
-
 #: Of a row of the table of Partitions; what is of single ranks is null in 2D.
 PARTITION: Columns = (
     Column("method", "method", "distribution.method"),
@@ -98,8 +94,10 @@ PARTITION: Columns = (
     *_per_rank("messages"),
     *_per_rank("neighbours"),
     Column("", "most received", "received_words", lambda counts: f"{counts.max():,}"),
-    Column("", "messages", "messages", _mean_and_most),
-    Column("", "neighbours", "neighbours", _mean_and_most),
+    *(
+        Column("", key, key, lambda counts: f"{counts.mean():.1f}, {counts.max():,}")
+        for key in ("messages", "neighbours")
+    ),
     Column("partition_s", "to partition", about="null of a kept partition"),
 )
 

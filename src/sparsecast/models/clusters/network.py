@@ -182,8 +182,18 @@ class Network:
         if ranks < 2:
             return 0.0
         received = np.array([own_bytes * (ranks - 1 if kind == "allgatherv" else 1)])
-        entering = received * _entering_share(kind, on, group)
-        moved_s = float(self._moved_s(received, entering, on)[0])
+        # What enters a node, over what one rank receives. Rows of the grid that lie on two nodes enter one of
+        # them; columns enter all nodes but their root's.
+        on_node, entering = on.ranks_per_node, 1.0
+        if on.nodes == 1:
+            entering = 0.0
+        elif group == ROW:
+            entering = float(on_node % ranks != 0)
+        elif group == COLUMN:
+            entering = min(ranks, on_node) * (1 - 1 / on.nodes)
+        elif kind == "allgatherv":
+            entering = (on.ranks - on_node) / (on.ranks - 1)
+        moved_s = float(self._moved_s(received, received * entering, on)[0])
         latency_s = ceil(log2(ranks)) * self._latency_s(min(on.nodes, ranks))
         return (latency_s + moved_s) * float(self.measured[kind].ratio(own_bytes))
 
@@ -220,17 +230,4 @@ class Network:
         return seconds
 
 
-def _entering_share(kind: str, on: Placement, group: str) -> float:
-    """Return how much enters a node, over what one rank receives.
-
-    Rows of the grid that lie on two nodes enter one of them; columns enter all nodes but their root's.
-    """
-    if on.nodes == 1:
-        return 0.0
-    on_node, side = on.ranks_per_node, isqrt(on.ranks)
-    if group == ROW:
-        return float(on_node % side != 0)
-    if group == COLUMN:
-        return min(side, on_node) * (1 - 1 / on.nodes)
-    return (on.ranks - on_node) / (on.ranks - 1) if kind == "allgatherv" else 1.0
 

@@ -96,19 +96,7 @@ class SparsecastClusterModel(ClusterModel):
     prior_weight : float
         Of the common factor of all terms, as PRIOR_WEIGHT.
 
-    Attributes
-    ----------
-    network_ : Network
-    cache_ : CacheShare
-    fma_s_ : float
-        Of one multiplication and addition; 0 where it was not measured: it is next to nothing.
-    factors_ : dict of tuple of str to tuple of float
-        By algorithm, format and parity, of computation and of each term of communication.
-    ratios_ : dict of tuple of str to (float, float)
-        Ends of the interval of measured over forecast, from matrices left out.
-    beside_node_ : dict of tuple of str to (float, float, float)
-        Median and ends of the interval of measured over composed communication, where the parts of products
-        were timed: for forecasts with the node model.
+    What is learned of products goes by algorithm, format and parity.
     """
 
     name: ClassVar[str] = "sparsecast"
@@ -125,9 +113,14 @@ class SparsecastClusterModel(ClusterModel):
                 )
         self.network_ = Network(training)
         self.cache_ = CacheShare.all_levels(training.machine)
+        # Of one multiplication and addition; 0 where it was not measured: it is next to nothing.
         self.fma_s_ = min((point.time_s for point in training.of_kind("fma")), default=0.0)
+        #: Of computation and of each term of communication.
         self.factors_: dict[_Key, tuple[float, ...]] = {}
+        #: Ends of the interval of measured over forecast, from matrices left out.
         self.ratios_: dict[_Key, tuple[float, float]] = {}
+        #: Median and ends of the interval of measured over composed communication, where the parts of products
+        #: were timed: for forecasts with the node model.
         self.beside_node_: dict[_Key, tuple[float, float, float]] = {}
         measured: dict[_Key, list[tuple[DistributedRecord, Question]]] = {}
         for record, question in self._learnable(training):

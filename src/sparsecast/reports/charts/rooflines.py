@@ -5,7 +5,6 @@ Williams, Waterman and Patterson (2009). There is no roof of operations, because
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -29,6 +28,7 @@ from sparsecast.reports.charts.chart import (
     tooltip,
     zoom,
 )
+from sparsecast.system.tabular import grouped
 from sparsecast.system.texts import size
 
 #: Pixels of a chart next to another one.
@@ -52,13 +52,13 @@ def machine(profile: Profile) -> Chart:
     charts = [bandwidths(profile)] if profile.bandwidths else []
     warm = [record for record in profile.records if record.regime == "warm" and record.traffic_bytes]
     if warm:
-        counts = Counter(_setting(record.candidate) for record in warm)
-        setting = max(counts, key=lambda setting: (counts[setting], setting))
+        alike = grouped(warm, lambda r: (r.candidate.dtype, r.candidate.threads, r.candidate.device))
+        setting = max(alike, key=lambda setting: (len(alike[setting]), setting))
         dtype, threads, device = setting
         points = [
             point(record.candidate, "measured", record.nnz, record.traffic_bytes, record.time_s)
-            for record in warm
-            if _setting(record.candidate) == setting and record.nnz
+            for record in alike[setting]
+            if record.nnz
         ]
         reads = [b for b in profile.bandwidths if (b.kind, b.device, b.threads) == ("read", device, threads)]
         # The roofs: the highest bandwidth, and that of the largest data.
@@ -71,10 +71,6 @@ def machine(profile: Profile) -> Chart:
             "a figure would show nothing: expected a profile with bandwidths or Records; name another"
         )
     return beside("machine", *([chart] for chart in charts))
-
-
-def _setting(candidate: Candidate) -> tuple[str, int, str]:
-    return candidate.dtype, candidate.threads, candidate.device
 
 
 def bandwidths(profile: Profile) -> Chart:
