@@ -253,10 +253,8 @@ def _of_lengths(structure: Structure) -> list[float]:
     levels, at_least, mean = blocks.levels, blocks.rows_at_least[0], nnz / rows
     # Of a share of the rows, the greatest level that the others reach.
     of_share = levels[[int(np.sum(at_least >= (1 - share) * rows)) - 1 for share in _SHARES]]
-    exactly = at_least - np.append(at_least[1:], 0)
-    rounded = [
-        float(exactly @ (-(-np.maximum(levels, 1) // threads) * threads)) for threads in _THREADS_A_ROW
-    ]
+    exactly, length = at_least - np.append(at_least[1:], 0), np.maximum(levels, 1)
+    rounded = [float(exactly @ (-(-length // threads) * threads)) for threads in _THREADS_A_ROW]
     longest = _longest_of_several(levels, at_least / rows)
     csr_bytes, vector_bytes = 12 * nnz + 4 * rows, 8 * (rows + cols)
     sizes = (nnz, rows, cols, mean, nnz / rows / cols, csr_bytes + vector_bytes, 8 * cols / csr_bytes)

@@ -117,8 +117,11 @@ class ApplicationRun:
         """
         mean_s = sum(self.loops.values()) / len(self.loops)
         forecast = {loop.name: loop.time_s for loop in cost.loops}
-        beyond = {name: forecast[name] - measured_s for name, measured_s in self.loops.items()}
-        return {name: {"relative": s / self.loops[name], "weighted": s / mean_s} for name, s in beyond.items()}
+        errors = {}
+        for name, measured_s in self.loops.items():
+            beyond_s = forecast[name] - measured_s
+            errors[name] = {"relative": beyond_s / measured_s, "weighted": beyond_s / mean_s}
+        return errors
 
     def weighted_error(self, cost: ApplicationCost) -> float:
         """Return the mean of the weighted errors (equation 8)."""

@@ -177,8 +177,8 @@ class Prediction(Tabular, Sequence[Forecast]):
         if dense and self.forecasts and dense.time_s <= _FAR * self.forecasts[0].time_s:
             times = f"{dense.time_s / self.forecasts[0].time_s:.2g} times"
             below.append(
-                f"Stored dense it has {size(dense.bytes)}, which take {time(dense.time_s)} to read: {times} the "
-                f"time of {stored_as(self.forecasts[0].candidate)}; no dense product was measured."
+                f"Stored dense it has {size(dense.bytes)}, which take {time(dense.time_s)} to read: {times} "
+                f"the time of {stored_as(self.forecasts[0].candidate)}; no dense product was measured."
             )
         if len(times_s) > 1:
             columns = (THREADS, *FORECAST)

@@ -119,8 +119,8 @@ class SparsecastClusterModel(ClusterModel):
         self.factors_: dict[_Key, tuple[float, ...]] = {}
         #: Ends of the interval of measured over forecast, from matrices left out.
         self.ratios_: dict[_Key, tuple[float, float]] = {}
-        #: Median and ends of the interval of measured over composed communication, where the parts of products
-        #: were timed: for forecasts with the node model.
+        #: Median and ends of the interval of measured over composed communication, for forecasts with the
+        #: node model: where the parts of products were timed.
         self.beside_node_: dict[_Key, tuple[float, float, float]] = {}
         measured: dict[_Key, list[tuple[DistributedRecord, Question]]] = {}
         for record, question in self._learnable(training):

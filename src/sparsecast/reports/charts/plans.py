@@ -121,12 +121,14 @@ def break_even(forecasts: Iterable[Forecast]) -> Chart:
     """Return the time of a number of products, conversion included, relative to that of CSR."""
     convertible = [forecast for forecast in forecasts if forecast.convert_s is not None]
     csr = next((forecast for forecast in convertible if forecast.candidate.format == "csr"), None)
-    products, rows = [int(n) for n in np.geomspace(1, _MOST, _POINTS).round()], []
-    for forecast in convertible if csr is not None else ():
+    products = [int(n) for n in np.geomspace(1, _MOST, _POINTS).round()]
+    rows: list[Row] = []
+    for forecast in convertible:
         for n in products:
-            total_s, csr_s = ((it.convert_s or 0.0) + n * it.time_s for it in (forecast, csr or forecast))
-            ratio = {"ratio": total_s / csr_s, "of CSR": f"{total_s / csr_s:.3g}"}
-            rows.append({"format": forecast.candidate.format.upper(), "products": n, **ratio})
+            if csr is not None:
+                total_s, csr_s = ((it.convert_s or 0.0) + n * it.time_s for it in (forecast, csr))
+                ratio = {"ratio": total_s / csr_s, "of CSR": f"{total_s / csr_s:.3g}"}
+                rows.append({"format": forecast.candidate.format.upper(), "products": n, **ratio})
     encoding = {
         "x": axis("products", "products", products),
         "y": axis("ratio", "time over CSR's", [row["ratio"] for row in rows]),

@@ -152,21 +152,21 @@ def comparison_page(matrices: Sequence[str], comparison: Comparison) -> str:
         }
         for place, (name, answer) in enumerate(comparison.answers.items())
     ]
-    done = comparison.rows[0].products
+    done, compared = comparison.rows[0].products, counted(len(comparison.machines), "machine")
     prices = {row.machine: row.price_per_hour for row in comparison.rows if row.price_per_hour is not None}
     priced = [f"--price {shlex.quote(f'{name}={price:g}/h')}" for name, price in prices.items()]
-    machines = f"--machines {shlex.quote(','.join(comparison.machines))}"
+    given = " ".join(map(shlex.quote, matrices))
+    machines = shlex.quote(",".join(comparison.machines))
+    command = f"sparsecast compare {given} --machines {machines} --products {done}"
     return page(
         "comparison.html",
         [chart for section in sections for chart in section["charts"]],
         title="Machines compared",
-        subtitle=f"Forecast of {counted(done, 'product')} y = A x on {counted(len(comparison.machines), 'machine')}",
+        subtitle=f"Forecast of {counted(done, 'product')} y = A x on {compared}",
         notes=comparison.notes,
         matrices=sections,
         machine_rows=list(comparison.machines.items()),
-        command=" ".join(
-            ["sparsecast compare", *map(shlex.quote, matrices), machines, f"--products {done}", *priced]
-        ),
+        command=" ".join([command, *priced]),
     )
 
 
