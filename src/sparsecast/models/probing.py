@@ -241,4 +241,3 @@ def shared_error(pairs: Sequence[PairedErrors]) -> float:
         return 0.0
     ratios, weights = np.array(sorted(weighted, key=lambda pair: pair[0])).T
     return float(ratios[np.searchsorted(np.cumsum(weights), weights.sum() / 2)])
-

@@ -117,4 +117,3 @@ DOCUMENTS: dict[str, Columns] = {
         *keys("ours", "notes"),
     ),
 }
-

@@ -262,4 +262,3 @@ def amount(objective: str, time_s: float, joules: float | None) -> float:
     if objective == "time" or joules is None:
         return time_s
     return joules * time_s if objective == "edp" else joules
-

@@ -132,6 +132,7 @@ _FEW = 0.05
 #: From so many others on, it can be told what few of them are.
 _LEAST_OTHERS = 10
 
+
 def traits(structure: Structure) -> dict[str, float]:
     """Return what is compared: numbers above 0 that do not grow with the matrix, but for its size.
 

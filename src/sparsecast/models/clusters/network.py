@@ -228,6 +228,3 @@ class Network:
                 part_s = self.exchange(words * value, messages, on) + packed_s
             seconds[name] = seconds.get(name, 0.0) + part_s
         return seconds
-
-
-

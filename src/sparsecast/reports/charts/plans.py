@@ -138,4 +138,3 @@ def break_even(forecasts: Iterable[Forecast]) -> Chart:
     caption = "Conversion and products together, over CSR alone: below 1 the conversion has paid off."
     spec = {"data": {"values": rows}, "mark": "line", "encoding": encoding, "params": zoom()}
     return Chart("break-even", caption, {**spec, "width": WIDTH, "height": HEIGHT})
-

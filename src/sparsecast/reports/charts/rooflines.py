@@ -158,4 +158,3 @@ def roofline(points: Sequence[Row], roofs: Sequence[Bandwidth], caption: str, wi
             *layers,
         ]
     return Chart("roofline", caption, {"layer": layers, "width": width, "height": HEIGHT})
-

@@ -25,6 +25,7 @@ from sparsecast.system.files import write_file
 from sparsecast.system.texts import counted
 from sparsecast.system.version import VERSION
 
+
 def refuse_undrawable() -> None:
     """Refuse a page if a library is missing, before anything else is done."""
     refuse_missing("a page", {"jinja2": "jinja2", "vl-convert-python": "vl_convert"})
@@ -180,4 +181,3 @@ def _charts(compared: Sequence[Placement], place: str) -> list[Chart]:
         for name, rows, unit in drawn
         if any(row["value"] is not None for row in rows)
     ]
-
