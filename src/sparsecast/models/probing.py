@@ -18,13 +18,7 @@ from numpy.typing import NDArray
 from sparsecast.errors import ProfileError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
-from sparsecast.models.fitting import (
-    INTERVAL_FOLDS,
-    LEAST_RANKED,
-    Interval,
-    half_width,
-    prediction_interval,
-)
+from sparsecast.models.fitting import INTERVAL_FOLDS, LEAST_RANKED, Interval, half_width, prediction_interval
 from sparsecast.models.forecaster import AdjustedForecaster, Forecaster, what_is_built
 from sparsecast.models.model import Model
 from sparsecast.models.training import TrainingSet

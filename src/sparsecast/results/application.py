@@ -293,5 +293,5 @@ DOCUMENTS: dict[str, Columns] = {
             ),
             about="null without --check; its time_s and error are without the conversion",
         ),
-    ),
+    )
 }

@@ -167,5 +167,5 @@ DOCUMENTS: dict[str, Columns] = {
         Column("deviation", about="standard deviation of a measured time, relative; null if unknown"),
         *keys("repeats", "only_a", "only_b"),
         Column("across", about="whether A and B are of two machines"),
-    ),
+    )
 }

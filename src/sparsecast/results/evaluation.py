@@ -309,5 +309,5 @@ DOCUMENTS: dict[str, Columns] = {
         Column("repeats", columns=keys("matrices", "candidates", "median", "p90", "after_s")),
         Column("refused", about="{matrix or model: reason}"),
         *keys("interrupted", "taken_over"),
-    ),
+    )
 }

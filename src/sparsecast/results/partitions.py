@@ -109,5 +109,5 @@ DOCUMENTS: dict[str, Columns] = {
         Column("partitions", columns=PARTITION, about="least communication first"),
         Column("refused", about="{method: reason}"),
         Column("notes"),
-    ),
+    )
 }

@@ -175,5 +175,5 @@ DOCUMENTS: dict[str, Columns] = {
             "error", value="seen.error", about="of planned products from SciPy's, over the sum of abs(a x)"
         ),
         Column("notes", value="seen.notes"),
-    ),
+    )
 }

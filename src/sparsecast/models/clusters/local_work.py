@@ -62,9 +62,7 @@ class CacheShare:
         held = np.minimum(self.lines / lines, 1 - 1e-12)
         filling = -lines * np.log1p(-held)
         return np.where(
-            distinct <= self.lines,
-            distinct,
-            self.lines + np.maximum(accesses - filling, 0.0) * (1 - held),
+            distinct <= self.lines, distinct, self.lines + np.maximum(accesses - filling, 0.0) * (1 - held)
         )
 
     def warm_misses(self, accesses: Floats, lines: Floats, others: Floats) -> Floats:

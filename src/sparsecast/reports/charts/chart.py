@@ -182,12 +182,7 @@ def spans(encoding: Spec, channel: str, low: str, high: str, width: int, opacity
 
 
 def axis(
-    field: str,
-    title: str,
-    values: Iterable[float | None] = (),
-    unit: str = "",
-    *,
-    is_log: bool | None = None,
+    field: str, title: str, values: Iterable[float | None] = (), unit: str = "", *, is_log: bool | None = None
 ) -> Spec:
     """Return the encoding of numbers along an axis: from 0, or logarithmic for a large ratio.
 

@@ -83,9 +83,6 @@ def forecasts(name: str, kernels: Mapping[str, Sequence[tuple[str, str, float, f
         }
         ends = [dict.fromkeys(keys[2:], end) for end in (min(times), max(times))]
         points = {**places, **look("model", [row["model"] for row in rows]), "tooltip": shown}
-        layers = [
-            layer({"type": "line", "color": "grey"}, places, ends),
-            layer("point", points, rows),
-        ]
+        layers = [layer({"type": "line", "color": "grey"}, places, ends), layer("point", points, rows)]
         charts.append(Chart("forecasts", kernel, {"layer": layers, **_SIZE}))
     return panels(name, "", charts, 2)
