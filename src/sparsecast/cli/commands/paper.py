@@ -53,8 +53,8 @@ def paper(
 
     if name is None:
         listed = api.listed_papers()
-        shown = Table("Papers that `sparsecast paper NAME` repeats", LISTED, listed)
-        return Output(DOCUMENTS["paper"], {"papers": listed}, [shown])
+        table = Table("Papers that `sparsecast paper NAME` repeats", LISTED, listed)
+        return Output(DOCUMENTS["paper"], {"papers": listed}, [table])
     if folder is not None:
         _make(folder)
     with timed_bar(options.screen(), name) as on_progress:
