@@ -394,7 +394,7 @@ def whole_runs(matrices: Matrices = None, threads: Threads = 1, least_nnz: int =
                     "expected": cost.iterations.expected,
                     "measured_s": whole_s,
                     "whole error": run.whole_error(cost),
-                    **{f"{term.name} error": term.share for term in run.terms(cost)},
+                    **{f"{term['name']} error": term["share"] for term in run.terms(cost)},
                     "same iterations error": run.error(cost),
                     "inside": (cost.low_s or 0) <= whole_s <= (cost.high_s or np.inf),
                     "trials_s": cost.trials_s,

@@ -61,7 +61,7 @@ def test_more_products_pay_for_another_format(recorded, every, A):
     many = sc.plan(A, recorded, products=100 * step.products, **ASKED)
     assert (many.blocks[0].candidate, many.time_s) == (step.forecast.candidate, pytest.approx(step.time_s))
     assert many.break_even_products == step.products
-    assert {steps[kind].format for kind in ("vectors", "values")} == {"csr"}
+    assert {steps[kind].forecast.candidate.format for kind in ("vectors", "values")} == {"csr"}
 
 
 def test_without_a_plan_it_begins_at_plain_csr(recorded, every, A):

@@ -12,8 +12,8 @@ from sparsecast.machines.machine import Cache, Machine
 from sparsecast.matrices.partitioning.distribution import Distribution
 from sparsecast.matrices.partitioning.estimates import estimated_distribution
 from sparsecast.models.clusters import CLUSTER_MODELS
-from sparsecast.models.clusters.cluster_model import ClusterTraining, LocalTime, Question
-from sparsecast.records import Configuration, DistributedRecord, MicroBenchmark
+from sparsecast.models.clusters.cluster_model import ClusterTraining, Question
+from sparsecast.records import Configuration, DistributedRecord, Forecast, MicroBenchmark
 
 MACHINE = Machine("made up", "none", 2, 2, (Cache(3, 2**20, 2),), (), 10**10, "none")
 ENTRY_S = {"csr": 1e-9, "coo": 1.5e-9}
@@ -60,7 +60,7 @@ def question_of(found):
     """Return what a perfect node model says."""
     distribution = Distribution.from_dict(found.distribution)
     local = {
-        name: LocalTime(seconds * float(distribution.nnz.max()), None, None, 1)
+        name: Forecast(None, 9, seconds * float(distribution.nnz.max()), None, None, 1, None, None)
         for name, seconds in ENTRY_S.items()
     }
     return Question(distribution, local)

@@ -22,7 +22,8 @@ from sparsecast.matrices.partitioning.distribution import Distribution
 from sparsecast.matrices.partitioning.partition import Partition
 from sparsecast.matrices.problem import Problem
 from sparsecast.matrices.structure_files import counted_structure
-from sparsecast.models.clusters.cluster_model import LocalTime, Question
+from sparsecast.models.clusters.cluster_model import Question
+from sparsecast.records import Forecast
 
 #: Ranks with the most entries, of which the slowest is looked for.
 _LOOKED_AT = 2
@@ -85,7 +86,7 @@ class ClusterProblem:
         distribution: Distribution,
         partition: Partition | None,
         block: Callable[[int], csr_array[Any]] | None,
-    ) -> tuple[int | None, Mapping[str, LocalTime], Mapping[str, LocalTime]]:
+    ) -> tuple[int | None, Mapping[str, Forecast], Mapping[str, Forecast]]:
         """Return a rank and what the node model says of it; nothing without one.
 
         It is the slowest of the ranks with the most entries.
@@ -100,13 +101,11 @@ class ClusterProblem:
         times = [(rank, self._predicted(local), self._predicted(remote)) for rank, local, remote in matrices]
         return max(times, key=lambda of_rank: _seconds(of_rank[1]) + _seconds(of_rank[2]))
 
-    def _predicted(self, part: Any) -> Mapping[str, LocalTime]:
-        if part is None:
-            return {}
-        times: dict[str, LocalTime] = {}
-        for forecast in self._node.predict(part):
-            time = LocalTime(forecast.time_s, forecast.low_s, forecast.high_s, forecast.bytes)
-            times.setdefault(forecast.candidate.format, time)
+    def _predicted(self, part: Any) -> Mapping[str, Forecast]:
+        """Return the fastest forecast of each format."""
+        times: dict[str, Forecast] = {}
+        for forecast in () if part is None else self._node.predict(part):
+            times.setdefault(forecast.candidate.format, forecast)
         return times
 
 
@@ -135,7 +134,7 @@ def _matrices(
     return _usable(layout.local), _usable(layout.remote)
 
 
-def _seconds(times: Mapping[str, LocalTime]) -> float:
+def _seconds(times: Mapping[str, Forecast]) -> float:
     """Return the time of the fastest format; 0 of nothing."""
     return min((time.time_s for time in times.values()), default=0.0)
 

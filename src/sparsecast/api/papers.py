@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 from sparsecast.benchmark.experiments import EXPERIMENTS
 from sparsecast.benchmark.experiments import ExperimentSetting as ExperimentSetting
 from sparsecast.errors import StorageError
 from sparsecast.machines.profile import Profile
 from sparsecast.machines.storage import home, write_atomically
-from sparsecast.results.paper import ListedPaper, PaperReport
+from sparsecast.results.paper import PaperReport
 
 
-def listed_papers() -> list[ListedPaper]:
-    """Return the papers that `paper` repeats, with our last result of each machine."""
-    return [ListedPaper(EXPERIMENTS.get(name).paper, _kept(name)) for name in EXPERIMENTS.names()]
+def listed_papers() -> list[dict[str, Any]]:
+    """Return each `paper` that is repeated here, and `ours`: our last result of each machine."""
+    return [{"paper": EXPERIMENTS.get(name).paper, "ours": _kept(name)} for name in EXPERIMENTS.names()]
 
 
 def paper(name: str, setting: ExperimentSetting | None = None, records: Profile | None = None) -> PaperReport:

@@ -11,19 +11,8 @@ MODELS: Registry[type[Model]] = Registry(
     "model",
     "sparsecast.models",
     helpers=(
-        *(
-            "clusters",
-            "model",
-            "forecaster",
-            "work",
-            "fitting",
-            "forest",
-            "probing",
-            "product_files",
-            "published_trees",
-            "store",
-        ),
-        *("strip_lines", "training", "transfer"),
+        *("clusters", "fitting", "forecaster", "forest", "model", "probing", "product_files"),
+        *("published_trees", "store", "strip_lines", "training", "transfer", "work"),
     ),
     separator="-",
 )

@@ -6,8 +6,8 @@ So is the cost of building a format from CSR.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -54,9 +54,6 @@ class ConversionCost:
             seconds = np.array([record.convert_s for record in records])
             fit.costs[name] = typical_costs(np.concatenate(terms), seconds)
         return fit
-
-    def scaled(self, factors: Mapping[str, float]) -> ConversionCost:
-        return replace(self, costs={name: factors.get(name, 1.0) * c for name, c in self.costs.items()})
 
     def seconds(self, candidate: Candidate, blocks: RowBlocks) -> NDArray[np.float64]:
         """Return the forecast seconds to build each block; a ProfileError for a format that was never built.
@@ -195,34 +192,31 @@ class Forecaster(ABC):
 
         Candidates that are not served are left out.
         """
-        blocks = RowBlocks.of(structure)
-        forecasts = [
-            self._forecast(structure, blocks, estimate) for estimate in self.estimates(structure, candidates)
-        ]
+        blocks, forecasts = RowBlocks.of(structure), []
+        for estimate in self.estimates(structure, candidates):
+            candidate = estimate.candidate
+            storage: Any = FORMATS.get(candidate.format)
+            widths = candidate.value_bytes, candidate.index_bytes
+            matrix_bytes = int(storage.predicted_bytes(blocks, *widths, **candidate.parameters)[0])
+            vector_bytes = (structure.rows + structure.cols) * candidate.value_bytes
+            is_timed = candidate.format in self.conversion_.costs
+            built_bytes, building_bytes = memory_bytes(candidate, blocks)
+            forecast = Forecast(
+                candidate=candidate,
+                nnz=structure.nnz,
+                time_s=estimate.value,
+                low_s=estimate.low,
+                high_s=estimate.high,
+                bytes=passes(candidate) * matrix_bytes + candidate.vectors * vector_bytes,
+                energy_j=None,
+                convert_s=float(self.conversion_.seconds(candidate, blocks)[0]) if is_timed else None,
+                why=estimate.why,
+                basis=self.basis(candidate),
+                built_bytes=built_bytes,
+                building_bytes=building_bytes,
+            )
+            forecasts.append(forecast)
         return sorted(forecasts, key=lambda forecast: forecast.time_s)
-
-    def _forecast(self, structure: Structure, blocks: RowBlocks, estimate: Estimate) -> Forecast:
-        candidate = estimate.candidate
-        storage: Any = FORMATS.get(candidate.format)
-        widths = candidate.value_bytes, candidate.index_bytes
-        stored_bytes = storage.predicted_bytes(blocks, *widths, **candidate.parameters)
-        is_timed = candidate.format in self.conversion_.costs
-        built_bytes, building_bytes = memory_bytes(candidate, blocks)
-        return Forecast(
-            candidate=candidate,
-            nnz=structure.nnz,
-            time_s=estimate.value,
-            low_s=estimate.low,
-            high_s=estimate.high,
-            bytes=passes(candidate) * int(stored_bytes[0])
-            + candidate.vectors * (structure.rows + structure.cols) * candidate.value_bytes,
-            energy_j=None,
-            convert_s=float(self.conversion_.seconds(candidate, blocks)[0]) if is_timed else None,
-            why=estimate.why,
-            basis=self.basis(candidate),
-            built_bytes=built_bytes,
-            building_bytes=building_bytes,
-        )
 
     def basis(self, candidate: Candidate) -> str:
         """Return what the time of a Candidate for the whole matrix rests on, as in a Forecast."""
@@ -230,7 +224,10 @@ class Forecaster(ABC):
 
 
 class AdjustedForecaster(Forecaster):
-    """Forecasts what a fitted model of time does, adjusted; by itself, it says of formats what that says."""
+    """Forecasts what a fitted model of time does, adjusted by `terms_of_all` of a derived class.
+
+    By itself, it says of formats what that model says.
+    """
 
     def __init__(self, model: Forecaster) -> None:
         self._model = model
@@ -258,12 +255,6 @@ class AdjustedForecaster(Forecaster):
 
     def terms(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, NDArray[np.float64]]:
         return self.terms_of_all([candidate], blocks)[0]
-
-    @abstractmethod
-    def terms_of_all(
-        self, candidates: Sequence[Candidate], blocks: RowBlocks
-    ) -> list[dict[str, NDArray[np.float64]]]:
-        """Return the adjusted terms of several Candidates: the model is asked once."""
 
 
 def has_predicted_size(candidate: Candidate) -> bool:

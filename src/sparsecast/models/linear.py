@@ -23,14 +23,7 @@ from sparsecast.models import MODELS
 from sparsecast.models.fitting import Floats, fitted_costs, several_factors
 from sparsecast.models.model import SCORED_SUITES, Model
 from sparsecast.models.training import TrainingSet
-from sparsecast.models.work import (
-    LEAST_OF_KIND,
-    CountedWork,
-    ProductWork,
-    at_one_speed,
-    capacity,
-    unit_cost,
-)
+from sparsecast.models.work import LEAST_OF_KIND, CountedWork, ProductWork, at_one_speed, capacity, unit_cost
 from sparsecast.records import Candidate
 
 #: Fewest Records a format is fitted to: as many as it has costs.
@@ -137,9 +130,7 @@ class WorkCosts:
             nearer_s = dict.fromkeys(self.costs, 0.0)
             for _, kind in sorted(kinds.items()):
                 own = {work.label: work.knows(kind) for work in counted if kind in work.kinds}
-                known_s = [
-                    nearer_s[name] + self.costs[name][kind] for name, is_known in own.items() if is_known
-                ]
+                known_s = [nearer_s[label] + self.costs[label][kind] for label in own if own[label]]
                 for label, is_known in own.items():
                     if known_s and not is_known:
                         self.costs[label][kind] = max(0.0, float(np.median(known_s)) - nearer_s[label])

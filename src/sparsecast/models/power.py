@@ -120,16 +120,10 @@ class PowerModel(Model):
         self.forest_ = None
         if len(joules) >= LEAST_LEARNED:
             points = {r.matrix: self._of_matrix(metered.structure(r)) for r in metered.records}
-            rows = {r.matrix: metered.structure(r).rows for r in metered.records}
-            features = [
-                [
-                    *points[r.matrix],
-                    *self._of_candidate(r.candidate),
-                    *_speeds(np.array([r.nnz]), np.array([rows[r.matrix]]), np.array([r.time_s]))[0],
-                ]
-                for r in metered.records
-            ]
-            self.forest_ = Forest.grown(np.array(features), np.log(joules / counts[:, 0]), **FOREST)
+            own = [[*points[r.matrix], *self._of_candidate(r.candidate)] for r in metered.records]
+            nnz, rows = np.array([(r.nnz, metered.structure(r).rows) for r in metered.records]).T
+            features = np.column_stack([own, _speeds(nnz, rows, counts[:, 0])])
+            self.forest_ = Forest.grown(features, np.log(joules / counts[:, 0]), **FOREST)
 
     def _of_matrix(self, structure: Structure) -> list[float]:
         is_published = self.machine_.published_as is not None
@@ -322,6 +316,5 @@ class ClusterPower:
     def _work(self, target: Target, format_name: str, structure: Structure) -> dict[str, float]:
         blocks = RowBlocks.of(structure)
         candidate = target.candidate(format_name, blocks, self.machine)
-        return {
-            kind: float(units[0]) for kind, units in ProductWork(self.machine).of(candidate, blocks).items()
-        }
+        work = ProductWork(self.machine).of(candidate, blocks)
+        return {kind: float(units[0]) for kind, units in work.items()}

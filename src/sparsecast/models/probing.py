@@ -18,13 +18,7 @@ from numpy.typing import NDArray
 from sparsecast.errors import ProfileError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
-from sparsecast.models.fitting import (
-    INTERVAL_FOLDS,
-    LEAST_RANKED,
-    Interval,
-    half_width,
-    prediction_interval,
-)
+from sparsecast.models.fitting import INTERVAL_FOLDS, LEAST_RANKED, Interval, half_width, prediction_interval
 from sparsecast.models.forecaster import AdjustedForecaster, Forecaster, what_is_built
 from sparsecast.models.model import Model
 from sparsecast.models.training import TrainingSet
@@ -36,6 +30,9 @@ def is_plain_csr(candidate: Candidate) -> bool:
     """Tell whether it is what is measured first: nothing has to be converted for it."""
     return candidate.format == "csr" and not candidate.parameters
 
+
+#: No error is more half widths off: its exponential must be a number.
+_MOST = 100.0
 
 #: Under this name stands what holds for formats with too few Records of their own.
 _ALL = "all formats"
@@ -84,18 +81,19 @@ class Correction:
         shares, widths = {}, {}
         for name, of_name in {_ALL: pairs, **enough}.items():
             shares[name] = shared_error(of_name)
-            ends = _width(of_name, shares[name])
-            if ends is not None:
-                widths[name] = ends
+            rest = [
+                (pair.error - shares[name] * pair.csr_error) / pair.half_width
+                for pair in of_name
+                if pair.half_width is not None
+            ]
+            if len(rest) >= LEAST_RANKED:
+                low, high = prediction_interval(np.exp(np.clip(rest, -_MOST, _MOST)).tolist())
+                widths[name] = math.log(low), math.log(high)
         return cls(shares, widths)
 
     def share(self, format_name: str) -> float:
         """Return how much of the error of CSR a format shares."""
         return self.shares.get(format_name, self.shares[_ALL])
-
-    def width(self, format_name: str) -> tuple[float, float] | None:
-        """Return what is left of a format's error, as in `widths`; None where no interval is known."""
-        return self.widths.get(format_name if format_name in self.shares else _ALL)
 
     def forecasts(self, forecasts: Sequence[Forecast], csr_s: float) -> list[Forecast]:
         """Return forecasts of a matrix without that of CSR, corrected by its measured time.
@@ -105,18 +103,19 @@ class Correction:
         csr = next((forecast for forecast in forecasts if is_plain_csr(forecast.candidate)), None)
         if csr is None:
             return []
-        others = (forecast for forecast in forecasts if not is_plain_csr(forecast.candidate))
-        return [self._corrected(forecast, csr_s / csr.time_s) for forecast in others]
-
-    def _corrected(self, forecast: Forecast, csr_factor: float) -> Forecast:
-        time_s = forecast.time_s * csr_factor ** self.share(forecast.candidate.format)
-        half = half_width(forecast.low_s, forecast.high_s)
-        low_s, high_s = self.interval(forecast.candidate, time_s, half)
-        return replace(forecast, time_s=time_s, low_s=low_s, high_s=high_s, basis="corrected")
+        csr_factor, corrected = csr_s / csr.time_s, []
+        for forecast in forecasts:
+            if not is_plain_csr(forecast.candidate):
+                time_s = forecast.time_s * csr_factor ** self.share(forecast.candidate.format)
+                half = half_width(forecast.low_s, forecast.high_s)
+                low_s, high_s = self.interval(forecast.candidate, time_s, half)
+                changed = replace(forecast, time_s=time_s, low_s=low_s, high_s=high_s, basis="corrected")
+                corrected.append(changed)
+        return corrected
 
     def interval(self, candidate: Candidate, value: float, half: float | None) -> Interval:
         """Return the ends of a corrected forecast, for half the width of the model's own interval."""
-        ends = self.width(candidate.format)
+        ends = self.widths.get(candidate.format if candidate.format in self.shares else _ALL)
         if half is None or ends is None:
             return None, None
         return value * math.exp(half * ends[0]), value * math.exp(half * ends[1])
@@ -147,20 +146,20 @@ class ProbedForecaster(AdjustedForecaster):
         super().__init__(model)
         self._correction = correction
         self._measured = {_storage(record.candidate): record for record in measured}
-        self._blocks = RowBlocks.of(structure)
+        blocks = RowBlocks.of(structure)
         self._factors = {
-            storage: each.time_s / float(self._model.values(each.candidate, self._blocks)[0])
+            storage: each.time_s / float(self._model.values(each.candidate, blocks)[0])
             for storage, each in self._measured.items()
         }
         csr = next(record.candidate for record in measured if is_plain_csr(record.candidate))
         self.csr_factor = self._factors[_storage(csr)]
-        self.conversion_ = model.conversion_.scaled(
-            {what_is_built(record.candidate): self._conversion_factor(record) for record in measured}
-        )
-
-    def _conversion_factor(self, measured: Measured) -> float:
-        forecast_s = self._model.conversion_.seconds(measured.candidate, self._blocks)[0]
-        return (measured.convert_s or 0.0) / float(forecast_s) if forecast_s > 0 else 1.0
+        costs = dict(model.conversion_.costs)
+        for record in measured:
+            kind = what_is_built(record.candidate)
+            forecast_s = float(model.conversion_.seconds(record.candidate, blocks)[0])
+            if kind in costs and forecast_s > 0:
+                costs[kind] = (record.convert_s or 0.0) / forecast_s * model.conversion_.costs[kind]
+        self.conversion_ = replace(model.conversion_, costs=costs)
 
     def factor(self, candidate: Candidate) -> float:
         """Return how many times longer a product takes than the model forecasts."""
@@ -236,20 +235,3 @@ def shared_error(pairs: Sequence[PairedErrors]) -> float:
         return 0.0
     ratios, weights = np.array(sorted(weighted, key=lambda pair: pair[0])).T
     return float(ratios[np.searchsorted(np.cumsum(weights), weights.sum() / 2)])
-
-
-def _width(pairs: Sequence[PairedErrors], share: float) -> tuple[float, float] | None:
-    """Return the ends of what a share leaves of the errors, in half widths of the model's intervals."""
-    rest = [
-        (pair.error - share * pair.csr_error) / pair.half_width
-        for pair in pairs
-        if pair.half_width is not None
-    ]
-    if len(rest) < LEAST_RANKED:
-        return None
-    low, high = prediction_interval(np.exp(np.clip(rest, -_MOST, _MOST)).tolist())
-    return math.log(low), math.log(high)
-
-
-#: No error is more half widths off: its exponential must be a number.
-_MOST = 100.0

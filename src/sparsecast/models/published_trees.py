@@ -29,7 +29,7 @@ from sparsecast.models.fitting import prediction_interval, typical_costs
 from sparsecast.models.forest import Floats, Forest
 from sparsecast.models.linear import WorkCosts
 from sparsecast.models.training import TrainingSet
-from sparsecast.models.work import CORRECTION, CountedWork, ProductWork
+from sparsecast.models.work import CORRECTION, ProductWork
 from sparsecast.records import Candidate
 from sparsecast.system.progress_events import tell
 
@@ -140,7 +140,11 @@ class PublishedTrees:
     @classmethod
     def learned(cls, training: TrainingSet) -> PublishedTrees:
         """Return what results teach; a ProfileError if no kernel has LEAST_RESULTS of two groups."""
-        work = [fit for fit in PublishedWork(training.machine).counted(training) if _suffices(fit, training)]
+        work = []
+        for fit in PublishedWork(training.machine).counted(training):
+            groups_of_fit = {training.group(training.records[place]) for place in fit.places}
+            if len(fit.places) >= LEAST_RESULTS and len(groups_of_fit) > 1:
+                work.append(fit)
         if not work:
             raise ProfileError(
                 f"the profile's {len(training.records)} published results do not suffice: expected "
@@ -180,11 +184,6 @@ class PublishedTrees:
         label = self.physics.label(candidate)
         low, high = np.exp(self.errors[label].interval(float(np.log(value)))).tolist()
         return low, high
-
-
-def _suffices(work: CountedWork, training: TrainingSet) -> bool:
-    groups = {training.group(training.records[place]) for place in work.places}
-    return len(work.places) >= LEAST_RESULTS and len(groups) > 1
 
 
 def _parts(groups: NDArray[np.object_]) -> NDArray[np.int64]:
@@ -254,10 +253,8 @@ def _of_lengths(structure: Structure) -> list[float]:
     levels, at_least, mean = blocks.levels, blocks.rows_at_least[0], nnz / rows
     # Of a share of the rows, the greatest level that the others reach.
     of_share = levels[[int(np.sum(at_least >= (1 - share) * rows)) - 1 for share in _SHARES]]
-    exactly = at_least - np.append(at_least[1:], 0)
-    rounded = [
-        float(exactly @ (-(-np.maximum(levels, 1) // threads) * threads)) for threads in _THREADS_A_ROW
-    ]
+    exactly, length = at_least - np.append(at_least[1:], 0), np.maximum(levels, 1)
+    rounded = [float(exactly @ (-(-length // threads) * threads)) for threads in _THREADS_A_ROW]
     longest = _longest_of_several(levels, at_least / rows)
     csr_bytes, vector_bytes = 12 * nnz + 4 * rows, 8 * (rows + cols)
     sizes = (nnz, rows, cols, mean, nnz / rows / cols, csr_bytes + vector_bytes, 8 * cols / csr_bytes)

@@ -65,27 +65,15 @@ Fit = Callable[[Sequence[CountedWork]], WorkCosts]
 
 @dataclass(frozen=True)
 class _Samples:
-    """Records as the trees learn from them: one element, or row, for each.
-
-    Attributes
-    ----------
-    group : object array of shape (records,)
-    kinds : tuple of str
-        Formats, formats with their kernels, and parameters of narrow storage, that are features.
-    features : float array of shape (records, features)
-        But for those that the physics gives.
-    work : list of CountedWork
-        What the physics counts.
-    log_time : float array of shape (records,)
-    formats_of_several : str array of shape (records,)
-        Those of products of several vectors, which tell their factors and nothing else; empty of others.
-    """
+    """Records as the trees learn from them: one element, or row, for each."""
 
     group: NDArray[np.object_]
-    kinds: tuple[str, ...]
-    features: Floats
-    work: list[CountedWork]
+    kinds: tuple[str, ...]  # formats, these with their kernels, and parameters of narrow storage: features
+    features: Floats  # shape (records, features), but for those that the physics gives
+    work: list[CountedWork]  # what the physics counts
+    terms: list[str]  # the kinds of that work, whose shares are features
     log_time: Floats
+    #: Those of products of several vectors, which tell their factors and nothing else; empty of others.
     formats_of_several: NDArray[np.str_]
 
     @classmethod
@@ -103,6 +91,7 @@ class _Samples:
             kinds,
             np.array(features),
             work,
+            sorted({kind for counted in work for kind in counted.kinds}),
             np.log([record.time_s for record in records]),
             np.array([r.candidate.format if r.candidate.vectors > 1 else "" for r in records], dtype=str),
         )
@@ -113,20 +102,16 @@ class _Samples:
 
     def explained(self, physics: WorkCosts) -> tuple[Floats, Floats]:
         """Return the features with those that the physics gives, and its log(time_s); NaN if not served."""
-        terms = _term_names(self.work)
-        shares, log_physics = np.zeros((len(self.log_time), len(terms))), np.full(len(self.log_time), np.nan)
+        count = len(self.log_time)
+        shares, log_physics = np.zeros((count, len(self.terms))), np.full(count, np.nan)
         for work in self.work:
             each_s = physics.explained(work)
             if each_s is not None:
                 total_s = np.maximum(each_s.sum(axis=1), np.finfo(float).tiny)
-                columns = [terms.index(kind) for kind in work.kinds]
+                columns = [self.terms.index(kind) for kind in work.kinds]
                 shares[work.places[:, None], columns] = each_s / total_s[:, None]
                 log_physics[work.places] = np.log(total_s)
         return np.column_stack([self.features, shares, np.nan_to_num(log_physics)]), log_physics
-
-
-def _term_names(work: Sequence[CountedWork]) -> list[str]:
-    return sorted({kind for counted in work for kind in counted.kinds})
 
 
 @dataclass(frozen=True)
@@ -151,7 +136,7 @@ class _Learned:
         features, log_physics = samples.explained(physics)
         used = of_one & np.isfinite(log_physics)
         forest = Forest.grown(features[used], (samples.log_time - log_physics)[used], **FOREST)
-        return cls(physics, forest, samples.kinds, tuple(_term_names(samples.work)))
+        return cls(physics, forest, samples.kinds, tuple(samples.terms))
 
     def errors(self, samples: _Samples) -> tuple[Floats, Floats]:
         """Return log(measured / forecast) of samples, NaN if not served, and the spread of the trees."""
@@ -197,21 +182,7 @@ def _scores_left_out(fit: Fit, samples: _Samples) -> Floats:
 
 @MODELS.register("sparsecast")
 class SparsecastModel(Model):
-    """Physics times what trees have learned of its errors.
-
-    Attributes
-    ----------
-    learned_ : _Learned or None
-    read_s_ : float
-        Seconds in which a byte of memory was read: no forecast takes less. 0 if it was not read.
-    width_ : float or None
-        Half the width of an interval of logarithms of time, over the spread of the trees; None where too few
-        matrices are left when a part of them is left out.
-    several_width_ : float or None
-        The same of products of several vectors; None where fewer than LEAST_RANKED were left out.
-    published_ : PublishedTrees or None
-        What was learned in place of these from published results; None from our own.
-    """
+    """Physics times what trees have learned of its errors."""
 
     name: ClassVar[str] = "sparsecast"
     optional_groups: ClassVar[tuple[str, ...]] = ("locality", "bands", "blocks")
@@ -220,10 +191,12 @@ class SparsecastModel(Model):
     #: What the trees correct: another class in experiments on the parts of the model.
     physics_class: ClassVar[type[WorkCosts]] = WorkCosts
     learned_: _Learned | None
-    read_s_: float
+    read_s_: float  # seconds in which a byte of memory was read: no forecast takes less; 0 if it was not read
+    #: Half the width of an interval of logarithms of time, over the spread of the trees; None where too few
+    #: matrices are left when a part of them is left out.
     width_: float | None
-    several_width_: float | None
-    published_: PublishedTrees | None
+    several_width_: float | None  # of several vectors; None where fewer than LEAST_RANKED were left out
+    published_: PublishedTrees | None  # learned in place of these from published results; None from our own
 
     @classmethod
     def learns_from(cls, suite: str) -> bool:
@@ -278,20 +251,17 @@ class SparsecastModel(Model):
         is_whole = blocks.rows.tolist() == [blocks.matrix.rows]
         of_whole = dict(zip(candidates, terms_of_all, strict=True)) if is_whole else {}
         corrections = self._corrections(candidates, blocks.matrix, of_whole)
+        physics = self.learned_.physics
         for candidate, terms, (correction, _) in zip(candidates, terms_of_all, corrections, strict=True):
             factor = float(np.exp(correction)) * self.several_factor(candidate)
             time_s = terms.pop("time_s")
-            corrected_s = np.maximum(time_s * factor, self._least_s(candidate, blocks))
+            corrected_s = time_s * factor
+            if self.read_s_ and physics.machine.product_caches:
+                # No faster than memory can be read of what it streams from beyond the caches.
+                beyond = physics.work(physics.machine).read_beyond(candidate, blocks)
+                corrected_s = np.maximum(corrected_s, self.read_s_ * beyond)
             terms |= {CORRECTION: corrected_s - time_s, "time_s": corrected_s}
         return terms_of_all
-
-    def _least_s(self, candidate: Candidate, blocks: RowBlocks) -> Floats | float:
-        """Return the seconds in which memory can be read of what a product streams from beyond the caches."""
-        assert self.learned_ is not None
-        machine = self.learned_.physics.machine
-        if not self.read_s_ or not machine.product_caches:
-            return 0.0
-        return self.read_s_ * self.learned_.physics.work(machine).read_beyond(candidate, blocks)
 
     def _corrections(
         self,
@@ -344,7 +314,15 @@ def of_matrix(structure: Structure) -> list[float]:
     Those who are asked know as much as those who were learned from: where a group is unknown, all are 0.
     """
     lengths, rows, nnz = structure.row_lengths, max(structure.rows, 1), max(structure.nnz, 1)
-    mean = nnz / rows
+    mean, of_x = nnz / rows, [0.0] * (len(_REUSE_LEVELS) + 2)
+    if not structure.lacks(["locality"]):
+        locality = structure.locality
+        reuse = np.cumsum(locality.reuse_histogram)[_REUSE_LEVELS]
+        total = max(float(np.sum(locality.reuse_histogram)), 1e-9)
+        of_x = [locality.line_changes / nnz, *(reuse / total).tolist(), float(locality.reuse_histogram[-1])]
+    is_known = not structure.lacks(["bands"])
+    bands = (structure.bands.half_bandwidth, structure.bands.diagonals) if is_known else (0, 0)
+    fill = structure.blocks.fill if not structure.lacks(["blocks"]) else [1.0] * len(BLOCK_SIZES)
     return [
         np.log10(nnz),
         np.log10(rows),
@@ -356,23 +334,10 @@ def of_matrix(structure: Structure) -> list[float]:
         (lengths.mispredicted or 0) / rows,
         lengths.empty_rows / rows,
         (lengths.changes or 0) / rows,
-        *_of_entries(structure),
+        *of_x,
+        *np.log10(1 + np.array(bands)).tolist(),
+        *np.log(np.maximum(fill, 1.0)).tolist(),
     ]
-
-
-def _of_entries(structure: Structure) -> list[float]:
-    features = [0.0] * (len(_REUSE_LEVELS) + 2)
-    if not structure.lacks(["locality"]):
-        locality = structure.locality
-        reuse = np.cumsum(locality.reuse_histogram)[_REUSE_LEVELS]
-        total = max(float(np.sum(locality.reuse_histogram)), 1e-9)
-        changes = locality.line_changes / max(structure.nnz, 1)
-        features = [changes, *(reuse / total).tolist(), float(locality.reuse_histogram[-1])]
-    is_known = not structure.lacks(["bands"])
-    bands = (structure.bands.half_bandwidth, structure.bands.diagonals) if is_known else (0, 0)
-    features += np.log10(1 + np.array(bands)).tolist()
-    fill = structure.blocks.fill if not structure.lacks(["blocks"]) else [1.0] * len(BLOCK_SIZES)
-    return [*features, *np.log(np.maximum(fill, 1.0)).tolist()]
 
 
 def _kinds_of(candidate: Candidate) -> tuple[str, ...]:

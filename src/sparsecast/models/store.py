@@ -65,22 +65,18 @@ _unreadable = suppress(OSError, KeyError, TypeError, ValueError)
 def _read(path: Path, key: str) -> Any:
     data = path.read_bytes()
     if path.suffix == ".xz":
-        data = _decompressed(data)
+        try:
+            import lzma
+        except ImportError as error:
+            raise ValueError("this build of Python has no lzma") from error
+        try:
+            data = lzma.decompress(data)
+        except lzma.LZMAError as error:
+            raise ValueError("damaged") from error
     stored = json.loads(data)
     if stored["key"] != key:
         raise ValueError("stored for something else")
     return stored["state"]
-
-
-def _decompressed(data: bytes) -> bytes:
-    try:
-        import lzma
-    except ImportError as error:
-        raise ValueError("this build of Python has no lzma") from error
-    try:
-        return lzma.decompress(data)
-    except lzma.LZMAError as error:
-        raise ValueError("damaged") from error
 
 
 def _write(path: Path, key: str, model: Model, state: Any) -> None:

@@ -43,10 +43,8 @@ class Grid:
         The non-zeros a row are those of section 3.4.2; on the paper's benchmark matrices they are all alike.
         """
         structures = [training.structure(record) for record in training.records]
-        length, unit = (
-            ("max" if format_name == "ell" else "mode"),
-            ("nnz" if format_name == "coo" else "rows"),
-        )
+        length = "max" if format_name == "ell" else "mode"
+        unit = "nnz" if format_name == "coo" else "rows"
         lengths = [getattr(structure.row_lengths, length) for structure in structures]
         units = [getattr(structure, unit) for structure in structures]
         return cls(

@@ -115,9 +115,8 @@ class TrainingSet:
         readings_s = [r.references_s[MEMORY] for r in alike if MEMORY in r.references_s]
         if not readings_s:
             return 0.0
-        return (
-            float(np.median(readings_s)) / reference_bytes(*self.machine.shared_cache_bytes(threads))[MEMORY]
-        )
+        read_bytes = reference_bytes(*self.machine.shared_cache_bytes(threads))[MEMORY]
+        return float(np.median(readings_s)) / read_bytes
 
     def completed(self, groups: Sequence[str]) -> TrainingSet:
         """Return the same Records with the feature groups of these names, wherever they can be had.
@@ -210,12 +209,10 @@ class Withheld:
         """
         if not self:
             return training
-        used = {record.matrix for record in training.records}
-        entries = (entry for key, entry in training.matrices.items() if key in used)
-        matrices = {
-            e.specification: MatrixEntry(e.specification, e.name, self.structure(e.structure))
-            for e in entries
-        }
+        matrices = {}
+        for key in dict.fromkeys(record.matrix for record in training.records):
+            entry = training.matrices[key]
+            matrices[key] = MatrixEntry(key, entry.name, self.structure(entry.structure))
         less = dataclasses.replace(training, matrices=matrices, withheld=tuple(sorted(self.names)))
         ways = {(r.candidate.format, r.candidate.parameters): less.structure(r) for r in less.records}
         sized = {way for way, found in ways.items() if _is_sized(*way, found)}
@@ -223,20 +220,18 @@ class Withheld:
 
     def unused_sentence(self) -> str:
         """Return in words what a question knew in vain; empty where nothing."""
-        if not self:
-            return ""
-        return f"Forecast without {self._in_words()}: the published results do not have them"
-
-    def _in_words(self) -> str:
-        return ", ".join(sorted(name.replace("_", " ") for name in self.names))
+        return f"Forecast without {self._in_words()}: the published results do not have them" if self else ""
 
     def sentence(self) -> str:
         """Return in words what was not known; empty where all was."""
-        if not self:
-            return ""
         without = self._in_words()
-        even = ", all rows taken for equally long" if "row_lengths" in self.names else ""
-        return f"Forecast without {without}{even}: the model learned without them, and its intervals say so"
+        if "row_lengths" in self.names:
+            without += ", all rows taken for equally long"
+        learned = "the model learned without them, and its intervals say so"
+        return f"Forecast without {without}: {learned}" if self else ""
+
+    def _in_words(self) -> str:
+        return ", ".join(sorted(name.replace("_", " ") for name in self.names))
 
 
 def _is_sized(name: str, parameters: Parameters, structure: Structure) -> bool:

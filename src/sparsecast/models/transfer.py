@@ -27,6 +27,7 @@ from sparsecast.devices.target import Target
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
 from sparsecast.formats import FORMATS
+from sparsecast.machines.machine import Cache
 from sparsecast.models.fitting import LEAST_RANKED, Floats, Interval, conformal_bound
 from sparsecast.models.forecaster import AdjustedForecaster, Forecaster
 from sparsecast.models.linear import LinearModel
@@ -56,9 +57,10 @@ class Setting:
 
     def changes(self, other: Setting) -> frozenset[str]:
         """Return what differs in another setting: threads, precision, and whether it is complex."""
+        real_bytes = [VALUE_BYTES[each.dtype] // (2 if each._is_complex else 1) for each in (self, other)]
         found = {
             "threads": self.threads != other.threads,
-            "precision": self._real_bytes != other._real_bytes,
+            "precision": real_bytes[0] != real_bytes[1],
             "complex": self._is_complex != other._is_complex,
         }
         return frozenset(name for name, is_other in found.items() if is_other)
@@ -77,10 +79,6 @@ class Setting:
     @property
     def _is_complex(self) -> bool:
         return self.dtype.startswith("complex")
-
-    @property
-    def _real_bytes(self) -> int:
-        return VALUE_BYTES[self.dtype] // (2 if self._is_complex else 1)
 
 
 @dataclass(frozen=True)
@@ -101,50 +99,44 @@ class Transfer:
         # Of all formats but the serial ones, whose Candidates have one thread.
         asked_most = max((record.candidate for record in training.records), key=lambda c: c.threads)
         source, cores = Setting.of(asked_most), training.machine.cores
-        levels = [cache.level for cache in training.machine.product_caches]
-        measured = {level: _slowdown(training, level, source.threads, asked.threads) for level in levels}
-        of_threads = min(source.threads, cores) / min(asked.threads, cores)
-        beyond = {level: of_threads if ratio is None else ratio for level, ratio in measured.items()}
-        is_measured = source.threads == asked.threads or None not in measured.values()
-        return cls(physics, source, asked, beyond, is_measured)
+        beyond, of_threads = {}, min(source.threads, cores) / min(asked.threads, cores)
+        is_measured = True
+        for cache in training.machine.product_caches:
+            own, other = (_bandwidth(training, cache, each.threads) for each in (source, asked))
+            ratio = None if own is None or other is None else own / other
+            beyond[cache.level] = of_threads if ratio is None else ratio
+            is_measured = is_measured and ratio is not None
+        return cls(physics, source, asked, beyond, source.threads == asked.threads or is_measured)
 
     def measured_as(self, candidate: Candidate) -> Candidate:
-        threads = candidate.threads if _is_serial(candidate) else self.source.threads
+        is_serial = FORMATS.get(candidate.format).is_serial
+        threads = candidate.threads if is_serial else self.source.threads
         return replace(candidate, dtype=self.source.dtype, threads=threads)
 
     def terms(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, Floats]:
         """Return the seconds that each kind of work costs each block in the setting that is asked for."""
-        terms, is_serial = self.physics.terms(candidate, blocks), _is_serial(candidate)
+        terms, is_serial = self.physics.terms(candidate, blocks), FORMATS.get(candidate.format).is_serial
         del terms["time_s"]
-        return {name: self._scale(name, is_serial) * seconds for name, seconds in terms.items()}
+        fewer_threads = 1.0 if is_serial else self.source.threads / self.asked.threads
+        more_operations = self.asked.operations / self.source.operations
+        for name in terms:
+            _, is_beyond, level = name.rpartition(_BEYOND)
+            if is_beyond and not is_serial:
+                scale = self.beyond[int(level)]
+            else:
+                scale = more_operations if full_kind(name) in _OF_ENTRIES else 1.0
+                scale *= 1.0 if name == "start" else fewer_threads
+            terms[name] = scale * terms[name]
+        return terms
 
     def ratio(self, candidate: Candidate, blocks: RowBlocks) -> Floats:
         """Return how many times longer each block takes than in the setting of the Records."""
         asked_s = np.sum(list(self.terms(candidate, blocks).values()), axis=0)
         return np.asarray(asked_s / self.physics.values(self.measured_as(candidate), blocks))
 
-    def _scale(self, term: str, is_serial: bool) -> float:
-        _, is_beyond, level = term.rpartition(_BEYOND)
-        if is_beyond and not is_serial:
-            return self.beyond[int(level)]
-        of_entries = self.asked.operations / self.source.operations if full_kind(term) in _OF_ENTRIES else 1.0
-        is_alike = is_serial or term == "start"
-        return of_entries * (1.0 if is_alike else self.source.threads / self.asked.threads)
 
-
-def _is_serial(candidate: Candidate) -> bool:
-    return FORMATS.get(candidate.format).is_serial
-
-
-def _slowdown(training: TrainingSet, level: int, threads: int, asked_threads: int) -> float | None:
-    """Return the seconds of a byte from beyond a cache over those with `threads`; None if not measured."""
-    speeds = [_bandwidth(training, level, count) for count in (threads, asked_threads)]
-    return None if speeds[0] is None or speeds[1] is None else speeds[0] / speeds[1]
-
-
-def _bandwidth(training: TrainingSet, level: int, threads: int) -> float | None:
-    """Return the bytes a second that so many threads read from just beyond a cache."""
-    (cache,) = (cache for cache in training.machine.product_caches if cache.level == level)
+def _bandwidth(training: TrainingSet, cache: Cache, threads: int) -> float | None:
+    """Return the bytes a second that so many threads read from just beyond a cache; None if not measured."""
     least = capacity(cache, threads)
     reads = [b for b in training.bandwidths if (b.kind, b.threads) == ("read", threads) and b.bytes > least]
     return min(reads, key=lambda read: read.bytes).bandwidth_bytes_per_s if reads else None
@@ -157,15 +149,16 @@ def transfer_errors(transfer: Transfer, training: TrainingSet, records: Iterable
     `training` has no held-out Record of are left out.
     """
     physics = transfer.physics
-    measured_s = {_key(r, physics): r.time_s for r in training.records if _is_held_out(r)}
+
+    def key(record: Record) -> tuple[Any, ...]:
+        one = record.candidate
+        return record.matrix, physics.label(one), one.parameters, one.vectors
+
+    measured_s = {key(record): record.time_s for record in training.records if _is_held_out(record)}
     errors = []
-    for record in records:
-        own_s = measured_s.get(_key(record, physics))
-        if (
-            own_s is not None
-            and _is_held_out(record)
-            and physics.serves(transfer.measured_as(record.candidate))
-        ):
+    for record in filter(_is_held_out, records):
+        own_s = measured_s.get(key(record))
+        if own_s is not None and physics.serves(transfer.measured_as(record.candidate)):
             blocks = RowBlocks.of(training.structure(record))
             expected_s = own_s * float(transfer.ratio(record.candidate, blocks)[0])
             errors.append(math.log(record.time_s / expected_s))
@@ -174,11 +167,6 @@ def transfer_errors(transfer: Transfer, training: TrainingSet, records: Iterable
 
 def _is_held_out(record: Record) -> bool:
     return record.suite == HELD_OUT_SUITE and record.regime == "warm"
-
-
-def _key(record: Record, physics: LinearModel) -> tuple[Any, ...]:
-    candidate = record.candidate
-    return record.matrix, physics.label(candidate), candidate.parameters, candidate.vectors
 
 
 def widening(transfer: Transfer, training: TrainingSet, others: Iterable[Record]) -> float | None:
@@ -221,10 +209,8 @@ class TransferredForecaster(AdjustedForecaster):
 
     def terms_of_all(self, candidates: Sequence[Candidate], blocks: RowBlocks) -> list[dict[str, Floats]]:
         measured = [self._transfer.measured_as(candidate) for candidate in candidates]
-        transferred = []
-        for candidate, fitted_terms in zip(
-            candidates, self._model.terms_of_all(measured, blocks), strict=True
-        ):
+        fitted, transferred = self._model.terms_of_all(measured, blocks), []
+        for candidate, fitted_terms in zip(candidates, fitted, strict=True):
             time_s = fitted_terms["time_s"] * self._transfer.ratio(candidate, blocks)
             terms = self._transfer.terms(candidate, blocks)
             correction = time_s - np.sum(list(terms.values()), axis=0)

@@ -160,12 +160,17 @@ class ProductWork:
             is_divided = candidate.kernel in _DIVIDING_KERNELS
             ends = {} if is_divided else storage.longest_row_work(blocks, **parameters)
         else:
-            wait = share * (once if storage.divides_rows else self._wait(candidate, blocks))
+            # How much longer the slowest thread works than an even share: a row is not divided.
+            even_share = np.maximum(blocks.nnz, 1) / candidate.threads
+            longest = once if storage.divides_rows else np.maximum(1.0, blocks.row_length_max / even_share)
+            wait = share * longest
             sums = max(1.0, panel * candidate.value_bytes / _REGISTER_BYTES)
             entries = {ENTRIES + "".join(narrow[:1]): stored * wait * sums}
             ends = storage.row_end_work(blocks, **parameters)
             if "forgotten" in ends:
-                ends = {**ends, "forgotten": ends["forgotten"] * _forgotten_share(candidate, blocks)}
+                # The share of the row ends that the predictor does not know from the product before.
+                unknown = blocks.matrix.nnz / (candidate.threads * _REMEMBERED_ENTRIES) - 1.0
+                ends = {**ends, "forgotten": ends["forgotten"] * float(np.clip(unknown, 0.0, 1.0))}
             if storage.has_slices and self.machine.published_as is not None:
                 # One thread has the slice of the longest row; how many there were is not published.
                 ends = {**ends, "longest row": blocks.row_length_max}
@@ -185,12 +190,6 @@ class ProductWork:
         widths, parameters = (candidate.value_bytes, candidate.index_bytes), candidate.parameters
         stored = storage.stored_entries(blocks, **parameters)
         return stored.astype(float), storage.predicted_bytes(blocks, *widths, **parameters)
-
-    @staticmethod
-    def _wait(candidate: Candidate, blocks: RowBlocks) -> Floats:
-        """Return how much longer the slowest thread works than an even share: a row is not divided."""
-        even_share = np.maximum(blocks.nnz, 1) / candidate.threads
-        return np.asarray(np.maximum(1.0, blocks.row_length_max / even_share))
 
     def _streams(self, candidate: Candidate, streamed: Floats, working_set: Floats) -> dict[str, Floats]:
         """Return the bytes beyond each cache but the first, which no matrix worth planning fits in."""
@@ -279,13 +278,11 @@ def at_one_speed(
 
     So Records of different moments of a calibration are comparable.
     """
-    scales = _memory_scales(records)
-
-    def scaled(work: CountedWork) -> CountedWork:
+    scales, comparable = _memory_scales(records), []
+    for work in counted:
         slower = np.where(beyond_last(machine, work.kinds), scales[work.places, None], 1.0)
-        return replace(work, counts=work.counts * slower)
-
-    return [scaled(work) for work in counted]
+        comparable.append(replace(work, counts=work.counts * slower))
+    return comparable
 
 
 def _memory_scales(records: Sequence[Record]) -> Floats:
@@ -333,11 +330,6 @@ def unit_cost(costs: Mapping[str, float], kind: str) -> float:
 def _panel(candidate: Candidate) -> int:
     """Return the vectors that are done at once."""
     return -(-candidate.vectors // passes(candidate))
-
-
-def _forgotten_share(candidate: Candidate, blocks: RowBlocks) -> float:
-    """Return the share of the row ends that the predictor does not know from the product before."""
-    return float(np.clip(blocks.matrix.nnz / (candidate.threads * _REMEMBERED_ENTRIES) - 1.0, 0.0, 1.0))
 
 
 def capacity(cache: Cache, threads: int) -> float:

@@ -55,47 +55,40 @@ def counted_bar(console: Console, what: str, total: int) -> Iterator[Callable[[]
 
 @contextmanager
 def parts_bar(console: Console) -> Iterator[Callable[[str, int, int], None]]:
-    """Show a bar for long work; yield a function (what, how much is done, of how much or 0)."""
+    """Show a bar once a task takes long; yield a function (what, how much is done, of how much or 0)."""
     if not console.is_interactive:
         yield lambda what, done, total: None
         return
-    bar = _PartsBar(console)
-    try:
-        yield bar.update
-    finally:
-        bar.progress.stop()
+    # Few pictures per second: each delays the parser, which shares the interpreter.
+    progress = Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=30),
+        _TimeUntil(),
+        console=console,
+        transient=True,
+        refresh_per_second=2,
+    )
+    task = progress.add_task("", total=1.0, end_s=None)
+    shown, start_s = "", 0.0
 
-
-class _PartsBar:
-    """A bar that appears once a task takes long, and restarts with the next task."""
-
-    def __init__(self, console: Console) -> None:
-        # Few pictures per second: each delays the parser, which shares the interpreter.
-        self.progress = Progress(
-            TextColumn("{task.description}", markup=False),
-            BarColumn(bar_width=30),
-            _TimeUntil(),
-            console=console,
-            transient=True,
-            refresh_per_second=2,
-        )
-        self._task = self.progress.add_task("", total=1.0, end_s=None)
-        self._what, self._start_s, self._is_shown = "", 0.0, False
-
-    def update(self, what: str, done: int, total: int) -> None:
+    def update(what: str, done: int, total: int) -> None:
+        nonlocal shown, start_s
         now = perf_counter()
-        if what != self._what or not done:
-            self._what, self._start_s = what, now
+        if what != shown or not done:
+            shown, start_s = what, now
         share = _READING if what.startswith("reading ") else 1.0
-        part, passed_s = (share * done / total if total else None), now - self._start_s
+        part, passed_s = (share * done / total if total else None), now - start_s
         if passed_s < _TELL_S or passed_s < SHORT_S * (1.0 if part is None else part):
             return
         estimated = {"total": None} if not part else {"total": 1.0, "completed": part}
-        end_s = self._start_s + passed_s / part if part else None
-        self.progress.update(self._task, description=what, end_s=end_s, **estimated)
-        if not self._is_shown:
-            self._is_shown = True
-            self.progress.start()
+        end_s = start_s + passed_s / part if part else None
+        progress.update(task, description=what, end_s=end_s, **estimated)
+        progress.start()
+
+    try:
+        yield update
+    finally:
+        progress.stop()
 
 
 class _TimeUntil(ProgressColumn):

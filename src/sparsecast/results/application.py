@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from sparsecast.operators.applications.application import PRODUCT, Iterations
 from sparsecast.results.columns import INTERVAL, within
@@ -51,7 +51,7 @@ class ApplicationCost:
     @property
     def time_s(self) -> float:
         """Seconds of the run: conversion and expected iterations."""
-        return self.total_s({loop.name: loop.time_s for loop in self.loops}, self.iterations.expected)
+        return self.total_s(self.iterations.expected)
 
     @property
     def low_s(self) -> float | None:
@@ -60,7 +60,6 @@ class ApplicationCost:
 
     @property
     def high_s(self) -> float | None:
-        """High end of the seconds, as the low one."""
         return self._end("high", 1)
 
     @property
@@ -73,9 +72,10 @@ class ApplicationCost:
         """The formats of the plan, joined by a plus."""
         return "+".join(dict.fromkeys(block.candidate.format for block in self.plan.blocks))
 
-    def total_s(self, seconds: Mapping[str, float], iterations: int) -> float:
-        """Return the seconds of a run of which the loops take so long, conversion included."""
-        return self.convert_s + sum(loop.runs(iterations) * seconds[loop.name] for loop in self.loops)
+    def total_s(self, iterations: int, seconds: Mapping[str, float] | None = None) -> float:
+        """Return the seconds of a run with conversion; the loops take as long as forecast, or `seconds`."""
+        each = {loop.name: loop.time_s for loop in self.loops} if seconds is None else seconds
+        return self.convert_s + sum(loop.runs(iterations) * each[loop.name] for loop in self.loops)
 
     def shares(self) -> dict[str, float]:
         """Return the share of each loop in the expected run, without the conversion."""
@@ -87,30 +87,13 @@ class ApplicationCost:
         ends = {loop.name: getattr(loop, f"{end}_s") for loop in self.loops}
         if None in ends.values():
             return None
-        expected = {loop.name: loop.time_s for loop in self.loops}
         convert_s = (self.convert_ends_s or (self.convert_s, self.convert_s))[side > 0]
         ends_s = (
-            self.total_s(ends, self.iterations.expected),
-            self.total_s(expected, getattr(self.iterations, end)),
+            self.total_s(self.iterations.expected, ends),
+            self.total_s(getattr(self.iterations, end)),
             self.time_s + convert_s - self.convert_s,
         )
         return self.time_s * math.exp(side * math.hypot(*(math.log(s / self.time_s) for s in ends_s)))
-
-
-class LoopError(NamedTuple):
-    """Signed errors of the forecast of a loop: above 0 where it was too long."""
-
-    relative: float  # of the measured time (Barreda et al. 2020, equation 5)
-    weighted: float  # of the mean time of all loops (equations 6 and 7)
-
-
-class ErrorTerm(NamedTuple):
-    """A part of the error of a whole run: `share` is the difference over the measured run."""
-
-    name: str
-    forecast_s: float
-    measured_s: float
-    share: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,32 +109,36 @@ class ApplicationRun:
     convert_s: float  # seconds that building took
     energy_j: float | None = None  # None where nothing measured it
 
-    def errors(self, cost: ApplicationCost) -> dict[str, LoopError]:
-        """Return the errors of each loop's forecast."""
+    def errors(self, cost: ApplicationCost) -> dict[str, dict[str, float]]:
+        """Return the signed errors of each loop's forecast, above 0 where it was too long.
+
+        They are "relative" to the measured time (Barreda et al. 2020, equation 5), and "weighted": relative
+        to the mean time of all loops (equations 6 and 7).
+        """
         mean_s = sum(self.loops.values()) / len(self.loops)
         forecast = {loop.name: loop.time_s for loop in cost.loops}
-        return {
-            name: LoopError(
-                (forecast[name] - measured_s) / measured_s, (forecast[name] - measured_s) / mean_s
-            )
-            for name, measured_s in self.loops.items()
-        }
+        errors = {}
+        for name, measured_s in self.loops.items():
+            beyond_s = forecast[name] - measured_s
+            errors[name] = {"relative": beyond_s / measured_s, "weighted": beyond_s / mean_s}
+        return errors
 
     def weighted_error(self, cost: ApplicationCost) -> float:
         """Return the mean of the weighted errors (equation 8)."""
         errors = self.errors(cost).values()
-        return sum(error.weighted for error in errors) / len(errors)
+        return sum(error["weighted"] for error in errors) / len(errors)
 
-    def terms(self, cost: ApplicationCost) -> tuple[ErrorTerm, ...]:
-        """Return where the error of the whole run comes from.
+    def terms(self, cost: ApplicationCost) -> list[dict[str, Any]]:
+        """Return where the error of the whole run comes from: parts, and their shares of the measured run.
 
         The loops are compared for the iterations that there were, of which the last term tells what the
         forecast of their number makes of it, at the forecast speed. The hand-off is what a product takes
         within the run beyond that of the product alone.
         """
-        done, forecast = self.iterations, {loop.name: loop.time_s for loop in cost.loops}
-        alone_s, vectors = cost.plan.time_s, [loop for loop in cost.loops if loop.name != PRODUCT]
-        in_run_s, forecast_s = self.loops[PRODUCT] - self.product_s, forecast[PRODUCT] - alone_s
+        done, alone_s = self.iterations, cost.plan.time_s
+        vectors = [loop for loop in cost.loops if loop.name != PRODUCT]
+        (forecast_s,) = (loop.time_s - alone_s for loop in cost.loops if loop.name == PRODUCT)
+        in_run_s = self.loops[PRODUCT] - self.product_s
         pairs = {
             "conversion": (cost.convert_s, self.convert_s),
             "product": (done * alone_s, done * self.product_s),
@@ -160,10 +147,13 @@ class ApplicationRun:
                 sum(loop.runs(done) * loop.time_s for loop in vectors),
                 sum(loop.runs(done) * self.loops[loop.name] for loop in vectors),
             ),
-            "iterations": (cost.time_s, cost.total_s(forecast, done)),
+            "iterations": (cost.time_s, cost.total_s(done)),
         }
         whole_s = self.convert_s + self.time_s
-        return tuple(ErrorTerm(name, *each, (each[0] - each[1]) / whole_s) for name, each in pairs.items())
+        return [
+            {"name": name, "forecast_s": told_s, "measured_s": took_s, "share": (told_s - took_s) / whole_s}
+            for name, (told_s, took_s) in pairs.items()
+        ]
 
     def whole_error(self, cost: ApplicationCost) -> float:
         """Return the error of the whole run, of iterations and conversion too: the sum of its terms."""
@@ -171,9 +161,7 @@ class ApplicationRun:
 
     def error(self, cost: ApplicationCost) -> float:
         """Return the error of the whole run, given the iterations that there were."""
-        seconds = {loop.name: loop.time_s for loop in cost.loops}
-        forecast = cost.total_s(seconds, self.iterations) - cost.convert_s
-        return (forecast - self.time_s) / self.time_s
+        return (cost.total_s(self.iterations) - cost.convert_s - self.time_s) / self.time_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +251,7 @@ LOOP: Columns = (
     Column("", "weighted", "error.weighted", signed_percent),
 )
 
-#: Of an ErrorTerm.
+#: Of a part of the error of a whole run.
 ERROR_TERM: Columns = (
     Column("name", "part"),
     Column("forecast_s", "forecast", about="for the iterations that there were"),
@@ -305,5 +293,5 @@ DOCUMENTS: dict[str, Columns] = {
             ),
             about="null without --check; its time_s and error are without the conversion",
         ),
-    ),
+    )
 }

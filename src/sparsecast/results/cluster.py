@@ -131,13 +131,7 @@ class MeasuredOnRanks:
 
 @dataclass(frozen=True, slots=True)
 class ClusterRow:
-    """A forecast of a measured product by a model that has not seen its group of matrices.
-
-    Attributes
-    ----------
-    error : float
-        abs(predicted - measured) / measured (Hossain and Saule, section V.A.1).
-    """
+    """A forecast of a measured product by a model that has not seen its group of matrices."""
 
     model: str
     record: DistributedRecord
@@ -145,7 +139,7 @@ class ClusterRow:
 
     @property
     def error(self) -> float:
-        """Relative error of the time."""
+        """Relative error of the time, without its sign (Hossain and Saule, section V.A.1)."""
         return abs(self.forecast.time_s - self.record.time_s) / self.record.time_s
 
 
@@ -191,8 +185,9 @@ class ClusterEvaluation:
 _FIRST = {"time": "Fastest", "energy": "Least energy", "edp": "Least energy times time"}
 
 
-def _formats(way: Configuration) -> str:
-    return " + ".join(name.upper() for name in dict.fromkeys((way.format, way.remote_format)))
+def formats_of(way: Configuration) -> str:
+    """Return the formats of both parts in words: one where they are alike."""
+    return " + ".join(dict.fromkeys((way.format.upper(), way.remote_format.upper())))
 
 
 def _communication_share(choice: ClusterChoice) -> float | None:
@@ -212,7 +207,7 @@ def _longest(part: str) -> Callable[[MeasuredProduct], float | None]:
 #: Of a Configuration.
 CONFIGURATION: Columns = (
     Column("algorithm", "algorithm"),
-    Column("", "format", _formats),
+    Column("", "format", formats_of),
     *keys("format", "remote_format"),
     Column("partition", "partition"),
     Column("ranks", "ranks"),
@@ -228,11 +223,7 @@ CHOICE: Columns = (
     Column("memory_bytes", "memory per rank", "forecast.memory_bytes", about="of the rank that needs most"),
     Column("efficiency", "efficiency", text=percent, about="time on one rank over ranks times time"),
     Column("cost", about="of one product; null without --price"),
-    Column(
-        "",
-        "per million",
-        lambda choice: None if choice.cost is None else 1e6 * choice.cost,
-    ),
+    Column("", "per million", lambda choice: None if choice.cost is None else 1e6 * choice.cost),
     Column("why", value=lambda choice: dict(choice.forecast.terms), about="the terms of the model"),
 )
 
@@ -248,7 +239,12 @@ MEASURED: Columns = (
     Column("time_s", "time", "record.time_s"),
     Column("spread", value="record.spread"),
     Column("noise", "noise", "record.noise", percent),
-    Column("gflops", "GFLOP/s", lambda product: _gflops(product.record), "{:.2f}".format),
+    Column(
+        "gflops",
+        "GFLOP/s",
+        lambda row: product_flops(row.record.nnz, row.record.configuration.dtype) / row.record.time_s / 1e9,
+        "{:.2f}".format,
+    ),
     Column("convert_s", about="from the matrix on rank 0"),
     Column("energy_j", value=lambda row: None),
     Column("energy_source", value=lambda row: None),
@@ -262,11 +258,6 @@ MEASURED: Columns = (
     Column("forecast_low_s", value="forecast.low_s"),
     Column("forecast_high_s", value="forecast.high_s"),
 )
-
-
-def _gflops(record: DistributedRecord) -> float:
-    return product_flops(record.nnz, record.configuration.dtype) / record.time_s / 1e9
-
 
 #: Of a ClusterRow.
 ROW: Columns = (

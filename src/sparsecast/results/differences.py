@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sparsecast.records import Candidate
 from sparsecast.results.columns import CANDIDATE, within
@@ -77,17 +77,14 @@ class Differences(Tabular):
 
     def table(self) -> Table:
         """Return a row for each product."""
-        return self._table(self.rows)
+        has_machines = len({row.machine for row in self.rows}) > 1
+        columns = (Column("machine", "machine" * has_machines), *DIFFERENCE)
+        return Table("Time in B over time in A", columns, self.rows, most=30)
 
     def differing(self) -> list[Table]:
         """Return the table of the products that differ; none if none does."""
         rows = [row for row in self.rows if row.differs]
-        return [self._table(rows)] if rows else []
-
-    def _table(self, rows: Sequence[Difference]) -> Table:
-        has_machines = len({row.machine for row in self.rows}) > 1
-        columns = (Column("machine", "machine" * has_machines), *DIFFERENCE)
-        return Table("Time in B over time in A", columns, rows, most=30)
+        return [replace(self.table(), rows=rows)] if rows else []
 
     def means(self) -> Table:
         """Return the geometric mean of each format."""
@@ -170,5 +167,5 @@ DOCUMENTS: dict[str, Columns] = {
         Column("deviation", about="standard deviation of a measured time, relative; null if unknown"),
         *keys("repeats", "only_a", "only_b"),
         Column("across", about="whether A and B are of two machines"),
-    ),
+    )
 }

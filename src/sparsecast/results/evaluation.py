@@ -154,12 +154,16 @@ class Evaluation(Tabular):
         """Return the errors of each model by what a product moves, the smallest first."""
         found = {name for score in self.models.values() for name in score.sizes}
         names = sorted(found, key=lambda name: ("twice" in name, "beyond" in name, name))
-        columns = [Column("", name, _of_size(name), _median_of) for name in names]
-        rows = [{"model": _of_model(name, score), "score": score} for name, score in self.models.items()]
+        columns = [Column("model", "model"), *(Column("", name, name) for name in names)]
+        rows = []
+        for name, model in self.models.items():
+            medians = {
+                size: f"{percent_number(score.median_error)} ({score.forecasts:,})"
+                for size, score in model.sizes.items()
+            }
+            rows.append({"model": _of_model(name, model), **dict.fromkeys(names), **medians})
         title = "Median errors in percent, by the cache that holds what a product moves"
-        return Table(
-            title, (Column("model", "model"), *columns), rows, ("in brackets: the number of forecasts",)
-        )
+        return Table(title, tuple(columns), rows, ("in brackets: the number of forecasts",))
 
     def choices(self) -> Table:
         """Return what each model's choice of a format loses, and what its forecasts cost."""
@@ -209,14 +213,6 @@ def value_of(record: Record, quantity: str) -> float | None:
     """Return what was measured, in the unit of the quantity; None where it was not."""
     value = getattr(record, QUANTITIES[quantity])
     return None if value is None else float(value)
-
-
-def _of_size(name: str) -> Callable[[Mapping[str, Any]], Any]:
-    return lambda row: row["score"].sizes.get(name)
-
-
-def _median_of(score: ErrorScore) -> str:
-    return f"{percent_number(score.median_error)} ({score.forecasts:,})"
 
 
 def _of_model(name: str, score: ModelScore) -> str:
@@ -313,5 +309,5 @@ DOCUMENTS: dict[str, Columns] = {
         Column("repeats", columns=keys("matrices", "candidates", "median", "p90", "after_s")),
         Column("refused", about="{matrix or model: reason}"),
         *keys("interrupted", "taken_over"),
-    ),
+    )
 }

@@ -44,10 +44,6 @@ class Finding:
     remedy: str = ""
 
 
-def findings_table(findings: Iterable[Finding]) -> Table:
-    return Table("This machine", FINDING, list(findings))
-
-
 #: Of a Finding.
 FINDING: Columns = (
     Column("what", "checked"),
@@ -160,10 +156,7 @@ DOCUMENTS: dict[str, Columns] = {
         Column("left_out", about="{reason: results}"),
     ),
     "doctor": (Column("findings", columns=tuple(column for column in FINDING if column.key)),),
-    "calibrate": (
-        *_KEPT,
-        *keys("budget_s", "used_s", "interrupted", "figures", "notes"),
-    ),
+    "calibrate": (*_KEPT, *keys("budget_s", "used_s", "interrupted", "figures", "notes")),
     "calibrate --ranks": (
         *keys("profile", "path", "microbenchmarks"),
         Column("left", about="micro-benchmarks for which the budget did not suffice"),

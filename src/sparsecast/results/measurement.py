@@ -71,7 +71,12 @@ class Measurements:
     def comparison(self) -> Comparison | None:
         """The fastest Record beside SciPy's where that was measured, else plain CSR's, else the next one."""
         ordered = sorted(self.records, key=lambda record: record.time_s)
-        others = [record for record in ordered[1:] if _are_in_turn(record, ordered[0])]
+        others = []
+        for record in ordered[1:]:  # those whose samples were taken in turn: of one frequency
+            both = record, ordered[0]
+            frequencies = {each.conditions and each.conditions.frequency_hz for each in both}
+            if len(frequencies) == 1 and len(thread_numbers(each.candidate for each in both)) < 2:
+                others.append(record)
         if not others:
             return None
         references = (each for name in ("SciPy", "CSR") for each in others if _called(each.candidate) == name)
@@ -89,12 +94,6 @@ class Measurements:
         lies = f"; {sum(held)} of {counted(len(held), 'measured time')} in the interval" if held else ""
         of = f" in the median of {len(found)}, by {percent(max(errors))} at most" if len(found) > 1 else ""
         return f"Forecasts are off by {percent(median(errors))}{of}{lies}."
-
-
-def _are_in_turn(first: Record, second: Record) -> bool:
-    """Tell whether the samples of two Records were taken in turn: as of one frequency."""
-    frequencies = {each.conditions and each.conditions.frequency_hz for each in (first, second)}
-    return len(frequencies) == 1 and len(thread_numbers((first.candidate, second.candidate))) < 2
 
 
 def _called(candidate: Candidate) -> str:

@@ -5,13 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sparsecast.records import Forecast
-from sparsecast.results.columns import stored_as
-from sparsecast.system.tabular import Columns, keys
+from sparsecast.results.columns import stored_as, within
+from sparsecast.system.tabular import Column, Columns, keys
 from sparsecast.system.texts import counted, interval, time
 
 #: Of a NextStep.
-NEXT_STEP: Columns = keys(
-    "kind", "format", "vectors", "products", "time_s", "low_s", "high_s", "now_s", "gain"
+NEXT_STEP: Columns = (
+    Column("kind"),
+    *within("forecast.candidate", keys("format", "vectors")),
+    *keys("products", "time_s", "low_s", "high_s"),
+    Column("now_s", value="now.time_s"),
+    Column("gain"),
 )
 
 STEPS_ABOUT = "what would be faster and is left to you, at most three; empty without a calibration"
@@ -31,10 +35,6 @@ class NextStep:
     products: int | None = None
 
     @property
-    def format(self) -> str:
-        return self.forecast.candidate.format
-
-    @property
     def vectors(self) -> int:
         return self.forecast.candidate.vectors
 
@@ -52,13 +52,9 @@ class NextStep:
         return None if self.forecast.high_s is None else self.forecast.high_s / self.vectors
 
     @property
-    def now_s(self) -> float:
-        return self.now.time_s
-
-    @property
     def gain(self) -> float:
         """How many times as fast a product is."""
-        return self.now_s / self.time_s
+        return self.now.time_s / self.time_s
 
     def sentence(self) -> str:
         span = interval(self.low_s, self.high_s)

@@ -43,14 +43,6 @@ class Paper:
     notes: tuple[str, ...] = ()  # what the page says whatever is measured
 
 
-@dataclass(frozen=True, slots=True)
-class ListedPaper:
-    """A paper, and our last result of each machine, by its name."""
-
-    paper: Paper
-    ours: Mapping[str, str]
-
-
 @dataclass(frozen=True)
 class PaperReport:
     """The tables of a paper with our columns."""
@@ -94,6 +86,7 @@ PAPER: Columns = (
     Column("never_run", "never run here"),
 )
 
+#: Of a mapping with a paper, and ours: our last result of each machine, by its name.
 LISTED: Columns = (
     *within("paper", PAPER[:-1]),
     Column(
@@ -124,8 +117,3 @@ DOCUMENTS: dict[str, Columns] = {
         *keys("ours", "notes"),
     ),
 }
-
-
-def papers_table(papers: list[ListedPaper]) -> Table:
-    """Return what there is to repeat."""
-    return Table("Papers that `sparsecast paper NAME` repeats", LISTED, papers)

@@ -8,7 +8,7 @@ from typing import Any
 
 from sparsecast.matrices.partitioning.distribution import Distribution
 from sparsecast.matrices.partitioning.methods import idle_ranks_note
-from sparsecast.matrices.partitioning.partition import Integers, Partition
+from sparsecast.matrices.partitioning.partition import Partition
 from sparsecast.results.columns import matrix_column
 from sparsecast.system.tabular import Column, Columns, Table, lines_of
 from sparsecast.system.texts import percent
@@ -43,13 +43,25 @@ class Partitions:
         """That of the first partition."""
         return self.partitions[0].distribution
 
-    def rows(self, value_bytes: int) -> list[dict[str, Any]]:
-        """Return each partition with what single ranks exchange, for values of so many bytes."""
-        return [_row(partitioned, value_bytes) for partitioned in self.partitions]
-
     def table(self, title: str, value_bytes: int) -> Table:
-        """Return a row for each partition, for values of so many bytes."""
-        return Table(title, PARTITION, self.rows(value_bytes), (*_EXPLAINED, *lines_of(self.refused)))
+        """Return a row for each partition with what single ranks exchange, for values of so many bytes."""
+        rows: list[dict[str, Any]] = []
+        for partitioned in self.partitions:
+            of = partitioned.distribution
+            exchanged = {
+                "received_words": of.received_words,
+                "messages": of.sent_messages + of.received_messages,
+                "neighbours": of.received_messages,
+            }
+            rows.append(
+                {
+                    "distribution": of,
+                    "partition_s": partitioned.partition_s,
+                    "volume_bytes": value_bytes * of.volume_words,
+                    **(dict.fromkeys(exchanged) if of.is_2d else exchanged),
+                }
+            )
+        return Table(title, PARTITION, rows, (*_EXPLAINED, *lines_of(self.refused)))
 
 
 _EXPLAINED = (
@@ -57,21 +69,6 @@ _EXPLAINED = (
     "one product of local 1D, in 2D of x and y by Bcast and Reduce; halo: the same over entries of x;",
     "messages: sent and received by a rank, neighbours: that it receives from; mean, most",
 )
-
-
-def _row(partitioned: Partitioned, value_bytes: int) -> dict[str, Any]:
-    distribution = partitioned.distribution
-    exchanged = {
-        "received_words": distribution.received_words,
-        "messages": distribution.sent_messages + distribution.received_messages,
-        "neighbours": distribution.received_messages,
-    }
-    return {
-        "distribution": distribution,
-        "partition_s": partitioned.partition_s,
-        "volume_bytes": value_bytes * distribution.volume_words,
-        **(dict.fromkeys(exchanged) if distribution.is_2d else exchanged),
-    }
 
 
 def _per_rank(key: str) -> Columns:
@@ -82,11 +79,7 @@ def _per_rank(key: str) -> Columns:
     )
 
 
-def _mean_and_most(counts: Integers) -> str:
-    return f"{counts.mean():.1f}, {counts.max():,}"
-
-
-#: Of a row of Partitions; what is of single ranks is null in 2D.
+#: Of a row of the table of Partitions; what is of single ranks is null in 2D.
 PARTITION: Columns = (
     Column("method", "method", "distribution.method"),
     Column("imbalance", "imbalance", "distribution.imbalance", "{:.3f}".format),
@@ -101,8 +94,10 @@ PARTITION: Columns = (
     *_per_rank("messages"),
     *_per_rank("neighbours"),
     Column("", "most received", "received_words", lambda counts: f"{counts.max():,}"),
-    Column("", "messages", "messages", _mean_and_most),
-    Column("", "neighbours", "neighbours", _mean_and_most),
+    *(
+        Column("", key, key, lambda counts: f"{counts.mean():.1f}, {counts.max():,}")
+        for key in ("messages", "neighbours")
+    ),
     Column("partition_s", "to partition", about="null of a kept partition"),
 )
 
@@ -114,5 +109,5 @@ DOCUMENTS: dict[str, Columns] = {
         Column("partitions", columns=PARTITION, about="least communication first"),
         Column("refused", about="{method: reason}"),
         Column("notes"),
-    ),
+    )
 }

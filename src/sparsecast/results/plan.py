@@ -160,21 +160,21 @@ class Plan(Tabular):
         if self.thread_plans:
             times_s = {plan.threads: plan.time_s for plan in self.thread_plans}
             sentences.append(threads_sentence(self.threads, times_s))
-        return [*sentences, self._conversion_sentence()]
-
-    def _conversion_sentence(self) -> str:
-        """Return what is built before the first product, and when it pays."""
-        took, products = time(self.convert_s), counted(self.products, "product")
-        pays = "" if not self.break_even_products else _pays(self.break_even_products, self.products)
+        took, pays = time(self.convert_s), ""
+        if self.break_even_products:
+            enough = counted(self.break_even_products, "product")
+            pays = f"pays off from {enough} on (you asked for {self.products:,})"
         if not DEVICES.get(self.device).shares_host:
-            building = f"Building it and copying it to the device takes {took}"
             baseline = f", {time(self.baseline.convert_s)} as plain CSR; it {pays}" if pays else ""
-            return f"{building}{baseline}."
-        if self.convert_s == 0:
-            return f"Nothing to convert: for {products} plain CSR arrays are best."
-        if self.break_even_products is None:
-            return f"Conversion takes {took} and does not pay."
-        return f"Conversion takes {took} and {pays or 'pays at once'}."
+            sentences.append(f"Building it and copying it to the device takes {took}{baseline}.")
+        elif self.convert_s == 0:
+            products = counted(self.products, "product")
+            sentences.append(f"Nothing to convert: for {products} plain CSR arrays are best.")
+        elif self.break_even_products is None:
+            sentences.append(f"Conversion takes {took} and does not pay.")
+        else:
+            sentences.append(f"Conversion takes {took} and {pays or 'pays at once'}.")
+        return sentences
 
     def csr_alone(self, time_s: float) -> Plan:
         """Return the plan of plain CSR, with another forecast of its product and so no interval."""
@@ -262,7 +262,3 @@ def amount(objective: str, time_s: float, joules: float | None) -> float:
     if objective == "time" or joules is None:
         return time_s
     return joules * time_s if objective == "edp" else joules
-
-
-def _pays(products: int, planned: int) -> str:
-    return f"pays off from {counted(products, 'product')} on (you asked for {planned:,})"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, overload
+from typing import overload
 
 from sparsecast.devices.product_timer import Rounding
 from sparsecast.features.structure import Structure
@@ -113,13 +113,6 @@ class Dense:
     bytes: int
     time_s: float
 
-    def sentence(self, fastest: Forecast) -> str:
-        """Return how it compares with the fastest forecast; empty where it is out of the question."""
-        ratio = self.time_s / fastest.time_s
-        reading = f"Stored dense it has {size(self.bytes)}, which take {time(self.time_s)} to read"
-        compared = f"{ratio:.2g} times the time of {stored_as(fastest.candidate)}"
-        return f"{reading}: {compared}; no dense product was measured." if ratio <= _FAR else ""
-
 
 #: Times the fastest product from which on dense storage is not worth a sentence.
 _FAR = 10.0
@@ -180,12 +173,17 @@ class Prediction(Tabular, Sequence[Forecast]):
         for forecast in self.forecasts:  # the fastest first
             for threads in thread_numbers([forecast.candidate]):
                 times_s.setdefault(threads, forecast.time_s)
-        dense = self.dense.sentence(self.forecasts[0]) if self.dense and self.forecasts else ""
-        below = (*lines_of(self.refused), *([dense] if dense else []))
-        if len(times_s) < 2:
-            return Table(title, FORECAST, self.forecasts, below)
-        sentence = threads_sentence(next(iter(times_s)), times_s)
-        return Table(title, (THREADS, *FORECAST), self.forecasts, (*below, sentence))
+        columns, below, dense = FORECAST, [*lines_of(self.refused)], self.dense
+        if dense and self.forecasts and dense.time_s <= _FAR * self.forecasts[0].time_s:
+            times = f"{dense.time_s / self.forecasts[0].time_s:.2g} times"
+            below.append(
+                f"Stored dense it has {size(dense.bytes)}, which take {time(dense.time_s)} to read: {times} "
+                f"the time of {stored_as(self.forecasts[0].candidate)}; no dense product was measured."
+            )
+        if len(times_s) > 1:
+            columns = (THREADS, *FORECAST)
+            below.append(threads_sentence(next(iter(times_s)), times_s))
+        return Table(title, columns, self.forecasts, tuple(below))
 
 
 def threads_sentence(best: int, times_s: Mapping[int, float]) -> str:
@@ -214,36 +212,6 @@ PREDICTION: Columns = (
         about="stored dense, read at the measured bandwidth, or null",
     ),
 )
-
-
-@dataclass(frozen=True)
-class TableForecasts:
-    """The Predictions of a table of matrices, in its order, and why some matrices have none."""
-
-    predictions: Mapping[str, Prediction]
-    refused: Mapping[str, str]
-
-    @property
-    def rows(self) -> list[dict[str, Any]]:
-        """Each Forecast with the name of its matrix, fastest first for each matrix."""
-        predictions = self.predictions.items()
-        return [{"matrix": name, "forecast": item} for name, prediction in predictions for item in prediction]
-
-    @property
-    def first(self) -> Prediction:
-        """That of the first matrix, whose profile and model are those of all."""
-        return next(iter(self.predictions.values()))
-
-    @property
-    def notes(self) -> list[str]:
-        """The notes of all, each once."""
-        return list(
-            dict.fromkeys(note for prediction in self.predictions.values() for note in prediction.notes)
-        )
-
-    def table(self) -> Table:
-        """Return a row for each Forecast, and what has none."""
-        return Table(f"Forecasts on {self.first.profile}", TABLE_ROW, self.rows, lines_of(self.refused))
 
 
 #: Of a Forecast in a table of matrices.

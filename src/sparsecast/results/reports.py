@@ -6,7 +6,7 @@ A feature of a matrix is unusual among others where it lies outside the range of
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -31,7 +31,7 @@ _SMALL = 1e-3
 class Rarity:
     """A trait in which a matrix is unusual."""
 
-    trait: str  # one of TRAITS
+    trait: str  # a name of `traits`
     value: float  # of the matrix
     end: float  # of the others, the largest where `is_large`, else the least
     is_large: bool  # whether few others have a value as large; otherwise few have one as small
@@ -132,31 +132,27 @@ _FEW = 0.05
 #: From so many others on, it can be told what few of them are.
 _LEAST_OTHERS = 10
 
-#: What is compared: numbers above 0 that do not grow with the matrix, but for its size. The names are those
-#: that a sentence can have as its subject.
-TRAITS: dict[str, Callable[[Structure], float]] = {
-    "non-zeros": lambda structure: structure.nnz,
-    "columns, the entries of x": lambda structure: structure.cols,
-    "mean row length": lambda structure: structure.row_lengths.mean,
-    "deviation of the row lengths over their mean": lambda structure: (
-        structure.row_lengths.deviation / (structure.row_lengths.mean or 1.0)
-    ),
-    "longest row over the mean": lambda structure: (
-        structure.row_lengths.max / (structure.row_lengths.mean or 1.0)
-    ),
-    "share of empty rows": lambda structure: structure.row_lengths.empty_rows / max(structure.rows, 1),
-    "share of mispredicted rows": lambda structure: (
-        (structure.row_lengths.mispredicted or 0) / max(structure.rows, 1)
-    ),
-    "share of entries that read another line of x": lambda structure: (
-        structure.locality.line_changes / max(structure.nnz, 1)
-    ),
-    "share of x that a row can reach (half-bandwidth)": lambda structure: (
-        structure.bands.half_bandwidth / max(structure.cols, 1)
-    ),
-    "values stored in 2x2 blocks for a non-zero": lambda structure: structure.blocks.fill[0],
-    "columns over rows": lambda structure: structure.cols / max(structure.rows, 1),
-}
+
+def traits(structure: Structure) -> dict[str, float]:
+    """Return what is compared: numbers above 0 that do not grow with the matrix, but for its size.
+
+    The names are those that a sentence can have as its subject.
+    """
+    lengths, mean = structure.row_lengths, structure.row_lengths.mean or 1.0
+    rows, cols, nnz = structure.rows, structure.cols, structure.nnz
+    return {
+        "non-zeros": nnz,
+        "columns, the entries of x": cols,
+        "mean row length": lengths.mean,
+        "deviation of the row lengths over their mean": lengths.deviation / mean,
+        "longest row over the mean": lengths.max / mean,
+        "share of empty rows": lengths.empty_rows / max(rows, 1),
+        "share of mispredicted rows": (lengths.mispredicted or 0) / max(rows, 1),
+        "share of entries that read another line of x": structure.locality.line_changes / max(nnz, 1),
+        "share of x that a row can reach (half-bandwidth)": structure.bands.half_bandwidth / max(cols, 1),
+        "values stored in 2x2 blocks for a non-zero": structure.blocks.fill[0],
+        "columns over rows": cols / max(rows, 1),
+    }
 
 
 #: Groups that the traits are read from.
@@ -171,9 +167,9 @@ def rarities(structure: Structure, others: Iterable[Structure]) -> tuple[Rarity,
     compared = [other for other in others if not other.lacks(_GROUPS)]
     if structure.lacks(_GROUPS) or len(compared) < _LEAST_OTHERS:
         return ()
-    rare = []
-    for trait, read in TRAITS.items():
-        value, values = read(structure), np.array([read(other) for other in compared])
+    rare, of_others = [], [traits(other) for other in compared]
+    for trait, value in traits(structure).items():
+        values = np.array([each[trait] for each in of_others])
         larger, smaller = int((values >= value).sum()), int((values <= value).sum())
         if min(larger, smaller) <= _FEW * len(values):
             is_large = larger < smaller

@@ -86,10 +86,7 @@ def _share(count: int, total: int) -> str:
 DOCUMENTS: dict[str, Columns] = {
     "structure": (
         matrix_column("name", "structure"),
-        Column(
-            "structure",
-            about="rows, cols, nnz, and each feature group by name",
-        ),
+        Column("structure", about="rows, cols, nnz, and each feature group by name"),
         Column("notes"),
         Column("next_steps", columns=NEXT_STEP, about=STEPS_ABOUT),
     ),

@@ -16,17 +16,12 @@ _SHOWN = 12
 
 @dataclass(frozen=True, slots=True)
 class Saving:
-    """Seconds that a plan saves, itself paid, with the ends of an interval where that is known.
-
-    Attributes
-    ----------
-    pays_from : int or None
-        Products from which on it saves time; None where it never does, or where that is unknown.
-    """
+    """Seconds that a plan saves, itself paid, with the ends of an interval where that is known."""
 
     time_s: float
     low_s: float | None = None
     high_s: float | None = None
+    #: Products from which on it saves time; None where it never does, or where that is unknown.
     pays_from: int | None = None
 
     @classmethod
@@ -42,31 +37,19 @@ class Saving:
 
 @dataclass(frozen=True, slots=True)
 class SeenProducts:
-    """Products that were counted in a run of `run_s` seconds, and a plan for them.
-
-    Attributes
-    ----------
-    plan : str or None
-        The formats of the plan, joined by a plus.
-    plan_s, scipy_s : float or None
-        Seconds of a product by the plan and by SciPy, timed in turn after the run.
-    planning_s : float or None
-        Seconds to find plans and to build them, for all matrices of the kind; None where none was sought.
-    saving : Saving or None
-        What a plan would save, at least 0 and with an interval. With `--apply`, what its products would have
-        taken in SciPy less what they took, which can be negative.
-    unplanned : str
-        Why there is no plan.
-    """
+    """Products that were counted in a run of `run_s` seconds, and a plan for them."""
 
     counted: Counted
     run_s: float
-    plan: str | None = None
+    plan: str | None = None  # its formats, joined by a plus
+    #: plan_s, scipy_s: seconds of a product by the plan and by SciPy, timed in turn after the run.
     plan_s: float | None = None
     scipy_s: float | None = None
-    planning_s: float | None = None
+    planning_s: float | None = None  # to find and build plans for all matrices of the kind; None if none was
+    #: What a plan would save, at least 0 and with an interval. With `--apply`, what its products would have
+    #: taken in SciPy less what they took, which can be negative.
     saving: Saving | None = None
-    unplanned: str = ""
+    unplanned: str = ""  # why there is no plan
 
 
 def _span(saving: Saving) -> str | None:
@@ -115,24 +98,12 @@ SEEN: Columns = (
 
 @dataclass(frozen=True, slots=True)
 class Seen(Tabular):
-    """What was seen of a program.
+    """What was seen of a program."""
 
-    Attributes
-    ----------
-    products : tuple of SeenProducts
-        The longest time first.
-    run_s : float
-        Seconds of the whole run.
-    is_applied : bool
-        Whether plans did products while it ran.
-    error : float or None
-        Largest difference between a planned product and that of SciPy, over the sum of abs(a x) of its row.
-    notes : tuple of str
-    """
-
-    products: tuple[SeenProducts, ...]
-    run_s: float
-    is_applied: bool = False
+    products: tuple[SeenProducts, ...]  # the longest time first
+    run_s: float  # of the whole run
+    is_applied: bool = False  # whether plans did products while it ran
+    #: Largest difference between a planned product and that of SciPy, over the sum of abs(a x) of its row.
     error: float | None = None
     notes: tuple[str, ...] = ()
 
@@ -204,5 +175,5 @@ DOCUMENTS: dict[str, Columns] = {
             "error", value="seen.error", about="of planned products from SciPy's, over the sum of abs(a x)"
         ),
         Column("notes", value="seen.notes"),
-    ),
+    )
 }

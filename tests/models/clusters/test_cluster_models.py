@@ -18,12 +18,12 @@ from sparsecast.errors import ProfileError
 from sparsecast.machines.machine import Cache, Machine
 from sparsecast.matrices.partitioning.estimates import estimated_distribution
 from sparsecast.models.clusters import CLUSTER_MODELS
-from sparsecast.models.clusters.cluster_model import ClusterTraining, LocalTime, Question
+from sparsecast.models.clusters.cluster_model import ClusterTraining, Question
 from sparsecast.models.clusters.local_work import CacheShare
 from sparsecast.models.clusters.network import Memory, Network, Placement
 from sparsecast.models.clusters.sparsecast import SparsecastClusterModel
 from sparsecast.papers.hossain_saule.micro import Polynomial
-from sparsecast.records import Configuration, DistributedRecord, MicroBenchmark
+from sparsecast.records import Configuration, DistributedRecord, Forecast, MicroBenchmark
 
 CORES, BANDWIDTH, LATENCY_S, LINK = 8, 80e9, 1e-6, 10e9
 SIZES = (64, 4096, 2**18, 2**24)
@@ -168,11 +168,16 @@ def test_what_a_paper_does_not_model_has_no_forecast(fitted, name):
         assert "covers" in fitted[name].lacking(way, asked(way))
 
 
+def on_node(time_s, low_s, high_s, moved_bytes):
+    """What the node model forecasts of a rank's part."""
+    return Forecast(None, 9, time_s, low_s, high_s, moved_bytes, None, None)
+
+
 def test_a_format_that_nothing_counts_needs_times_on_a_node(fitted):
     """It is never taken for CSR: bytes and work are those of the node model."""
     model, way = fitted["sparsecast"], configuration("local-1d", "dia")
     assert "format dia has no forecast" in model.lacking(way, asked(way))
-    local = {"dia": LocalTime(1e-3, 9e-4, 1.2e-3, 10**8)}
+    local = {"dia": on_node(1e-3, 9e-4, 1.2e-3, 10**8)}
     question = dataclasses.replace(asked(way), local=local)
     (forecast,) = model.forecast([way], question)
     assert forecast.memory_bytes > 10**8 and forecast.computation_s > 1e-3
@@ -273,7 +278,7 @@ def test_intervals_are_never_invented():
 def test_the_node_model_takes_the_place_of_physics():
     model = SparsecastClusterModel().fit(training())
     way = configuration("local-1d")
-    local, remote = {"csr": LocalTime(1e-3, 9e-4, 1.2e-3, 10)}, {"csr": LocalTime(1e-4, 8e-5, 2e-4, 10)}
+    local, remote = {"csr": on_node(1e-3, 9e-4, 1.2e-3, 10)}, {"csr": on_node(1e-4, 8e-5, 2e-4, 10)}
     question = dataclasses.replace(asked(way), local=local, remote=remote)
     (each,) = model.forecast([way], question)
     terms = dict(each.terms)
@@ -294,7 +299,7 @@ def test_beside_the_node_model_communication_has_its_own_factor():
         made = record(way, rows, nnz, time_s, f"gallery:a{rows}-{nnz}?n=1")
         known.append(dataclasses.replace(made, parts_s=parts))
     model = SparsecastClusterModel().fit(training(*known))
-    question = dataclasses.replace(asked(way), local={"csr": LocalTime(1e-3, 9e-4, 1.2e-3, 10)})
+    question = dataclasses.replace(asked(way), local={"csr": on_node(1e-3, 9e-4, 1.2e-3, 10)})
     (before,), (after,) = (each.forecast([way], question) for each in (plain, model))
     assert after.computation_s == before.computation_s
     assert after.communication_s == pytest.approx(3 * before.communication_s)

@@ -10,7 +10,8 @@ from sparsecast.cli.output import Output
 def doctor() -> Output:
     """Check what affects times and forecasts on this machine, with a remedy for each."""
     from sparsecast import api
-    from sparsecast.results.machines import DOCUMENTS, findings_table
+    from sparsecast.results.machines import DOCUMENTS, FINDING
+    from sparsecast.system.tabular import Table
 
     findings = api.checkup()
-    return Output(DOCUMENTS["doctor"], {"findings": findings}, [findings_table(findings)])
+    return Output(DOCUMENTS["doctor"], {"findings": findings}, [Table("This machine", FINDING, findings)])

@@ -48,11 +48,13 @@ def paper(
     import sparsecast
     from sparsecast import api
     from sparsecast.reports.progress import timed_bar
-    from sparsecast.results.paper import DOCUMENTS, papers_table
+    from sparsecast.results.paper import DOCUMENTS, LISTED
+    from sparsecast.system.tabular import Table
 
     if name is None:
         listed = api.listed_papers()
-        return Output(DOCUMENTS["paper"], {"papers": listed}, [papers_table(listed)])
+        table = Table("Papers that `sparsecast paper NAME` repeats", LISTED, listed)
+        return Output(DOCUMENTS["paper"], {"papers": listed}, [table])
     if folder is not None:
         _make(folder)
     with timed_bar(options.screen(), name) as on_progress:

@@ -67,7 +67,8 @@ def _table(
     from sparsecast import api
     from sparsecast.reports.charts import intervals
     from sparsecast.reports.progress import counted_bar
-    from sparsecast.results.prediction import DOCUMENTS, TableForecasts
+    from sparsecast.results.prediction import DOCUMENTS, TABLE_ROW
+    from sparsecast.system.tabular import Table, lines_of
 
     structures, refused = api.read_table(path)
     if figure is not None:
@@ -78,11 +79,14 @@ def _table(
         for name, structure in structures.items():
             predictions[name] = session.predict(structure)
             advance()
-    forecasts = TableForecasts(predictions, refused)
-    table = forecasts.table()
+    first = next(iter(predictions.values()))  # whose profile and model are those of all
+    rows = [{"matrix": name, "forecast": item} for name, made in predictions.items() for item in made]
+    notes = list(dict.fromkeys(note for prediction in predictions.values() for note in prediction.notes))
+    table = Table(f"Forecasts on {first.profile}", TABLE_ROW, rows, lines_of(refused))
+    item = {"first": first, "rows": rows, "refused": refused, "notes": notes}
 
     def chart() -> Drawn:
         rows_of = {name: intervals.forecast_rows(prediction) for name, prediction in predictions.items()}
         return intervals.times(rows_of, "one product"), table.title
 
-    return Output(DOCUMENTS["predict TABLE.csv"], forecasts, [table], forecasts.notes, chart)
+    return Output(DOCUMENTS["predict TABLE.csv"], item, [table], notes, chart)

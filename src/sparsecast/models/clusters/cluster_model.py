@@ -15,7 +15,7 @@ from sparsecast.distributed.products import PRODUCTS
 from sparsecast.errors import ProfileError
 from sparsecast.machines.machine import Machine
 from sparsecast.matrices.partitioning.distribution import Distribution
-from sparsecast.records import Configuration, DistributedRecord, MicroBenchmark
+from sparsecast.records import Configuration, DistributedRecord, Forecast, MicroBenchmark
 
 Floats = NDArray[np.float64]
 
@@ -40,24 +40,14 @@ class ClusterTraining:
 
 
 @dataclass(frozen=True)
-class LocalTime:
-    """What the node model forecasts of a local matrix on one thread, alone on its node."""
-
-    time_s: float
-    low_s: float | None
-    high_s: float | None
-    bytes: int  # of the matrix in its format, and its vectors
-
-
-@dataclass(frozen=True)
 class Question:
     """A matrix among ranks, and what is known of it beyond counts."""
 
     distribution: Distribution
-    #: local, remote: by format: of the local and the remote part of `rank`. Empty where the profile has no
-    #: times of products on its node, or the matrix is not at hand.
-    local: Mapping[str, LocalTime] = field(default_factory=dict)
-    remote: Mapping[str, LocalTime] = field(default_factory=dict)
+    #: local, remote: by format: of the local and the remote part of `rank`, on one thread, alone on its node.
+    #: Empty where the profile has no times of products on its node, or the matrix is not at hand.
+    local: Mapping[str, Forecast] = field(default_factory=dict)
+    remote: Mapping[str, Forecast] = field(default_factory=dict)
     #: Share of the rows whose length does not follow from the rows before; None where it is not known.
     mispredicted_share: float | None = None
     deviation: float | None = None  # of the row lengths; None where it is not known
@@ -66,7 +56,7 @@ class Question:
     #: Returns the rows of a rank, in 2D its block, columns renumbered; None where the matrix is not at hand.
     block: Callable[[int], csr_array[Any]] | None = None
 
-    def on_node(self, configuration: Configuration) -> list[LocalTime]:
+    def on_node(self, configuration: Configuration) -> list[Forecast]:
         """Return what the node model forecasts of the local part and, where it knows one, the remote part."""
         remote = self.remote.get(configuration.remote_format)
         return [self.local[configuration.format], *([] if remote is None else [remote])]

@@ -62,9 +62,7 @@ class CacheShare:
         held = np.minimum(self.lines / lines, 1 - 1e-12)
         filling = -lines * np.log1p(-held)
         return np.where(
-            distinct <= self.lines,
-            distinct,
-            self.lines + np.maximum(accesses - filling, 0.0) * (1 - held),
+            distinct <= self.lines, distinct, self.lines + np.maximum(accesses - filling, 0.0) * (1 - held)
         )
 
     def warm_misses(self, accesses: Floats, lines: Floats, others: Floats) -> Floats:
@@ -125,13 +123,9 @@ def mispredicted_rows(configuration: Configuration, question: Question) -> Float
         return np.zeros_like(rows)
     if not is_random(configuration):
         return rows * (question.mispredicted_share or 0.0)
-    mean = distribution.nnz / np.maximum(rows, 1.0)
-    return np.asarray(rows * (1 - _most_frequent(mean)))
-
-
-def _most_frequent(mean: Floats) -> Floats:
-    """Return the probability of the mode of a Poisson distribution."""
     from scipy.special import gammaln
 
+    mean = distribution.nnz / np.maximum(rows, 1.0)
     mode = np.floor(mean)
-    return np.asarray(np.exp(mode * np.log(np.maximum(mean, 1e-300)) - mean - gammaln(mode + 1)))
+    most_frequent = np.exp(mode * np.log(np.maximum(mean, 1e-300)) - mean - gammaln(mode + 1))
+    return np.asarray(rows * (1 - most_frequent))

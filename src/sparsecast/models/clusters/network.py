@@ -41,11 +41,8 @@ class Memory:
         by_ranks = grouped(triads, lambda point: point.ranks // point.nodes)
         for ranks in sorted(by_ranks):
             of_ranks = sorted(by_ranks[ranks], key=lambda point: point.bytes)
-            sizes, speeds = (
-                [point.bytes for point in of_ranks],
-                [point.bytes / point.time_s for point in of_ranks],
-            )
-            self._points[ranks] = np.array(sizes, dtype=float), np.array(speeds)
+            sizes = np.array([point.bytes for point in of_ranks], dtype=float)
+            self._points[ranks] = sizes, np.array([point.bytes / point.time_s for point in of_ranks])
 
     def share(self, ranks: int, size_bytes: Floats) -> Floats:
         """Return the bytes a second of one of so many ranks of a node, for data of a size.
@@ -72,22 +69,15 @@ class Memory:
         return between_points(*self._points[ranks], size_bytes)
 
 
-class Messages:
-    """Seconds over bytes of a message inside a node and between two, None without any ping-pong."""
-
-    def __init__(self, pingpongs: Sequence[MicroBenchmark]) -> None:
-        self.inside = self._line([point for point in pingpongs if point.nodes == 1])
-        self.between = self._line([point for point in pingpongs if point.nodes > 1])
-
-    @staticmethod
-    def _line(points: Sequence[MicroBenchmark]) -> Line | None:
-        if not points:
-            return None
-        sizes = np.array([point.bytes for point in points], dtype=float)
-        times = np.array([point.time_s for point in points])
-        if len(np.unique(sizes)) < 2:
-            return Line(0.0, float(times.mean()))
-        return Line.through(sizes, times)
+def message_line(pingpongs: Sequence[MicroBenchmark]) -> Line | None:
+    """Return the seconds over bytes of a message; None without any ping-pong."""
+    if not pingpongs:
+        return None
+    sizes = np.array([point.bytes for point in pingpongs], dtype=float)
+    times = np.array([point.time_s for point in pingpongs])
+    if len(np.unique(sizes)) < 2:
+        return Line(0.0, float(times.mean()))
+    return Line.through(sizes, times)
 
 
 class Measured:
@@ -140,46 +130,47 @@ class Placement:
 
 
 class Network:
-    """Times of communication on a cluster, from triads and ping-pongs."""
+    """Times of communication on a cluster, from triads and ping-pongs.
+
+    `inside` and `between` are of a message inside a node and between two; None where it was not measured.
+    """
 
     def __init__(self, training: ClusterTraining) -> None:
         self.memory = Memory(training.of_kind("triad"))
-        self._messages = Messages(training.of_kind("ping-pong"))
+        pingpongs = training.of_kind("ping-pong")
+        self.inside = message_line([point for point in pingpongs if point.nodes == 1])
+        self.between = message_line([point for point in pingpongs if point.nodes > 1])
         self.measured = {kind: Measured([], []) for kind in (*COLLECTIVES, Exchange.kind)}
-        for kind in COLLECTIVES:
+        for kind in self.measured:
             points = [point for point in training.of_kind(kind) if point.ranks > 1]
-            composed_s = [self.collective(kind, float(p.bytes), Placement(p.ranks, p.nodes)) for p in points]
-            self.measured[kind] = _measured(points, composed_s)
-        points = [p for p in training.of_kind(Exchange.kind) if p.ranks > 1 and p.neighbours]
-        self.measured[Exchange.kind] = _measured(points, [self._exchange_of(point) for point in points])
+            if kind == Exchange.kind:
+                points = [point for point in points if point.neighbours]
+            ratios = [point.time_s / self._composed_s(point) for point in points]
+            self.measured[kind] = Measured([float(point.bytes) for point in points], ratios)
 
-    @property
-    def reaches_nodes(self) -> bool:
-        """Whether messages between nodes were measured."""
-        return self._messages.between is not None
-
-    def _exchange_of(self, point: MicroBenchmark) -> float:
+    def _composed_s(self, point: MicroBenchmark) -> float:
+        """Return what the physics says of a micro-benchmark whose kind has no ratio yet."""
+        on = Placement(point.ranks, point.nodes)
+        if point.kind != Exchange.kind:
+            return self.collective(point.kind, float(point.bytes), on)
         messages = np.array([float(point.neighbours or 0)])
-        return float(self.exchange(messages * point.bytes, messages, Placement(point.ranks, point.nodes))[0])
+        return float(self.exchange(messages * point.bytes, messages, on)[0])
 
     def _latency_s(self, nodes: int) -> float:
-        lines = [self._messages.inside, self._messages.between if nodes > 1 else None]
+        lines = [self.inside, self.between if nodes > 1 else None]
         return max(line.intercept for line in lines if line is not None)
 
-    def _memory_s(self, received_bytes: Floats, on: Placement) -> Floats:
-        return PASSES * received_bytes / self.memory.share(on.ranks_per_node, received_bytes)
+    def _moved_s(self, received_bytes: Floats, entering_bytes: Floats, on: Placement) -> Floats:
+        """Return the seconds of bytes that a rank gets, or of those that enter its node, if they take longer.
 
-    def _inside_s(self, received_bytes: Floats, on: Placement) -> Floats:
-        """Return the seconds of bytes that a rank gets: at its share of memory, or as fast as one pair is."""
-        pair = self._messages.inside
-        alone = received_bytes * (pair.slope if pair is not None else 0.0)
-        return np.maximum(self._memory_s(received_bytes, on), alone)
-
-    def _link_s(self, entering_bytes: Floats, on: Placement) -> Floats:
-        """Return the seconds of bytes that enter a node."""
-        if on.nodes == 1 or self._messages.between is None:
-            return np.zeros_like(entering_bytes)
-        return entering_bytes * self._messages.between.slope
+        A rank gets them at its share of memory, or as fast as one pair does.
+        """
+        memory_s = PASSES * received_bytes / self.memory.share(on.ranks_per_node, received_bytes)
+        alone_s = received_bytes * (self.inside.slope if self.inside is not None else 0.0)
+        link_s = np.zeros_like(entering_bytes)
+        if on.nodes > 1 and self.between is not None:
+            link_s = entering_bytes * self.between.slope
+        return np.maximum(np.maximum(memory_s, alone_s), link_s)
 
     def collective(self, kind: str, own_bytes: float, on: Placement, group: str = ALL) -> float:
         """Return the seconds of a collective of all ranks, or of all rows or columns of their grid at once.
@@ -191,30 +182,33 @@ class Network:
         if ranks < 2:
             return 0.0
         received = np.array([own_bytes * (ranks - 1 if kind == "allgatherv" else 1)])
-        entering = received * _entering_share(kind, on, group)
-        moved_s = float(np.maximum(self._inside_s(received, on), self._link_s(entering, on))[0])
+        # What enters a node, over what one rank receives. Rows of the grid that lie on two nodes enter one of
+        # them; columns enter all nodes but their root's.
+        on_node, entering = on.ranks_per_node, 1.0
+        if on.nodes == 1:
+            entering = 0.0
+        elif group == ROW:
+            entering = float(on_node % ranks != 0)
+        elif group == COLUMN:
+            entering = min(ranks, on_node) * (1 - 1 / on.nodes)
+        elif kind == "allgatherv":
+            entering = (on.ranks - on_node) / (on.ranks - 1)
+        moved_s = float(self._moved_s(received, received * entering, on)[0])
         latency_s = ceil(log2(ranks)) * self._latency_s(min(on.nodes, ranks))
         return (latency_s + moved_s) * float(self.measured[kind].ratio(own_bytes))
 
     def exchange(self, received_bytes: Floats, messages: Floats, on: Placement) -> Floats:
         """Return the seconds of each rank's messages from and to its neighbours, point to point."""
-        entering = received_bytes * on.ranks_per_node * self._between_share(messages, on)
-        moved = np.maximum(self._inside_s(received_bytes, on), self._link_s(entering, on))
+        beyond = np.zeros_like(messages)  # the share of what a rank gets that comes from other nodes
+        if on.nodes > 1:
+            # The ranks of a node are taken for a square of parts, whose surface is that of a part times the
+            # root of their number. Of more neighbours than a node has ranks, most are elsewhere.
+            elsewhere = 1 - (on.ranks_per_node - 1) / np.maximum(messages, 1.0)
+            beyond = np.maximum(elsewhere, 1 / np.sqrt(on.ranks_per_node))
+        moved_s = self._moved_s(received_bytes, received_bytes * on.ranks_per_node * beyond, on)
         a_message = received_bytes / np.maximum(messages, 1.0)
-        seconds = messages * self._latency_s(on.nodes) + moved
+        seconds = messages * self._latency_s(on.nodes) + moved_s
         return np.asarray(seconds * self.measured[Exchange.kind].ratio(a_message))
-
-    @staticmethod
-    def _between_share(messages: Floats, on: Placement) -> Floats:
-        """Return the share of what a rank gets that comes from other nodes: an estimate.
-
-        The ranks of a node are taken for a square of parts, whose surface is that of a part times the
-        root of their number. Of more neighbours than a node has ranks, most are elsewhere.
-        """
-        if on.nodes == 1:
-            return np.zeros_like(messages)
-        beyond = 1 - (on.ranks_per_node - 1) / np.maximum(messages, 1.0)
-        return np.asarray(np.maximum(beyond, 1 / np.sqrt(on.ranks_per_node)))
 
     def terms(self, configuration: Configuration, distribution: Distribution) -> dict[str, Floats]:
         """Return the seconds of each rank in each kind of a product's communication."""
@@ -234,25 +228,3 @@ class Network:
                 part_s = self.exchange(words * value, messages, on) + packed_s
             seconds[name] = seconds.get(name, 0.0) + part_s
         return seconds
-
-
-def _entering_share(kind: str, on: Placement, group: str) -> float:
-    """Return how much enters a node, over what one rank receives.
-
-    Rows of the grid that lie on two nodes enter one of them; columns enter all nodes but their root's.
-    """
-    if on.nodes == 1:
-        return 0.0
-    on_node, side = on.ranks_per_node, isqrt(on.ranks)
-    if group == ROW:
-        return float(on_node % side != 0)
-    if group == COLUMN:
-        return min(side, on_node) * (1 - 1 / on.nodes)
-    return (on.ranks - on_node) / (on.ranks - 1) if kind == "allgatherv" else 1.0
-
-
-def _measured(points: list[MicroBenchmark], composed_s: list[float]) -> Measured:
-    return Measured(
-        [float(point.bytes) for point in points],
-        [point.time_s / seconds for point, seconds in zip(points, composed_s, strict=True)],
-    )

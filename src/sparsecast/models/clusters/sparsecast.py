@@ -96,19 +96,7 @@ class SparsecastClusterModel(ClusterModel):
     prior_weight : float
         Of the common factor of all terms, as PRIOR_WEIGHT.
 
-    Attributes
-    ----------
-    network_ : Network
-    cache_ : CacheShare
-    fma_s_ : float
-        Of one multiplication and addition; 0 where it was not measured: it is next to nothing.
-    factors_ : dict of tuple of str to tuple of float
-        By algorithm, format and parity, of computation and of each term of communication.
-    ratios_ : dict of tuple of str to (float, float)
-        Ends of the interval of measured over forecast, from matrices left out.
-    beside_node_ : dict of tuple of str to (float, float, float)
-        Median and ends of the interval of measured over composed communication, where the parts of products
-        were timed: for forecasts with the node model.
+    What is learned of products goes by algorithm, format and parity.
     """
 
     name: ClassVar[str] = "sparsecast"
@@ -125,9 +113,14 @@ class SparsecastClusterModel(ClusterModel):
                 )
         self.network_ = Network(training)
         self.cache_ = CacheShare.all_levels(training.machine)
+        # Of one multiplication and addition; 0 where it was not measured: it is next to nothing.
         self.fma_s_ = min((point.time_s for point in training.of_kind("fma")), default=0.0)
+        #: Of computation and of each term of communication.
         self.factors_: dict[_Key, tuple[float, ...]] = {}
+        #: Ends of the interval of measured over forecast, from matrices left out.
         self.ratios_: dict[_Key, tuple[float, float]] = {}
+        #: Median and ends of the interval of measured over composed communication, for forecasts with the
+        #: node model: where the parts of products were timed.
         self.beside_node_: dict[_Key, tuple[float, float, float]] = {}
         measured: dict[_Key, list[tuple[DistributedRecord, Question]]] = {}
         for record, question in self._learnable(training):
@@ -163,15 +156,18 @@ class SparsecastClusterModel(ClusterModel):
         ratios = []
         for record, question in pairs:
             composed_s = sum(self._longest_messages(record.configuration, question).values())
+            nothing = [0.0] * record.configuration.ranks
+            local_s, remote_s = (record.parts_s.get(name) or nothing for name in ("local", "remote"))
+            computed_s = max(map(sum, zip(local_s, remote_s, strict=True)), default=0.0)
             if composed_s > 0:
-                ratios.append(max(record.time_s - _computed_s(record), 0.0) / composed_s)
+                ratios.append(max(record.time_s - computed_s, 0.0) / composed_s)
         if len(ratios) >= LEAST_RECORDS:
             low, high = np.quantile(ratios, (0.05, 0.95))
             self.beside_node_[key] = float(np.median(ratios)), float(low), float(high)
 
     def _reaches(self, configuration: Configuration) -> bool:
         """Tell whether messages between as many nodes can be forecast."""
-        return configuration.nodes == 1 or self.network_.reaches_nodes
+        return configuration.nodes == 1 or self.network_.between is not None
 
     def lacking(self, configuration: Configuration, question: Question) -> str | None:
         """Return why it has no forecast: unmeasured messages between nodes."""
@@ -210,10 +206,8 @@ class SparsecastClusterModel(ClusterModel):
             return forecast.within(*self.ratios_[key]) if key in self.ratios_ else forecast
         if parts.low_s is None or parts.high_s is None or scatter is None:
             return forecast
-        low_s, high_s = (
-            parts.low_s + communication_s * scatter[0],
-            parts.high_s + communication_s * scatter[1],
-        )
+        low_s = parts.low_s + communication_s * scatter[0]
+        high_s = parts.high_s + communication_s * scatter[1]
         return replace(forecast, low_s=min(low_s, forecast.time_s), high_s=max(high_s, forecast.time_s))
 
     def _scatter(self, configuration: Configuration, question: Question) -> tuple[float, float] | None:
@@ -230,9 +224,13 @@ class SparsecastClusterModel(ClusterModel):
     def _parts(self, configuration: Configuration, question: Question) -> _Parts:
         """Return what the slowest rank spends in computation and communication, before any factor."""
         if configuration.format in question.local:
-            work = self._on_node(configuration, question)
-            ends = (None if end is None else end + work["waiting"] for end in _ends(configuration, question))
-            return _Parts(work, self._longest_messages(configuration, question), *ends)
+            work, on_node = self._on_node(configuration, question), question.on_node(configuration)
+            lows_s = [part.low_s for part in on_node if part.low_s is not None]
+            highs_s = [part.high_s for part in on_node if part.high_s is not None]
+            low_s = high_s = None
+            if len(lows_s) == len(highs_s) == len(on_node):
+                low_s, high_s = sum(lows_s) + work["waiting"], sum(highs_s) + work["waiting"]
+            return _Parts(work, self._longest_messages(configuration, question), low_s, high_s)
         work_of_ranks = self._work(configuration, question)
         messages = self.network_.terms(configuration, question.distribution)
         counts = np.column_stack([sum(work_of_ranks.values()), *messages.values()])
@@ -253,20 +251,18 @@ class SparsecastClusterModel(ClusterModel):
         on = Placement(configuration.ranks, configuration.nodes)
         streamed = streamed_bytes(configuration, distribution)
         share = self.network_.memory.share(on.ranks_per_node, streamed)
+        if is_random(configuration):
+            accesses = distribution.nnz.astype(float)
+            others = streamed / CACHE_LINE_BYTES / np.maximum(accesses, 1.0)
+            misses = self.cache_.warm_misses(accesses, x_lines(configuration, distribution), others)
+        else:
+            misses = ordered_misses(configuration, distribution, self.cache_)
         return {
             "streams": streamed / share,
-            "misses": self._misses(configuration, question) * CACHE_LINE_BYTES / share,
+            "misses": misses * CACHE_LINE_BYTES / share,
             "row ends": mispredicted_rows(configuration, question) * MISPREDICTION_S,
             "sums": np.maximum(self.fma_s_, ENTRY_S) * distribution.nnz,
         }
-
-    def _misses(self, configuration: Configuration, question: Question) -> Floats:
-        distribution = question.distribution
-        if not is_random(configuration):
-            return ordered_misses(configuration, distribution, self.cache_)
-        accesses = distribution.nnz.astype(float)
-        others = streamed_bytes(configuration, distribution) / CACHE_LINE_BYTES / np.maximum(accesses, 1.0)
-        return self.cache_.warm_misses(accesses, x_lines(configuration, distribution), others)
 
     def _on_node(self, configuration: Configuration, question: Question) -> dict[str, float]:
         """Return what the node model says of a rank, its waiting for memory, and its additions to y."""
@@ -288,23 +284,6 @@ class SparsecastClusterModel(ClusterModel):
         added_bytes = np.array([float(added * configuration.value_bytes)])
         additions_s = float((added_bytes / memory.share(on_node, added_bytes))[0])
         return {**terms, "remote": remote[0].time_s, "additions": additions_s}
-
-
-def _ends(configuration: Configuration, question: Question) -> tuple[float | None, float | None]:
-    """Return the interval of the local and the remote part; None where either has none."""
-    parts = question.on_node(configuration)
-    lows = [part.low_s for part in parts if part.low_s is not None]
-    highs = [part.high_s for part in parts if part.high_s is not None]
-    if len(lows) < len(parts) or len(highs) < len(parts):
-        return None, None
-    return sum(lows), sum(highs)
-
-
-def _computed_s(record: DistributedRecord) -> float:
-    """Return the seconds of computation of the rank that computed longest, from the parts that were timed."""
-    nothing = [0.0] * record.configuration.ranks
-    local, remote = (record.parts_s.get(name) or nothing for name in ("local", "remote"))
-    return max(map(sum, zip(local, remote, strict=True)), default=0.0)
 
 
 def _overlaps(configuration: Configuration) -> bool:

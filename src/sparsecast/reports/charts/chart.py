@@ -26,14 +26,8 @@ COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#B
 
 #: Shapes, in addition to the colours.
 _SHAPES = (
-    "circle",
-    "square",
-    "triangle-up",
-    "diamond",
-    "triangle-down",
-    "cross",
-    "triangle-left",
-    "triangle-right",
+    *("circle", "square", "triangle-up", "diamond"),
+    *("triangle-down", "cross", "triangle-left", "triangle-right"),
 )
 
 #: Colour of explanatory lines: an axis of equality, a cache, a roof.
@@ -188,12 +182,7 @@ def spans(encoding: Spec, channel: str, low: str, high: str, width: int, opacity
 
 
 def axis(
-    field: str,
-    title: str,
-    values: Iterable[float | None] = (),
-    unit: str = "",
-    *,
-    is_log: bool | None = None,
+    field: str, title: str, values: Iterable[float | None] = (), unit: str = "", *, is_log: bool | None = None
 ) -> Spec:
     """Return the encoding of numbers along an axis: from 0, or logarithmic for a large ratio.
 
@@ -233,11 +222,10 @@ def log_from_0(field: str, title: str, most: int) -> Spec:
 def counts_axis(field: str, title: str, counts: Iterable[int]) -> Spec:
     """Return the encoding of numbers of ranks, products and the like: powers of 2, each number labelled."""
     named = sorted(set(counts))
-    shown = named[:: math.ceil(len(named) / 12)]
-    scale = (
-        {"type": "log", "base": 2, "nice": False, "padding": _PADDING} if len(named) > 1 else {"zero": False}
-    )
-    ticks = {"values": shown, "format": ",", "grid": False}
+    scale: Spec = {"zero": False}
+    if len(named) > 1:
+        scale = {"type": "log", "base": 2, "nice": False, "padding": _PADDING}
+    ticks = {"values": named[:: math.ceil(len(named) / 12)], "format": ",", "grid": False}
     return {"field": field, "type": "quantitative", "title": title, "scale": scale, "axis": ticks}
 
 
@@ -257,20 +245,15 @@ def look(field: str, names: Iterable[str], title: str | None = None, fixed: Sequ
 
 def format_look(names: Iterable[str]) -> Spec:
     """Return the encodings of formats, the same in all charts."""
-    return look(
-        "format", sorted(names), "format", [name.upper() for name in (*FORMATS.names(), *LIBRARIES.names())]
-    )
+    known = [name.upper() for name in (*FORMATS.names(), *LIBRARIES.names())]
+    return look("format", sorted(names), "format", known)
 
 
 def tooltip(texts: Mapping[str, str], **numbers: str) -> list[Spec]:
     """Return the encoding of a tooltip with the names of its fields; numbers have three digits."""
-    return [
-        *({"field": field, "title": title} for field, title in texts.items()),
-        *(
-            {"field": field, "type": "quantitative", "format": ".3~s", "title": title}
-            for field, title in numbers.items()
-        ),
-    ]
+    number = {"type": "quantitative", "format": ".3~s"}
+    named = [{"field": field, "title": title} for field, title in texts.items()]
+    return named + [{"field": field, **number, "title": title} for field, title in numbers.items()]
 
 
 def zoom() -> list[Spec]:

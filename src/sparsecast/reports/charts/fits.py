@@ -52,19 +52,19 @@ def fits(name: str, kernels: Mapping[str, Mapping[str, Fit]]) -> Chart:
                 columns = np.column_stack([getattr(chosen, x), chosen.time_s, fitted_s])
                 keys = ("x", "measured_s", "fitted_s")
                 rows += [{**dict(zip(keys, row, strict=True)), "who": who} for row in columns.tolist()]
-            if len({row["x"] for row in rows}) > 1:
-                charts.append(_panel(caption, rows, axis("x", title, [row["x"] for row in rows])))
+            if len({row["x"] for row in rows}) < 2:
+                continue
+            looks = look("who", [row["who"] for row in rows])
+            shown = tooltip({"who": "rows"}, x="x", measured_s="measured", fitted_s="fitted")
+            places = {
+                "x": axis("x", title, [row["x"] for row in rows]),
+                "y": axis("measured_s", "one product", [row["measured_s"] for row in rows], "s"),
+            }
+            point = layer({"type": "point", "clip": True}, {**places, **looks, "tooltip": shown})
+            fitted = {**places, "y": {**places["y"], "field": "fitted_s"}, "color": looks["color"]}
+            layers = [layer({"type": "line", "clip": True}, fitted), point]
+            charts.append(Chart("fit", caption, {"data": {"values": rows}, "layer": layers, **_SIZE}))
     return panels(name, "", charts, 2)
-
-
-def _panel(caption: str, rows: Sequence[Mapping[str, Any]], x: Spec) -> Chart:
-    y = axis("measured_s", "one product", [row["measured_s"] for row in rows], "s")
-    looks = look("who", [row["who"] for row in rows])
-    shown = tooltip({"who": "rows"}, x="x", measured_s="measured", fitted_s="fitted")
-    point = layer({"type": "point", "clip": True}, {"x": x, "y": y, **looks, "tooltip": shown})
-    over = {"x": x, "y": {**y, "field": "fitted_s"}, "color": looks["color"]}
-    line = layer({"type": "line", "clip": True}, over)
-    return Chart("fit", caption, {"data": {"values": list(rows)}, "layer": [line, point], **_SIZE})
 
 
 def forecasts(name: str, kernels: Mapping[str, Sequence[tuple[str, str, float, float]]]) -> Chart:
@@ -83,9 +83,6 @@ def forecasts(name: str, kernels: Mapping[str, Sequence[tuple[str, str, float, f
         }
         ends = [dict.fromkeys(keys[2:], end) for end in (min(times), max(times))]
         points = {**places, **look("model", [row["model"] for row in rows]), "tooltip": shown}
-        layers = [
-            layer({"type": "line", "color": "grey"}, places, ends),
-            layer("point", points, rows),
-        ]
+        layers = [layer({"type": "line", "color": "grey"}, places, ends), layer("point", points, rows)]
         charts.append(Chart("forecasts", kernel, {"layer": layers, **_SIZE}))
     return panels(name, "", charts, 2)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from sparsecast.errors import InputError
 from sparsecast.formats import FORMATS
 from sparsecast.formats.libraries import LIBRARIES
+from sparsecast.models.clusters.cluster_model import ClusterForecast
 from sparsecast.records import Candidate, DistributedRecord, Forecast, Record
 from sparsecast.reports.charts.chart import (
     LINE,
@@ -24,7 +25,7 @@ from sparsecast.reports.charts.chart import (
     spans,
     tooltip,
 )
-from sparsecast.results.cluster import MeasuredProduct
+from sparsecast.results.cluster import MeasuredProduct, formats_of
 from sparsecast.results.columns import stored_as, thread_numbers
 from sparsecast.results.placement import Placement
 from sparsecast.system.texts import counted
@@ -39,17 +40,6 @@ _LEAST_HEIGHT = 60
 _SHAPES = ("circle", "diamond", "square")
 
 Row = dict[str, Any]
-
-
-class Timed(Protocol):
-    """A time with the ends of an interval, such as a Forecast."""
-
-    @property
-    def time_s(self) -> float: ...
-    @property
-    def low_s(self) -> float | None: ...
-    @property
-    def high_s(self) -> float | None: ...
 
 
 def row(label: str, group: str, what: str, value: float | None, low: float | None, high: float | None) -> Row:
@@ -94,8 +84,7 @@ def rank_rows(measured: Iterable[MeasuredProduct]) -> list[Row]:
     rows = []
     for product in sorted(measured, key=lambda product: product.record.time_s):
         way = product.record.configuration
-        formats = " + ".join(dict.fromkeys((way.format.upper(), way.remote_format.upper())))
-        label = f"{way.algorithm}, {formats}, {way.partition}"
+        label = f"{way.algorithm}, {formats_of(way)}, {way.partition}"
         rows += _pair(label, way.algorithm, product.forecast, product.record)
     return rows
 
@@ -111,7 +100,10 @@ def machine_rows(placements: Sequence[Placement], quantity: str = "total") -> li
 
 
 def _pair(
-    label: str, group: str, forecast: Timed | None, record: Record | DistributedRecord | None
+    label: str,
+    group: str,
+    forecast: Forecast | ClusterForecast | None,
+    record: Record | DistributedRecord | None,
 ) -> list[Row]:
     """Return the rows of a forecast and of a measurement, if there are any."""
     rows = []
@@ -128,22 +120,16 @@ def _labels(candidates: Sequence[Candidate]) -> list[str]:
     """Return format and kernel of each, with parameters if only these distinguish it from another."""
     counts = Counter((stored_as(candidate), candidate.kernel) for candidate in candidates)
     differ = len(thread_numbers(candidates)) > 1
-    return [
-        ", ".join(
-            (
-                stored_as(candidate),
-                candidate.kernel,
-                *([counted(candidate.threads, "thread")] if differ else []),
-                *(
-                    f"{name} {'x'.join(map(str, value)) if isinstance(value, tuple) else value}"
-                    for name, value in candidate.parameters.items()
-                    if counts[stored_as(candidate), candidate.kernel] > 1
-                    and name not in FORMATS.get(candidate.format).narrow_parameters
-                ),
-            )
-        )
-        for candidate in candidates
-    ]
+    labels = []
+    for candidate in candidates:
+        words = [stored_as(candidate), candidate.kernel]
+        words += [counted(candidate.threads, "thread")] if differ else []
+        narrow = FORMATS.get(candidate.format).narrow_parameters
+        for name, value in candidate.parameters.items():
+            if counts[stored_as(candidate), candidate.kernel] > 1 and name not in narrow:
+                words.append(f"{name} {'x'.join(map(str, value)) if isinstance(value, tuple) else value}")
+        labels.append(", ".join(words))
+    return labels
 
 
 def refuse_many(lines: int) -> None:

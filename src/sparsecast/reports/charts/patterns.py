@@ -10,7 +10,7 @@ import math
 import struct
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -59,28 +59,20 @@ _GALLERY_ROWS = 400
 _COLUMNS = 3
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Pattern:
-    """Entries of a matrix of `rows` and `cols` in the points of a grid."""
+def image(counts: NDArray[np.int64], colours: Sequence[str]) -> str:
+    """Return the counts of `pattern_of` as a PNG in a data URL, transparent where there is no entry.
 
-    rows: int
-    cols: int
-    counts: NDArray[np.int64]  # entries of each kind in each point, of shape (height, width, kinds)
-
-    def image(self, colours: Sequence[str]) -> str:
-        """Return the grid as a PNG in a data URL, transparent where there is no entry.
-
-        A point has the colour of the most frequent kind of its entries, darker for more entries.
-        """
-        entries = self.counts.sum(axis=2)
-        shade = np.log1p(entries) / np.log1p(max(1, int(entries.max(initial=0))))
-        rgb = np.array([list(bytes.fromhex(colour[1:])) for colour in colours], dtype=np.uint8)
-        pixels = np.empty((*entries.shape, 4), dtype=np.uint8)
-        pixels[..., :3] = rgb[self.counts.argmax(axis=2)]
-        pixels[..., 3] = np.where(entries > 0, _FAINTEST + (255 - _FAINTEST) * shade, 0)
-        larger = math.ceil(_PIXELS / max(entries.shape))  # drawn in their own size, points would be blurred
-        png = _png(pixels.repeat(larger, 0).repeat(larger, 1))
-        return f"data:image/png;base64,{base64.b64encode(png).decode()}"
+    A point has the colour of the most frequent kind of its entries, darker for more entries.
+    """
+    entries = counts.sum(axis=2)
+    shade = np.log1p(entries) / np.log1p(max(1, int(entries.max(initial=0))))
+    rgb = np.array([list(bytes.fromhex(colour[1:])) for colour in colours], dtype=np.uint8)
+    pixels = np.empty((*entries.shape, 4), dtype=np.uint8)
+    pixels[..., :3] = rgb[counts.argmax(axis=2)]
+    pixels[..., 3] = np.where(entries > 0, _FAINTEST + (255 - _FAINTEST) * shade, 0)
+    larger = math.ceil(_PIXELS / max(entries.shape))  # drawn in their own size, points would be blurred
+    png = _png(pixels.repeat(larger, 0).repeat(larger, 1))
+    return f"data:image/png;base64,{base64.b64encode(png).decode()}"
 
 
 def _png(pixels: NDArray[np.uint8]) -> bytes:
@@ -96,8 +88,8 @@ def _png(pixels: NDArray[np.uint8]) -> bytes:
     )
 
 
-def pattern_of(A: csr_array[Any], partition: Partition | None = None) -> Pattern:
-    """Return the places of the entries: one pass over them, in pieces.
+def pattern_of(A: csr_array[Any], partition: Partition | None = None) -> NDArray[np.int64]:
+    """Return the entries of each kind in each point, of shape (height, width, kinds): one pass, in pieces.
 
     With a partition they are in its order. Their kind is the rank that has entry and x, in turn of the
     colours, or, last, entries whose x is on another rank.
@@ -105,16 +97,27 @@ def pattern_of(A: csr_array[Any], partition: Partition | None = None) -> Pattern
     rows, cols = A.shape
     longer = max(rows, cols, 1)
     height, width = (min(max(n, 1), max(_LEAST_POINTS, round(_POINTS * n / longer))) for n in (rows, cols))
-    order = None if partition is None else partition.order
-    point_of_row = _places(rows, order) * height // max(rows, 1) * width
-    point_of_col = _places(cols, order) * width // max(cols, 1)
+    place_of_row, place_of_col = np.arange(rows), np.arange(cols)
+    if partition is not None:
+        if partition.order is not None:  # of a square matrix
+            place_of_row[partition.order] = np.arange(rows)
+            place_of_col = place_of_row
+        of_rows, of_cols = partition.row_bounds, partition.column_bounds
+        row_part = np.repeat(np.arange(len(of_rows) - 1), np.diff(of_rows))[place_of_row]
+        col_part = np.repeat(np.arange(len(of_cols) - 1), np.diff(of_cols))[place_of_col]
+    point_of_row = place_of_row * height // max(rows, 1) * width
+    point_of_col = place_of_col * width // max(cols, 1)
     kinds = 1 if partition is None else len(_PARTS) + 1
     counts = np.zeros(height * width * kinds, dtype=np.int64)
     for row, col in _pieces(A):
+        kind: Any = 0
+        if partition is not None and partition.is_2d:
+            kind = (row_part[row] + col_part[col]) % len(_PARTS)
+        elif partition is not None:
+            kind = np.where(row_part[row] == col_part[col], row_part[row] % len(_PARTS), len(_PARTS))
         point = point_of_row[row] + point_of_col[col]
-        kind = 0 if partition is None else _kinds(partition, row, col)
         counts += np.bincount(point * kinds + kind, minlength=len(counts))
-    return Pattern(rows, cols, counts.reshape(height, width, kinds))
+    return counts.reshape(height, width, kinds)
 
 
 def _pieces(A: csr_array[Any]) -> Iterator[tuple[NDArray[np.int64], NDArray[Any]]]:
@@ -127,28 +130,16 @@ def _pieces(A: csr_array[Any]) -> Iterator[tuple[NDArray[np.int64], NDArray[Any]
             yield row, A.indices[indptr[first] : indptr[last]]
 
 
-def _places(count: int, order: NDArray[np.int64] | None) -> NDArray[np.int64]:
-    """Return the place of each row, or column, in an order."""
-    places = np.arange(count)
-    if order is not None:
-        places[order] = np.arange(count)
-    return places
+def pattern(
+    A: csr_array[Any], blocks: Sequence[PlannedBlock] = (), partition: Partition | None = None
+) -> Chart:
+    """Return the entries of a matrix, on the row blocks of a plan in the colours of formats.
 
-
-def _kinds(partition: Partition, row: NDArray[np.int64], col: NDArray[Any]) -> NDArray[np.int64]:
-    parts = []
-    for bounds, entry in ((partition.row_bounds, row), (partition.column_bounds, col)):
-        part = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
-        parts.append(part[_places(len(part), partition.order)[entry]])
-    of_row, of_col = parts
-    if partition.is_2d:
-        return (of_row + of_col) % len(_PARTS)
-    return np.where(of_row == of_col, of_row % len(_PARTS), len(_PARTS))
-
-
-def pattern(shown: Pattern, blocks: Sequence[PlannedBlock] = (), colours: Sequence[str] = (_DARK,)) -> Chart:
-    """Return the entries of a matrix, on the row blocks of a plan in the colours of formats."""
-    rows, cols = max(1, shown.rows), max(1, shown.cols)
+    With a partition they are renumbered, in the colours of ranks.
+    """
+    rows, cols = (max(1, count) for count in A.shape)
+    counts = pattern_of(A, partition)
+    colours = (_DARK,) if partition is None else (*_PARTS, _REMOTE)
     scale = _PIXELS / max(rows, cols)
     width, height = (max(_LEAST_PIXELS, round(scale * count)) for count in (cols, rows))
     x = {**axis("cols", "column"), "scale": {"domain": [0, cols], "nice": False}}
@@ -158,7 +149,7 @@ def pattern(shown: Pattern, blocks: Sequence[PlannedBlock] = (), colours: Sequen
     entries = layer(
         {"type": "image", "width": width, "height": height, "aspect": False},
         {"x": x, "y": y, "url": {"field": "url", "type": "nominal"}},
-        [{"cols": cols / 2, "rows": rows / 2, "url": shown.image(colours)}],
+        [{"cols": cols / 2, "rows": rows / 2, "url": image(counts, colours)}],
     )
     bands: list[dict[str, Any]] = [
         {
@@ -178,8 +169,7 @@ def pattern(shown: Pattern, blocks: Sequence[PlannedBlock] = (), colours: Sequen
         "tooltip": tooltip(texts),
     }
     behind = layer({"type": "rect", "opacity": 0.35}, of_band, bands)
-    count = int(shown.counts.sum())
-    caption = f"{count:,} entries in {shown.rows:,} rows and {shown.cols:,} columns"
+    caption = f"{int(counts.sum()):,} entries in {A.shape[0]:,} rows and {A.shape[1]:,} columns"
     if bands:
         caption += f", in {len(bands):,} row block{'s' * (len(bands) != 1)}"
     spec = {"layer": [*([behind] if bands else []), entries], "width": width, "height": height}
@@ -190,7 +180,7 @@ def partitions(A: csr_array[Any], several: Sequence[Partition]) -> Chart:
     """Return the renumbered entries by rank, a panel for each partition."""
     charts = []
     for partition in several:
-        chart = pattern(pattern_of(A, partition), colours=(*_PARTS, _REMOTE))
+        chart = pattern(A, partition=partition)
         charts.append(replace(chart, caption=f"{partition.method}, {partition.ranks:,} ranks"))
     caption = (
         "Rows and columns renumbered. Colours: ranks, in turn. Black: entries that need x of another rank."
@@ -200,7 +190,7 @@ def partitions(A: csr_array[Any], several: Sequence[Partition]) -> Chart:
 
 def structure(A: csr_array[Any]) -> Chart:
     """Return the entries of a matrix, its row lengths and its diagonals side by side."""
-    return beside("structure", [pattern(pattern_of(A))], [row_lengths(A), diagonals(A)])
+    return beside("structure", [pattern(A)], [row_lengths(A), diagonals(A)])
 
 
 def row_lengths(A: csr_array[Any]) -> Chart:
@@ -268,7 +258,7 @@ def gallery_patterns() -> Chart:
     for name in gallery_names():
         defaults = gallery_parameters(name)
         words = ", ".join(f"{key}={'...' if value is None else value}" for key, value in defaults.items())
-        chart = pattern(pattern_of(_small(name, defaults)))
+        chart = pattern(_small(name, defaults))
         charts.append(replace(chart, caption=f"{name}, {words}. Drawn: {chart.caption}"))
     return panels("gallery", "With the default parameters, drawn small.", charts, _COLUMNS)
 

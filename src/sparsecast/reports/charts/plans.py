@@ -26,7 +26,7 @@ from sparsecast.reports.charts.chart import (
     tooltip,
     zoom,
 )
-from sparsecast.reports.charts.patterns import pattern, pattern_of
+from sparsecast.reports.charts.patterns import pattern
 from sparsecast.results.placement import Placement, Placements
 from sparsecast.results.plan import Plan, PlanCheck
 from sparsecast.system.texts import counted
@@ -44,7 +44,7 @@ def plan(
     A: csr_array[Any], chosen: Plan, check: PlanCheck | None = None, placements: Placements | None = None
 ) -> Chart:
     """Return the row blocks of a plan over the matrix, and the total time over the number of products."""
-    return beside("plan", [pattern(pattern_of(A), chosen.blocks)], [totals(chosen, check, placements)])
+    return beside("plan", [pattern(A, chosen.blocks)], [totals(chosen, check, placements)])
 
 
 def totals(chosen: Plan, check: PlanCheck | None, placements: Placements | None) -> Chart:
@@ -90,32 +90,31 @@ def totals(chosen: Plan, check: PlanCheck | None, placements: Placements | None)
 def _lines(chosen: Plan, check: PlanCheck | None, placements: Placements | None) -> list[Row]:
     """Return the time before the first product and per product of each way; plain CSR last, if different."""
     checked = None if check is None else (check.convert_s, check.time_s)
+    #: Each with its name and the measured seconds to convert and of a product.
+    ways: list[tuple[str, Placement, tuple[float, float] | None]] = []
     if placements is not None:
-        return [
-            _row(f"{it.machine}, {it.formats}", it, checked if it is placements.planned else None)
-            for it in placements.placements
-        ]
-    planned = Placement("", "", chosen, chosen.products)
-    rows = [_row(f"the plan: {planned.formats}", planned, checked)]
-    if [block.candidate for block in chosen.blocks] != [chosen.baseline.candidate]:
-        csr = replace(planned, way=chosen.csr_alone(chosen.baseline.time_s))
-        rows.append(_row("plain CSR", csr, (0.0, check.baseline_s) if check and not csr.before_s else None))
-    return rows
-
-
-def _row(way: str, placement: Placement, measured: tuple[float, float] | None) -> Row:
-    """Return a line and its mark; `measured` are seconds to convert and of a product."""
-    total = placement.total
-    return {
-        "way": way,
-        "products": placement.products,
-        "start_s": placement.before_s,
-        "product_s": placement.way.time_s,
-        "time_s": total.value,
-        "low_s": total.low,
-        "high_s": total.high,
-        "measured_s": measured and measured[0] + placement.products * measured[1],
-    }
+        for it in placements.placements:
+            ways.append((f"{it.machine}, {it.formats}", it, checked if it is placements.planned else None))
+    else:
+        planned = Placement("", "", chosen, chosen.products)
+        ways.append((f"the plan: {planned.formats}", planned, checked))
+        if [block.candidate for block in chosen.blocks] != [chosen.baseline.candidate]:
+            csr = replace(planned, way=chosen.csr_alone(chosen.baseline.time_s))
+            measured = (0.0, check.baseline_s) if check and not csr.before_s else None
+            ways.append(("plain CSR", csr, measured))
+    return [
+        {
+            "way": way,
+            "products": placement.products,
+            "start_s": placement.before_s,
+            "product_s": placement.way.time_s,
+            "time_s": placement.total.value,
+            "low_s": placement.total.low,
+            "high_s": placement.total.high,
+            "measured_s": measured and measured[0] + placement.products * measured[1],
+        }
+        for way, placement, measured in ways
+    ]
 
 
 def break_even(forecasts: Iterable[Forecast]) -> Chart:
@@ -123,18 +122,13 @@ def break_even(forecasts: Iterable[Forecast]) -> Chart:
     convertible = [forecast for forecast in forecasts if forecast.convert_s is not None]
     csr = next((forecast for forecast in convertible if forecast.candidate.format == "csr"), None)
     products = [int(n) for n in np.geomspace(1, _MOST, _POINTS).round()]
-    rows: list[Row] = [
-        {
-            "format": forecast.candidate.format.upper(),
-            "products": n,
-            "ratio": ratio,
-            "of CSR": f"{ratio:.3g}",
-        }
-        for forecast in convertible
-        for n in products
-        if csr is not None
-        for ratio in [_total_s(forecast, n) / _total_s(csr, n)]
-    ]
+    rows: list[Row] = []
+    for forecast in convertible:
+        for n in products:
+            if csr is not None:
+                total_s, csr_s = ((it.convert_s or 0.0) + n * it.time_s for it in (forecast, csr))
+                ratio = {"ratio": total_s / csr_s, "of CSR": f"{total_s / csr_s:.3g}"}
+                rows.append({"format": forecast.candidate.format.upper(), "products": n, **ratio})
     encoding = {
         "x": axis("products", "products", products),
         "y": axis("ratio", "time over CSR's", [row["ratio"] for row in rows]),
@@ -144,7 +138,3 @@ def break_even(forecasts: Iterable[Forecast]) -> Chart:
     caption = "Conversion and products together, over CSR alone: below 1 the conversion has paid off."
     spec = {"data": {"values": rows}, "mark": "line", "encoding": encoding, "params": zoom()}
     return Chart("break-even", caption, {**spec, "width": WIDTH, "height": HEIGHT})
-
-
-def _total_s(forecast: Forecast, products: int) -> float:
-    return (forecast.convert_s or 0.0) + products * forecast.time_s

@@ -5,7 +5,6 @@ Williams, Waterman and Patterson (2009). There is no roof of operations, because
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -29,6 +28,7 @@ from sparsecast.reports.charts.chart import (
     tooltip,
     zoom,
 )
+from sparsecast.system.tabular import grouped
 from sparsecast.system.texts import size
 
 #: Pixels of a chart next to another one.
@@ -52,34 +52,25 @@ def machine(profile: Profile) -> Chart:
     charts = [bandwidths(profile)] if profile.bandwidths else []
     warm = [record for record in profile.records if record.regime == "warm" and record.traffic_bytes]
     if warm:
-        counts = Counter(_setting(record.candidate) for record in warm)
-        setting = max(counts, key=lambda setting: (counts[setting], setting))
+        alike = grouped(warm, lambda r: (r.candidate.dtype, r.candidate.threads, r.candidate.device))
+        setting = max(alike, key=lambda setting: (len(alike[setting]), setting))
         dtype, threads, device = setting
         points = [
             point(record.candidate, "measured", record.nnz, record.traffic_bytes, record.time_s)
-            for record in warm
-            if _setting(record.candidate) == setting and record.nnz
+            for record in alike[setting]
+            if record.nnz
         ]
         reads = [b for b in profile.bandwidths if (b.kind, b.device, b.threads) == ("read", device, threads)]
+        # The roofs: the highest bandwidth, and that of the largest data.
+        fastest = [max(reads, key=lambda read: read.bandwidth_bytes_per_s)] if reads else []
+        roofs = list(dict.fromkeys((*fastest, *sorted(reads, key=lambda read: -read.bytes)[:1])))
         caption = f"Products in {dtype}, {threads_text(device, threads)}, under reads of arrays (dashed)."
-        charts.append(roofline(points, _ends(reads), caption, _HALF))
+        charts.append(roofline(points, roofs, caption, _HALF))
     if not charts:
         raise InputError(
             "a figure would show nothing: expected a profile with bandwidths or Records; name another"
         )
     return beside("machine", *([chart] for chart in charts))
-
-
-def _setting(candidate: Candidate) -> tuple[str, int, str]:
-    return candidate.dtype, candidate.threads, candidate.device
-
-
-def _ends(reads: Sequence[Bandwidth]) -> list[Bandwidth]:
-    """Return the roofs of a product: the highest bandwidth of reads, and that of the largest data."""
-    if not reads:
-        return []
-    most = max(reads, key=lambda read: read.bytes)
-    return list(dict.fromkeys((max(reads, key=lambda read: read.bandwidth_bytes_per_s), most)))
 
 
 def bandwidths(profile: Profile) -> Chart:
@@ -155,20 +146,15 @@ def roofline(points: Sequence[Row], roofs: Sequence[Bandwidth], caption: str, wi
     places, array = {"x": x, "y": y}, {"field": "array"}
     layers = [{**layer({**dot(60), "opacity": 0.8}, {**places, **shown}, points), "params": zoom()}]
     if lines:
+        named: list[Row] = []  # the right ends of lines whose names do not overlap, slow ones first
+        for end in sorted(lines[1::2], key=lambda line: float(line["speed"])):
+            if not named or end["speed"] > _APART * named[-1]["speed"]:
+                named.append(end)
         of_line = {**places, "detail": array, "tooltip": tooltip({"array": "reads of an array of"})}
-        named = {"type": "text", "align": "right", "dy": -7, "color": GREY}
+        name = {"type": "text", "align": "right", "dy": -7, "color": GREY}
         layers = [
             layer({"type": "line", "color": GREY, "strokeDash": [5, 3]}, of_line, lines),
-            layer(named, {**places, "text": array}, _named(lines)),
+            layer(name, {**places, "text": array}, named),
             *layers,
         ]
     return Chart("roofline", caption, {"layer": layers, "width": width, "height": HEIGHT})
-
-
-def _named(lines: Sequence[Row]) -> list[Row]:
-    """Return the right ends of lines whose names do not overlap, slow ones first."""
-    shown: list[Row] = []
-    for end in sorted(lines[1::2], key=lambda line: float(line["speed"])):
-        if not shown or end["speed"] > _APART * shown[-1]["speed"]:
-            shown.append(end)
-    return shown

@@ -98,11 +98,10 @@ def agreement(rows: Sequence[EvaluationRow], score: ModelScore, pixels: int = _S
     numbers = {"forecast": f"forecast, {unit}", "measured": f"measured, {unit}", "bytes": "bytes"}
     looks = format_look(point["format"] for point in points)
     of_points = {"x": x, "y": y, **looks, "tooltip": tooltip(texts, **numbers)}
+    right = {"x": at, "y": {**y, "field": "right"}}
     layers = [
         layer({"type": "area", "color": GREY, "opacity": 0.35, "clip": True}, band, line),
-        layer(
-            {"type": "line", "color": GREY, "strokeWidth": 1}, {"x": at, "y": {**y, "field": "right"}}, line
-        ),
+        layer({"type": "line", "color": GREY, "strokeWidth": 1}, right, line),
         {**layer({**dot(45), "opacity": 0.8}, of_points, points), "params": zoom()},
     ]
     caption = (

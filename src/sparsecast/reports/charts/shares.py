@@ -60,24 +60,16 @@ def _rows(cost: ApplicationCost, run: ApplicationRun | None) -> list[dict[str, A
     measured_s = sum(measured.values())
     rows = []
     for loop in sorted(cost.loops, key=lambda loop: -loop.runs(expected) * loop.time_s):
-        ends = (None if end is None else loop.runs(expected) * end for end in (loop.low_s, loop.high_s))
-        seconds = loop.runs(expected) * loop.time_s
-        rows.append(_row(loop.name, "forecast", seconds, whole_s, *ends))
+        ends_s = [
+            None if end_s is None else loop.runs(expected) * end_s
+            for end_s in (loop.time_s, loop.low_s, loop.high_s)
+        ]
+        marks = [("forecast", whole_s, ends_s)]
         if loop.name in measured:
-            rows.append(_row(loop.name, "measured", measured[loop.name], measured_s))
+            marks.append(("measured", measured_s, [measured[loop.name], None, None]))
+        for what, total_s, parts_s in marks:
+            share, low, high = (None if part_s is None else 100 * part_s / total_s for part_s in parts_s)
+            text = f"{share:.2g} %, {time(parts_s[0]).replace(' us', ' µs')}"
+            numbers = {"share": share, "low": low, "high": high, "time_s": parts_s[0]}
+            rows.append({"loop": loop.name, "what": what, **numbers, "text": text})
     return rows
-
-
-def _row(
-    loop: str,
-    what: str,
-    time_s: float,
-    whole_s: float,
-    low_s: float | None = None,
-    high_s: float | None = None,
-) -> dict[str, Any]:
-    """Return seconds as a share of the whole in percent; a loop may have an interval of its share."""
-    share, low, high = (None if part is None else 100 * part / whole_s for part in (time_s, low_s, high_s))
-    text = f"{share:.2g} %, {time(time_s).replace(' us', ' µs')}"
-    numbers = {"share": share, "low": low, "high": high, "time_s": time_s}
-    return {"loop": loop, "what": what, **numbers, "text": text}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from sparsecast.reports.charts.chart import Chart
 from sparsecast.reports.pages.matrix_page import machine_rows, trust_rows
 from sparsecast.reports.pages.rendering import page
 from sparsecast.results.columns import shown_storage
-from sparsecast.results.evaluation import EvaluationRow, ModelScore
+from sparsecast.results.evaluation import ModelScore
 from sparsecast.results.reports import CollectionReport, MatrixReport, Rarity
 from sparsecast.system import texts
 from sparsecast.system.texts import counted
@@ -136,13 +136,19 @@ def _matrix_row(collection: CollectionReport, name: str) -> tuple[str, ...]:
 def _explained(collection: CollectionReport, name: str, error: float, link: str) -> dict[str, Any]:
     """Return known reasons for the bad forecast of a matrix."""
     rows = sorted((row for row in collection.rows if row.matrix == name), key=lambda row: row.error)
-    low, high = rows[0], rows[-1]
+    low, high = (
+        f"{100 * row.error:+.0f} % ({row.estimate.candidate.format.upper()})" for row in (rows[0], rows[-1])
+    )
     held = [row.is_covered for row in rows if row.is_covered is not None]
-    sentence = f"{counted(len(rows), 'format')}, from {_error(low)} to {_error(high)}"
+    sentence = f"{counted(len(rows), 'format')}, from {low} to {high}"
     if held:
         sentence += f"; {sum(held)} of {len(held)} measurements within their intervals"
-    rare = [_rarity(rarity) for rarity in collection.rarities.get(name, ())[:_RARITIES]]
-    reasons = [*rare, *_at_the_edge(collection.reports[name]), *_noisy(rows, error)]
+    reasons = [_rarity(rarity) for rarity in collection.rarities.get(name, ())[:_RARITIES]]
+    reasons += _at_the_edge(collection.reports[name])
+    differences = [d for row in rows for d in (row.record.noise, row.repeat_difference) if d is not None]
+    noise = float(np.median(differences)) if differences else 0.0
+    if noise >= abs(error) / 2:
+        reasons.append(f"Its measurements themselves differ by {100 * noise:.1f} %.")
     return {
         "name": name,
         "link": link,
@@ -151,10 +157,6 @@ def _explained(collection: CollectionReport, name: str, error: float, link: str)
         "reasons": reasons
         or ["None of its features is unusual among the matrices that the model learned from."],
     }
-
-
-def _error(row: EvaluationRow) -> str:
-    return f"{100 * row.error:+.0f} % ({row.estimate.candidate.format.upper()})"
 
 
 def _rarity(rarity: Rarity) -> str:
@@ -190,15 +192,6 @@ def _at_the_edge(report: MatrixReport) -> list[str]:
     ]
 
 
-def _noisy(rows: Sequence[EvaluationRow], error: float) -> list[str]:
-    """Return a sentence if the measurements differ by as much as half of the error."""
-    differences = [d for row in rows for d in (row.record.noise, row.repeat_difference) if d is not None]
-    noise = float(np.median(differences)) if differences else 0.0
-    if noise < abs(error) / 2:
-        return []
-    return [f"Its measurements themselves differ by {100 * noise:.1f} %."]
-
-
 def _command(name: str, collection: CollectionReport) -> str:
     """Return the command that measures the collection, or that writes this page."""
     targets = [report.target for report in collection.reports.values()]
@@ -208,8 +201,7 @@ def _command(name: str, collection: CollectionReport) -> str:
         setting += f" --dtype {dtypes[0]}"
     if name == "report":
         planned = (report.plan.products for report in collection.reports.values() if report.plan)
-        setting += (
-            "".join(f" --products {count}" for count in list(planned)[:1]) + f" --model {collection.model}"
-        )
+        setting += "".join(f" --products {count}" for count in list(planned)[:1])
+        setting += f" --model {collection.model}"
     matrices = " ".join(map(shlex.quote, collection.matrices))
     return f"sparsecast {name} {matrices} --profile {shlex.quote(collection.evaluation.profile)} {setting}"

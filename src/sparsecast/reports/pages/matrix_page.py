@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import shlex
-from typing import Any
 
 from sparsecast.models.fitting import INTERVAL_SHARE
 from sparsecast.planning.plan import break_even
-from sparsecast.records import Forecast, Record
 from sparsecast.reports.charts import intervals, patterns, plans, rooflines
-from sparsecast.reports.charts.chart import Chart
 from sparsecast.reports.pages.rendering import page
 from sparsecast.results.columns import BUILT, within
-from sparsecast.results.prediction import FORECAST, Prediction
+from sparsecast.results.prediction import FORECAST
 from sparsecast.results.reports import MatrixReport
 from sparsecast.results.structure import structure_table
 from sparsecast.system import texts
-from sparsecast.system.tabular import Column, Columns, Table
+from sparsecast.system.tabular import Column, Table
 
 #: Row blocks of a plan that have a row in the table.
 _BLOCKS_SHOWN = 40
@@ -26,10 +23,17 @@ def matrix_page(report: MatrixReport) -> str:
     """Return the page as HTML."""
     prediction, nnz, A = report.prediction, report.structure.nnz, report.problem.matrix
     shown = [
-        patterns.pattern(patterns.pattern_of(A), report.plan.blocks if report.plan else ()),
+        patterns.pattern(A, report.plan.blocks if report.plan else ()),
         patterns.row_lengths(A),
         patterns.diagonals(A),
-        _forecasts(report),
+        intervals.intervals(
+            "forecasts",
+            "Forecast time of one product in each format, fastest first; the bar holds 90 of 100."
+            + (" Diamonds: measured, with their noise." if report.measured else ""),
+            intervals.forecast_rows(prediction, report.measured),
+            "one product",
+            "s",
+        ),
         plans.break_even(prediction),
     ]
     if nnz:  # else it has no operations
@@ -65,55 +69,31 @@ def matrix_page(report: MatrixReport) -> str:
     )
 
 
-def _forecasts(report: MatrixReport) -> Chart:
-    caption = "Forecast time of one product in each format, fastest first; the bar holds 90 of 100."
-    if report.measured:
-        caption += " Diamonds: measured, with their noise."
-    rows = intervals.forecast_rows(report.prediction, report.measured)
-    return intervals.intervals("forecasts", caption, rows, "one product", "s")
-
-
 def _forecast_table(report: MatrixReport) -> Table:
     """Return the forecasts and measurements, with the number of products from which each format pays."""
-    rows = [
-        {
-            "forecast": forecast,
-            "record": report.measured.get(forecast.candidate.format),
-            "pays": _pays_from(forecast, report.prediction),
-        }
-        for forecast in report.prediction
-    ]
-    return Table("", _FORECAST, rows)
-
-
-def _measured(record: Record | None) -> str:
-    return texts.time(record.time_s) if record else "not measured"
-
-
-def _error(row: dict[str, Any]) -> float | None:
-    return row["forecast"].time_s / row["record"].time_s - 1 if row["record"] else None
-
-
-_FORECAST: Columns = (
-    *within("forecast", FORECAST),
-    *within("forecast", BUILT),
-    Column("", "measured", lambda row: _measured(row["record"])),
-    Column("", "error", _error, texts.signed_percent),
-    Column("", "pays from", "pays"),
-)
-
-
-def _pays_from(forecast: Forecast, prediction: Prediction) -> str:
-    """Return the number of products from which a conversion takes less time than it saves against CSR."""
-    csr = next((other for other in prediction if other.candidate.format == "csr"), None)
-    if csr is None or forecast.convert_s is None or csr.convert_s is None:
-        return "unknown"
-    if forecast is csr:
-        return "-"
-    if forecast.time_s >= csr.time_s:
-        return "never"
-    products = break_even(forecast.convert_s - csr.convert_s, csr.time_s - forecast.time_s)
-    return texts.counted(products or 1, "product")
+    csr = next((other for other in report.prediction if other.candidate.format == "csr"), None)
+    rows = []
+    for forecast in report.prediction:
+        if csr is None or forecast.convert_s is None or csr.convert_s is None:
+            pays = "unknown"
+        elif forecast is csr:
+            pays = "-"
+        elif forecast.time_s >= csr.time_s:
+            pays = "never"
+        else:
+            products = break_even(forecast.convert_s - csr.convert_s, csr.time_s - forecast.time_s)
+            pays = texts.counted(products or 1, "product")
+        record = report.measured.get(forecast.candidate.format)
+        measured = texts.time(record.time_s) if record else "not measured"
+        error = forecast.time_s / record.time_s - 1 if record else None
+        rows.append({"forecast": forecast, "measured": measured, "error": error, "pays": pays})
+    columns = (
+        *within("forecast", (*FORECAST, *BUILT)),
+        Column("", "measured", "measured"),
+        Column("", "error", "error", texts.signed_percent),
+        Column("", "pays from", "pays"),
+    )
+    return Table("", columns, rows)
 
 
 def machine_rows(report: MatrixReport) -> list[tuple[str, str]]:

@@ -14,28 +14,21 @@ from datetime import UTC, datetime
 from importlib import metadata, resources
 from itertools import chain, count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sparsecast.machines import storage
 from sparsecast.reports.charts.chart import Chart, refuse_missing, svg
-from sparsecast.reports.charts.intervals import Row, intervals, machine_rows, row
+from sparsecast.reports.charts.intervals import intervals, machine_rows, row
 from sparsecast.results.placement import Comparison, Placement
 from sparsecast.results.watching import Seen
 from sparsecast.system.files import write_file
 from sparsecast.system.texts import counted
 from sparsecast.system.version import VERSION
 
-if TYPE_CHECKING:
-    from sparsecast.reports.charts.chart import Chart
-
-
-#: Python packages that draw a page, with their modules.
-_LIBRARIES = {"jinja2": "jinja2", "vl-convert-python": "vl_convert"}
-
 
 def refuse_undrawable() -> None:
     """Refuse a page if a library is missing, before anything else is done."""
-    refuse_missing("a page", _LIBRARIES)
+    refuse_missing("a page", {"jinja2": "jinja2", "vl-convert-python": "vl_convert"})
 
 
 def page(template: str, charts: Sequence[Chart], **shown: Any) -> str:
@@ -126,7 +119,14 @@ _DRAWN = 20
 
 def run_page(seen: Seen, program: str) -> str:
     """Return the page as HTML; `program` is its command line."""
-    table, rows = seen.table(), _times(seen)
+    table, rows = seen.table(), []
+    for number, products in enumerate(seen.products[:_DRAWN], 1):
+        place, time_s = products.counted.kind.place, products.counted.time_s
+        label = f"{number}. {place}, {products.counted.kind.format.upper()}"
+        rows.append(row(label, place, "as it ran", time_s, None, None))
+        if (saving := products.saving) is not None and not seen.is_applied:
+            ends = saving.time_s, saving.high_s, saving.low_s
+            rows.append(row(label, place, "by a plan", *(time_s - (end or 0.0) for end in ends)))
     caption = "Time of all products of each matrix; by a plan with its interval, the plan itself paid."
     return page(
         "run.html",
@@ -138,18 +138,6 @@ def run_page(seen: Seen, program: str) -> str:
         rows=table.cells(),
         unplanned=[f"{p.counted.kind.place}: {p.unplanned}" for p in seen.products if p.unplanned],
     )
-
-
-def _times(seen: Seen) -> list[Row]:
-    rows: list[Row] = []
-    for number, products in enumerate(seen.products[:_DRAWN], 1):
-        place, time_s = products.counted.kind.place, products.counted.time_s
-        label = f"{number}. {place}, {products.counted.kind.format.upper()}"
-        rows.append(row(label, place, "as it ran", time_s, None, None))
-        if (saving := products.saving) is not None and not seen.is_applied:
-            ends = saving.time_s, saving.high_s, saving.low_s
-            rows.append(row(label, place, "by a plan", *(time_s - (end or 0.0) for end in ends)))
-    return rows
 
 
 def comparison_page(matrices: Sequence[str], comparison: Comparison) -> str:
@@ -165,16 +153,21 @@ def comparison_page(matrices: Sequence[str], comparison: Comparison) -> str:
         }
         for place, (name, answer) in enumerate(comparison.answers.items())
     ]
-    products = counted(comparison.rows[0].products, "product")
+    done, compared = comparison.rows[0].products, counted(len(comparison.machines), "machine")
+    prices = {row.machine: row.price_per_hour for row in comparison.rows if row.price_per_hour is not None}
+    priced = [f"--price {shlex.quote(f'{name}={price:g}/h')}" for name, price in prices.items()]
+    given = " ".join(map(shlex.quote, matrices))
+    machines = shlex.quote(",".join(comparison.machines))
+    command = f"sparsecast compare {given} --machines {machines} --products {done}"
     return page(
         "comparison.html",
         [chart for section in sections for chart in section["charts"]],
         title="Machines compared",
-        subtitle=f"Forecast of {products} y = A x on {counted(len(comparison.machines), 'machine')}",
+        subtitle=f"Forecast of {counted(done, 'product')} y = A x on {compared}",
         notes=comparison.notes,
         matrices=sections,
         machine_rows=list(comparison.machines.items()),
-        command=_command(matrices, comparison),
+        command=" ".join([command, *priced]),
     )
 
 
@@ -188,13 +181,3 @@ def _charts(compared: Sequence[Placement], place: str) -> list[Chart]:
         for name, rows, unit in drawn
         if any(row["value"] is not None for row in rows)
     ]
-
-
-def _command(matrices: Sequence[str], comparison: Comparison) -> str:
-    machines, products = ",".join(comparison.machines), comparison.rows[0].products
-    prices = {row.machine: row.price_per_hour for row in comparison.rows if row.price_per_hour is not None}
-    priced = [f"--price {shlex.quote(f'{name}={price:g}/h')}" for name, price in prices.items()]
-    given = " ".join(map(shlex.quote, matrices))
-    return " ".join(
-        ["sparsecast compare", given, "--machines", shlex.quote(machines), f"--products {products}", *priced]
-    )

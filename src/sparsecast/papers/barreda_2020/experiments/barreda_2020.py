@@ -311,8 +311,7 @@ def _pagerank(
         meter = DEVICES.get(PROCESSOR).meter() or ModelledMeter()
         run = run_application(question, cost.plan, meter=meter)
         # The forecast is of as many iterations as the run took, by equations 3 and 4.
-        error, seconds = run.errors(cost)[PRODUCT], {loop.name: loop.time_s for loop in cost.loops}
-        time_s = cost.total_s(seconds, run.iterations) - cost.convert_s
+        error, time_s = run.errors(cost)[PRODUCT], cost.total_s(run.iterations) - cost.convert_s
         energy_j = None if cost.power_w is None else cost.power_w * time_s
         rows.append(
             {
@@ -323,8 +322,8 @@ def _pagerank(
                 "measured_s": run.time_s,
                 "error": run.error(cost),
                 "weighted_error": run.weighted_error(cost),
-                "product_error": error.relative,
-                "product_weighted_error": error.weighted,
+                "product_error": error["relative"],
+                "product_weighted_error": error["weighted"],
                 "power_w": cost.power_w,
                 "energy_j": energy_j,
                 "measured_j": run.energy_j,
