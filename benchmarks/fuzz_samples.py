@@ -22,7 +22,7 @@ from sparsecast.api.matrices import read_table
 from sparsecast.benchmark.journal import journal, read_journal
 from sparsecast.benchmark.record_files import MergedRecords
 from sparsecast.machines.profile import _SHIPPED, Profile
-from sparsecast.matrices.indices import index_fault
+from sparsecast.matrices.npz import index_fault
 from sparsecast.matrices.partitioning import storage as partitions
 from sparsecast.matrices.problem import Problem
 from sparsecast.matrices.reading import load

@@ -37,7 +37,7 @@ from sparsecast.machines.machine import Cache, Machine
 from sparsecast.machines.profile import MatrixEntry, Profile
 from sparsecast.machines.storage import HOME_VARIABLE
 from sparsecast.matrices.atlas import MIRRORED, SIZES, AtlasEntry
-from sparsecast.matrices.band_statistics import BandStatistics, DensityClass
+from sparsecast.matrices.banded_synthesis import BandStatistics, DensityClass
 from sparsecast.matrices.problem import PUBLISHED_PREFIX, group_of
 from sparsecast.models import DEFAULT_MODEL, MODELS
 from sparsecast.models.sparsecast import SparsecastModel

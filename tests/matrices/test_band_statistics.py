@@ -14,8 +14,7 @@ from scipy.sparse import csr_array, eye_array
 from sparsecast.errors import InputError
 from sparsecast.features.analysis import structure
 from sparsecast.features.sweep import BANDS
-from sparsecast.matrices.band_statistics import BandStatistics, band_statistics
-from sparsecast.matrices.banded_synthesis import banded_matrix
+from sparsecast.matrices.banded_synthesis import BandStatistics, band_statistics, banded_matrix
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ import sparsecast as sc
 from sparsecast.api.matrices import read_table
 from sparsecast.errors import InputError, MatrixFileError
 from sparsecast.machines.profile import MatrixEntry
-from sparsecast.matrices.indices import index_fault
+from sparsecast.matrices.npz import index_fault
 from sparsecast.matrices.partitioning.partition import Partition
 from sparsecast.matrices.problem import as_csr
 from sparsecast.matrices.reading import load

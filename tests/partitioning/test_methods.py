@@ -16,7 +16,7 @@ from scipy.sparse import block_diag, csr_array, eye_array
 from sparsecast.errors import InputError, MatrixSizeError
 from sparsecast.matrices.gallery import gallery
 from sparsecast.matrices.partitioning.methods import default_method, metis, partition
-from sparsecast.matrices.partitioning.methods.graph import adjacency
+from sparsecast.matrices.partitioning.methods.metis import adjacency
 
 from .conftest import HAS_METIS, METHODS_HERE, patterns, suits
 

@@ -9,7 +9,7 @@ from typing import ClassVar, Self
 from sparsecast.features import FEATURES
 from sparsecast.features.analysis import MatrixSource
 from sparsecast.features.feature_group import FeatureGroup
-from sparsecast.features.sweep import BANDS, Sweep
+from sparsecast.features.sweep import BANDS
 
 #: A matrix with more diagonals per entry of a row needs more bytes in DIA than in CSR, with any types: values
 #: of 4 bytes at least, against those and at most 8 bytes of index.
@@ -41,12 +41,16 @@ class Bands(FeatureGroup):
         may be in the wrong one if rows * cols / gcd(rows, cols) exceeds 1e14. The half-bandwidth of a sample
         is that of its entries, and the number of diagonals is estimated.
         """
-        sweep = source.sweep
+        sweep, diagonals = source.sweep, source.sweep.diagonals
         if source.ranges:
-            shares = tuple((sweep.bands / sweep.entries).tolist())
-            return cls(sweep.half_bandwidth, shares, _diagonals(sweep, source))
-        shares = tuple((sweep.bands / max(source.nnz, 1)).tolist())
-        return cls(sweep.half_bandwidth, shares, sweep.diagonals)
+            # They grow with a power of the entries, as from the first half of the sample to the whole.
+            power = math.log2(diagonals / sweep.diagonals_of_half)
+            estimate = int(diagonals * (source.nnz / sweep.entries) ** min(power, 1.0))
+            if estimate <= DIAGONALS_AN_ENTRY * source.nnz / source.shape[0]:  # few are believed
+                source.unproven.add(cls.name)
+            diagonals = min(estimate, source.nnz, sum(source.shape) - 1)
+        shares = tuple((sweep.bands / max(sweep.entries, 1)).tolist())
+        return cls(sweep.half_bandwidth, shares, diagonals)
 
     def contradiction(self, rows: int, cols: int, nnz: int) -> str | None:
         if not 0 <= self.half_bandwidth < max(rows, cols, 1):
@@ -58,13 +62,3 @@ class Bands(FeatureGroup):
         if min(self.histogram) < 0 or abs(sum(self.histogram) - (nnz > 0)) > 1e-6:
             return f"the shares of the bands add up to {sum(self.histogram):g}"
         return None
-
-
-def _diagonals(sweep: Sweep, source: MatrixSource) -> int:
-    """Return the estimated diagonals of a sampled matrix, believed where they are few."""
-    # They grow with a power of the entries, as from the first half of the sample to the whole.
-    power = math.log2(sweep.diagonals / sweep.diagonals_of_half)
-    estimate = int(sweep.diagonals * (source.nnz / sweep.entries) ** min(power, 1.0))
-    if estimate <= DIAGONALS_AN_ENTRY * source.nnz / source.shape[0]:
-        source.unproven.add(Bands.name)
-    return min(estimate, source.nnz, sum(source.shape) - 1)

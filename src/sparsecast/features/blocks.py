@@ -11,7 +11,7 @@ import numpy as np
 from sparsecast.features import FEATURES
 from sparsecast.features.analysis import MatrixSource
 from sparsecast.features.feature_group import FeatureGroup
-from sparsecast.features.sweep import Counts, Indices, spread_entries
+from sparsecast.features.sweep import Indices, spread_entries
 from sparsecast.system.integers import GOLDEN, unsigned
 from sparsecast.system.jit import inner, njit
 
@@ -78,8 +78,12 @@ def block_fill(indptr: Indices, indices: Indices) -> tuple[float, ...]:
     draws = nnz if exact else _FILL_DRAWS
     entries = spread_entries(draws, nnz).astype(indptr.dtype)
     groups = (np.searchsorted(indptr, entries, side="right") - 1) // _SPAN
-    if not exact:
-        stride = _draw_stride(indptr, groups, nnz)
+    if not exact:  # as many draws as keep the cost of reading entries within bounds
+        ends = np.minimum((groups + 1) * _SPAN, indptr.size - 1)
+        of_group = indptr[ends].astype(np.int64) - indptr[groups * _SPAN]
+        # All entries of a long group are traversed to find the selected ones, at a sixteenth of the cost.
+        cost = np.minimum(of_group, _FILL_BUFFER) + of_group // 16
+        stride = max(1, round(float(cost.sum()) / max(_FILL_SHARE * nnz, _FILL_ENTRIES)))
         entries, groups = entries[::stride], groups[::stride]
     groups, drawn, hits = np.unique(groups, return_index=True, return_counts=True)
     wanted = indices[entries[drawn]].astype(np.uint64)
@@ -91,15 +95,6 @@ def block_fill(indptr: Indices, indices: Indices) -> tuple[float, ...]:
     stored = blocks[:, :-1] * np.square(BLOCK_SIZES)
     shares = stored * (hits / (hits.sum() * blocks[:, -1]))[:, np.newaxis]
     return tuple(shares.sum(axis=0).tolist())
-
-
-def _draw_stride(indptr: Indices, groups: Counts, nnz: int) -> int:
-    """Return the stride of the draws that keeps the cost of reading entries within bounds."""
-    ends = np.minimum((groups + 1) * _SPAN, indptr.size - 1)
-    entries = indptr[ends].astype(np.int64) - indptr[groups * _SPAN]
-    # All entries of a long group are traversed to find the selected ones, at a sixteenth of the cost.
-    cost = np.minimum(entries, _FILL_BUFFER) + entries // 16
-    return max(1, round(float(cost.sum()) / max(_FILL_SHARE * nnz, _FILL_ENTRIES)))
 
 
 @njit(cache=True, nogil=True)

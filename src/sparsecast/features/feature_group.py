@@ -39,13 +39,13 @@ class FeatureGroup(ABC):
 
     def summary(self) -> list[tuple[str, str]]:
         """Return a heading and a text for each row of the group in a table of a Structure."""
-        features = ", ".join(f"{name} {getattr(self, name)}" for name in self.feature_names())
-        return [(self.name, features)]
+        features = (f"{name} {value}" for name, value in self.to_dict().items() if name != "version")
+        return [(self.name, ", ".join(features))]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the features as plain data, with the version."""
-        features = {name: getattr(self, name) for name in self.feature_names()}
-        return {"version": self.version, **features}
+        names = (field.name for field in dataclasses.fields(self))  # type: ignore[arg-type]
+        return {"version": self.version, **{name: getattr(self, name) for name in names}}
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Self | None:
@@ -59,7 +59,3 @@ class FeatureGroup(ABC):
     def reads(cls, stored: Mapping[str, Any]) -> bool:
         """Tell whether stored features are of a version that `from_dict` reads."""
         return bool(stored["version"] == cls.version)
-
-    @classmethod
-    def feature_names(cls) -> list[str]:
-        return [field.name for field in dataclasses.fields(cls)]  # type: ignore[arg-type]

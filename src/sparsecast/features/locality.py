@@ -73,13 +73,18 @@ def sampled_reuse(sample: Sweep, changes: int, shape: tuple[int, int]) -> NDArra
     # The number of lines read, if the reads were spread evenly.
     first_reads = -lines * math.expm1(-changes / lines) / changes
     remaining, rates = 1.0, [0.0, 0.0, 0.0]
-    for octave, returned in enumerate(_returned(sample)):
+    # For each octave within the ranges, the share of the remaining lines that return in it.
+    seen, unseen = sample.reuse[:-1], sample.unseen[:-1]
+    at_risk = np.cumsum((seen + unseen)[::-1])[::-1]
+    octaves = max(int(np.count_nonzero(at_risk)) - 1, 0)  # the last one reaches beyond the ranges
+    # Those whose range begins within the octave were exposed to half of it.
+    exposed = np.maximum(at_risk - unseen / 2, 1.0)[:octaves]
+    for octave, returned in enumerate(np.minimum(seen[:octaves] / exposed, 1.0).tolist()):
         shares[octave] = min(remaining * returned, max(remaining - first_reads, 0.0))
         # The chance to return within a change, for lines that return at all.
         coming = max(remaining - first_reads, shares[octave], 1e-12)
         rates.append(-math.log1p(-min(shares[octave] / coming, 1 - 1e-12)) / 2.0**octave)
         remaining -= shares[octave]
-    octaves = len(rates) - 3
     farthest = max(sample.half_bandwidth / shape[0] * changes, 2.0**octaves)
     last = min(int(farthest).bit_length() - 1, X_REUSE_ELEMENTS - 2)
     trend = min(1.0, math.sqrt(rates[-1] / rates[-3])) if rates[-3] else 1.0
@@ -90,14 +95,3 @@ def sampled_reuse(sample: Sweep, changes: int, shape: tuple[int, int]) -> NDArra
     shares[-1] = min(remaining, first_reads)
     shares[last] += remaining - shares[-1]
     return shares
-
-
-def _returned(sample: Sweep) -> list[float]:
-    """Return for each octave within the ranges the share of the remaining lines that return in it."""
-    seen, unseen = sample.reuse[:-1], sample.unseen[:-1]
-    at_risk = np.cumsum((seen + unseen)[::-1])[::-1]
-    octaves = max(int(np.count_nonzero(at_risk)) - 1, 0)  # the last one reaches beyond the ranges
-    # Those whose range begins within the octave were exposed to half of it.
-    exposed = np.maximum(at_risk - unseen / 2, 1.0)[:octaves]
-    returned: list[float] = np.minimum(seen[:octaves] / exposed, 1.0).tolist()
-    return returned

@@ -11,6 +11,7 @@ from sparsecast.features import FEATURES
 from sparsecast.features.analysis import MatrixSource
 from sparsecast.features.feature_group import FeatureGroup
 from sparsecast.features.structure import Structure
+from sparsecast.features.sweep import extremes
 from sparsecast.features.value_scan import MOST_DISTINCT, are_float32, distinct_values
 from sparsecast.system.jit import njit
 from sparsecast.system.parallel import equal_parts, in_parts
@@ -42,7 +43,15 @@ class NarrowStorage(FeatureGroup):
     @classmethod
     def compute(cls, source: MatrixSource) -> Self:
         """Return the features of a matrix; those of a sample hold for what it read."""
-        reach = row_group_reach(source)
+        cols = source.shape[1]
+        reach = max(cols - 1, 0)
+        if cols > NARROW_COLUMNS:
+            parts = [equal_parts(-(-source.shape[0] // GROUP_ROWS), source.workers)]
+            if source.ranges:  # the groups with entries of the sample
+                spans = source.row_ranges
+                parts = [np.array([first // GROUP_ROWS, -(-end // GROUP_ROWS)]) for first, end in spans]
+            matrix = source.indptr, source.indices
+            reach = max(int(found) for groups in parts for found in in_parts(_reach, matrix, groups))
         values = [source.data[:1]] if source.all_alike else source.values
         is_exact = all(are_float32(part, source.workers) for part in values)
         if source.ranges and (is_exact or source.all_alike or reach < NARROW_COLUMNS):
@@ -86,18 +95,6 @@ def narrowest(structure: Structure) -> dict[str, Any]:
     return parameters
 
 
-def row_group_reach(source: MatrixSource) -> int:
-    """Return the feature of this name; of a sample that of the groups with its ranges."""
-    rows, cols = source.shape
-    if cols <= NARROW_COLUMNS:
-        return max(cols - 1, 0)
-    parts = [equal_parts(-(-rows // GROUP_ROWS), source.workers)]
-    if source.ranges:
-        parts = [np.array([first // GROUP_ROWS, -(-end // GROUP_ROWS)]) for first, end in source.row_ranges]
-    matrix = source.indptr, source.indices
-    return max(int(reach) for groups in parts for reach in in_parts(_reach, matrix, groups))
-
-
 @njit(cache=True, nogil=True)
 def _reach(indptr, indices, first_group, last_group):  # type: ignore[no-untyped-def]
     rows, reach = np.uint64(len(indptr) - 1), np.uint64(0)
@@ -106,10 +103,8 @@ def _reach(indptr, indices, first_group, last_group):  # type: ignore[no-untyped
         start, stop = np.uint64(indptr[row]), np.uint64(indptr[min(row + np.uint64(GROUP_ROWS), rows)])
         if start == stop:
             continue
-        least = greatest = indices[start]
-        for entry in range(start, stop):
-            least, greatest = min(least, indices[entry]), max(greatest, indices[entry])
-        reach = max(reach, np.uint64(greatest - least))
+        least, greatest = extremes(indices, start, stop)
+        reach = max(reach, greatest - least)
         if reach >= np.uint64(NARROW_COLUMNS):
             return NARROW_COLUMNS
     return np.int64(reach)

@@ -60,19 +60,13 @@ class RowBlocks:
 
     @classmethod
     def of(cls, structure: Structure) -> RowBlocks:
-        def one(value: int) -> Integers:
-            return np.array([value], dtype=np.int64)
-
-        return cls(
-            rows=one(structure.rows),
-            nnz=one(structure.nnz),
-            row_length_mode=one(structure.row_lengths.mode),
-            row_length_max=one(structure.row_lengths.max),
-            mispredicted_rows=one(structure.row_lengths.mispredicted or 0),
-            rows_at_least=np.array([structure.row_lengths.rows_at_least], dtype=np.int64),
-            entries_up_to=np.array([structure.row_lengths.entries_up_to], dtype=np.int64),
-            matrix=structure,
+        lengths = structure.row_lengths
+        counts = structure.rows, structure.nnz, lengths.mode, lengths.max, lengths.mispredicted or 0
+        of_levels = lengths.rows_at_least, lengths.entries_up_to
+        rows, nnz, mode, longest, mispredicted, at_least, up_to = (
+            np.array([value], dtype=np.int64) for value in (*counts, *of_levels)
         )
+        return cls(rows, nnz, mode, longest, mispredicted, at_least, up_to, structure)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,13 +102,18 @@ class StripStatistics:
         # Rows below a level give all their entries to the sum of min(length, level), the others the level.
         entries_below = np.cumsum(entries, axis=1) - entries
         up_to: Integers = entries_below + at_least * levels
+        powers = [longest]
+        while 2 ** len(powers) <= len(longest):
+            below, width = powers[-1], 2 ** (len(powers) - 1)
+            powers.append(below.copy())
+            np.maximum(below[:-width], below[width:], out=powers[-1][:-width])
         return cls(
             bounds,
             indptr[bounds].astype(np.int64),
             _prefix(find_mispredicted_rows(lengths))[bounds],
             _prefix(at_least),
             _prefix(up_to),
-            _sparse_table(longest),
+            np.array(powers),
             matrix,
         )
 
@@ -147,15 +146,6 @@ def _prefix(counts: NDArray[Any]) -> Integers:
     sums = np.zeros((len(counts) + 1, *counts.shape[1:]), dtype=np.int64)
     np.cumsum(counts, axis=0, out=sums[1:])
     return sums
-
-
-def _sparse_table(values: Integers) -> Integers:
-    powers = [values]
-    while 2 ** len(powers) <= len(values):
-        below, width = powers[-1], 2 ** (len(powers) - 1)
-        powers.append(below.copy())
-        np.maximum(below[:-width], below[width:], out=powers[-1][:-width])
-    return np.array(powers)
 
 
 @njit(nogil=True, cache=True)

@@ -105,16 +105,17 @@ class RowLengths(FeatureGroup):
         return lengths
 
     def contradiction(self, rows: int, cols: int, nnz: int) -> str | None:
-        levels = ROW_LENGTH_LEVELS[: len(self.rows_at_least)]
-        expected = int(np.searchsorted(ROW_LENGTH_LEVELS, self.max)) + 1
         at_least, up_to = self.rows_at_least, self.entries_up_to
+        if not len(at_least) == len(up_to) == int(np.searchsorted(ROW_LENGTH_LEVELS, self.max)) + 1:
+            return f"{len(at_least)} and {len(up_to)} levels stand for rows of up to {self.max} entries"
+        filled = at_least[1] if len(at_least) > 1 else 0
+        # A row that reaches the lower level only adds at least nothing and less than the step to the higher.
+        steps, gains = np.diff(ROW_LENGTH_LEVELS[: len(at_least)]), np.diff(up_to)
+        least, most = np.array(at_least[1:]) * steps, np.array(at_least[:-1]) * steps
         checks = {
             f"row lengths go from {self.min} to {self.max}": 0 <= self.min <= self.max,
             f"the mode {self.mode} is outside of {self.min} to {self.max}": (
                 self.min <= self.mode <= self.max or not rows
-            ),
-            f"{len(at_least)} and {len(up_to)} levels stand for rows of up to {self.max} entries": (
-                len(at_least) == len(up_to) == expected
             ),
             f"{rows:,} rows have a mean of {self.mean:g} entries": (
                 abs(self.mean * rows - nnz) <= 1e-9 * max(nnz, 1)
@@ -125,31 +126,17 @@ class RowLengths(FeatureGroup):
             f"{self.mispredicted} rows are mispredicted": 0 <= (self.mispredicted or 0) <= rows,
             f"{self.changes} rows have another length than the one before": 0 <= (self.changes or 0) <= rows,
             f"{self.empty_rows:,} rows are empty": 0 <= self.empty_rows <= rows,
-            f"{at_least[0] if at_least else 0:,} rows have at least 0 entries": (
-                bool(at_least) and at_least[0] == rows
-            ),
-            f"{self.empty_rows:,} rows are empty and {at_least[1] if len(at_least) > 1 else 0:,} are not": (
-                self.empty_rows == rows - (at_least[1] if len(at_least) > 1 else 0)
-            ),
+            f"{at_least[0]:,} rows have at least 0 entries": at_least[0] == rows,
+            f"{self.empty_rows:,} rows are empty and {filled:,} are not": self.empty_rows == rows - filled,
             f"no row has {self.max:,} entries": self.max == 0 or (len(at_least) > 1 and at_least[-2] > 0),
-            "a number of rows with at least k entries is below 0": not at_least or at_least[-1] >= 0,
+            "a number of rows with at least k entries is below 0": at_least[-1] >= 0,
             "the number of rows with at least k entries grows with k": all(np.diff(at_least) <= 0),
-            f"the rows have {up_to[-1] if up_to else 0:,} entries together": bool(up_to) and up_to[-1] == nnz,
+            f"the rows have {up_to[-1]:,} entries together": up_to[-1] == nnz,
             "the entries up to a level are no sum over rows": (
-                len(at_least) == len(up_to) and _adds_up(levels, at_least, up_to)
+                up_to[0] == 0 and bool(np.all((least <= gains) & (gains <= most)))
             ),
         }
         return next((text for text, holds in checks.items() if not holds), None)
-
-
-def _adds_up(levels: tuple[int, ...], at_least: tuple[int, ...], up_to: tuple[int, ...]) -> bool:
-    """Tell whether each step of `up_to` is between the least and the most that rows can add."""
-    if not up_to or up_to[0] != 0:
-        return False
-    steps, gains = np.diff(levels), np.diff(up_to)
-    most, least = np.array(at_least[:-1]), np.array(at_least[1:])
-    # A row that reaches the lower level only adds at least nothing and less than the step.
-    return bool(np.all(gains >= least * steps) and np.all(gains <= most * steps))
 
 
 def row_length_statistics(lengths: NDArray[np.int64], counts: NDArray[np.int64]) -> dict[str, Any]:

@@ -134,26 +134,23 @@ class Structure(Tabular):
 
     def checked(self) -> Structure:
         """Return the Structure itself; an InputError names the first contradiction in it."""
-        contradiction = self._contradiction()
-        if contradiction:
+        of_groups = (group.contradiction(self.rows, self.cols, self.nnz) for group in self.groups.values())
+        contradiction: str | None = None
+        if min(self.rows, self.cols, self.nnz) < 0:
+            contradiction = "a count is negative"
+        elif self.sampled_nnz is not None and not 0 < self.sampled_nnz <= self.nnz:
+            contradiction = f"a sample of {self.sampled_nnz:,} entries"
+        elif self.unproven and self.sampled_nnz is None:
+            contradiction = f"{', '.join(self.unproven)} of a sample, and there is none"
+        elif self.nnz and not (self.rows and self.cols):
+            contradiction = "there are non-zeros without rows or columns"
+        if contradiction := contradiction or next(filter(None, of_groups), None):
             raise InputError(
                 f"a structure of {self.rows:,} rows, {self.cols:,} columns and {self.nnz:,} non-zeros "
                 f"contradicts itself: {contradiction}; expected what one matrix can have; compute it from "
                 f"the matrix"
             )
         return self
-
-    def _contradiction(self) -> str | None:
-        if min(self.rows, self.cols, self.nnz) < 0:
-            return "a count is negative"
-        if self.sampled_nnz is not None and not 0 < self.sampled_nnz <= self.nnz:
-            return f"a sample of {self.sampled_nnz:,} entries"
-        if self.unproven and self.sampled_nnz is None:
-            return f"{', '.join(self.unproven)} of a sample, and there is none"
-        if self.nnz and not (self.rows and self.cols):
-            return "there are non-zeros without rows or columns"
-        texts = (group.contradiction(self.rows, self.cols, self.nnz) for group in self.groups.values())
-        return next(filter(None, texts), None)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the Structure as plain data: the counts, then each group under its name."""

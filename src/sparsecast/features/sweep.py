@@ -67,6 +67,8 @@ Indices = NDArray[np.integer[Any]]
 Counts = NDArray[np.int64]
 #: First and last + 1 of consecutive entries.
 Range = tuple[int, int]
+#: Row pointers, the first rows of pieces and their end, and the row of the matrix that is row 0 of these.
+_Rows = tuple[Indices, list[int], int]
 
 
 class _View(NamedTuple):
@@ -168,27 +170,12 @@ def _time_type(nnz: int) -> np.dtype[np.unsignedinteger[Any]]:
     return np.dtype(np.uint32 if nnz < 2**32 else np.uint64)
 
 
-class _Span(NamedTuple):
-    """Rows first to last - 1 of these row pointers, whose row 0 is row `offset` of the matrix."""
-
-    pointers: NDArray[Any]
-    rows: tuple[int, int]
-    offset: int
-
-
-def _pieces(indptr: Indices, count: int) -> list[_Span]:
-    """Cut the rows into pieces of about equal work: a row costs about as much as an entry."""
-    bounds = balanced_parts_by(lambda row: row + int(indptr[row]), len(indptr) - 1, count).tolist()
-    return [_Span(unsigned(indptr), rows, 0) for rows in pairwise(bounds)]
-
-
-def _sampled(indptr: Indices, entries: Range) -> list[_Span]:
+def _sampled(indptr: Indices, entries: Range) -> _Rows:
     """Return a range of entries as rows, of which the first and the last may be cut."""
     start, stop = np.array(entries, dtype=indptr.dtype)
     first = int(np.searchsorted(indptr, start, side="right")) - 1
     last = int(np.searchsorted(indptr, stop))
-    pointers = np.clip(indptr[first : last + 1], start, stop)
-    return [_Span(unsigned(pointers), (0, last - first), first)]
+    return np.clip(indptr[first : last + 1], start, stop), [0, last - first], first
 
 
 def sweep(
@@ -200,35 +187,45 @@ def sweep(
     history = np.zeros((min(2, pieces), pieces, lines), dtype=_time_type(indices.size))
     maps = np.zeros((pieces, _map_bytes(max(sum(shape) - 1, 0))), dtype=np.uint8)
     tallies = [_tallies(history[:, piece], maps[piece]) for piece in range(pieces)]
-    steps = [_sampled(indptr, span) for span in ranges] or [_pieces(indptr, pieces)]
+    steps = [_sampled(indptr, entries) for entries in ranges]
+    if not ranges:  # pieces of about equal work: a row costs about as much as an entry
+        bounds = balanced_parts_by(lambda row: row + int(indptr[row]), len(indptr) - 1, pieces)
+        steps = [(indptr, bounds.tolist(), 0)]
     view = _view(shape, indices.size, maps.shape[1], bool(ranges))
     of_half = 0
-    for number, spans in enumerate(steps, 1):
-        _scan_all(spans, unsigned(indices), view, tallies)
+    for number, rows in enumerate(steps, 1):
+        _scan_all(rows, unsigned(indices), view, tallies)
         if 2 * number == len(steps):
             of_half = _read_map(maps[0])[0]
     for other in maps[1:]:
         maps[0] |= other
     marked, *ends = _read_map(maps[0])
     bands = np.array([tally.bands for tally in tallies]).astype(np.int64).reshape(-1, 16)
+    reuse = np.array([tally.reuse for tally in tallies]).sum(axis=0)
+    reuse[-1] += sum(tally.unseen.sum() for tally in tallies)
+    changes = np.array([tally.totals[_TIME] for tally in tallies])
+    if pieces > 1:
+        _join_reuse(history[0], history[1], np.cumsum(changes) - changes, reuse)
     return Sweep(
         entries=sum(last - first for first, last in ranges) if ranges else indices.size,
         bands=bands.sum(axis=0)[:BANDS],
         half_bandwidth=max(abs(end - (shape[0] - 1)) for end in ends) if marked else 0,
         diagonals=marked,
         diagonals_of_half=of_half,
-        line_changes=int(sum(int(tally.totals[_TIME]) for tally in tallies)),
-        reuse=_joined_reuse(history, tallies).astype(np.int64),
+        line_changes=int(changes.sum()),
+        reuse=reuse.astype(np.int64),
         unseen=tallies[0].unseen.astype(np.int64) if ranges else np.zeros(X_REUSE_ELEMENTS, dtype=np.int64),
     )
 
 
-def _scan_all(spans: Sequence[_Span], indices: Indices, view: _View, tallies: Sequence[_Tallies]) -> None:
-    def scan(piece: int, _: int) -> None:
-        span = spans[piece]
-        _scan(span.pointers, indices, span.rows, span.offset, view, tallies[piece])
+def _scan_all(rows: _Rows, indices: Indices, view: _View, tallies: Sequence[_Tallies]) -> None:
+    pointers, bounds, offset = rows
 
-    on_threads(scan, np.arange(len(spans) + 1))
+    def scan(piece: int, _: int) -> None:
+        of_piece = bounds[piece], bounds[piece + 1]
+        _scan(unsigned(pointers), indices, of_piece, offset, view, tallies[piece])
+
+    on_threads(scan, np.arange(len(bounds)))
 
 
 def _tallies(history: NDArray[Any], diagonals: NDArray[np.uint8]) -> _Tallies:
@@ -243,16 +240,6 @@ def _tallies(history: NDArray[Any], diagonals: NDArray[np.uint8]) -> _Tallies:
         steps=np.zeros(CHUNK + SPREAD, dtype=np.uint32),
         away=np.zeros(CHUNK, dtype=np.uint8),
     )
-
-
-def _joined_reuse(history: NDArray[Any], tallies: Sequence[_Tallies]) -> NDArray[np.uint64]:
-    """Return the reuse of all pieces, with the reads that are the first of their piece."""
-    reuse: NDArray[np.uint64] = np.array([tally.reuse for tally in tallies]).sum(axis=0)
-    reuse[-1] += sum(tally.unseen.sum() for tally in tallies)
-    if len(tallies) > 1:
-        changes = np.array([tally.totals[_TIME] for tally in tallies])
-        _join_reuse(history[0], history[1], np.cumsum(changes) - changes, reuse)
-    return reuse
 
 
 def _view(shape: tuple[int, int], nnz: int, map_bytes: int, is_sample: bool) -> _View:
@@ -291,7 +278,7 @@ def _scan(indptr, indices, rows, offset, view, tallies):  # type: ignore[no-unty
         while start < stop:
             part = min(stop, start + np.uint64(CHUNK))
             of_matrix = np.uint64(row + offset), np.uint64(end - 1 + offset)
-            columns = _extremes(indices, start, part)
+            columns = extremes(indices, start, part)
             _mark_diagonals(indices, (start, part), of_matrix[0], view, tallies)
             _count_bands(indices, (start, part), of_matrix, columns, view, tallies)
             _count_lines(indices, (start, part), view, tallies)
@@ -325,7 +312,8 @@ def spread(indptr, first_row, last_row, steps):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _extremes(indices, start, stop):  # type: ignore[no-untyped-def]
+def extremes(indices, start, stop):  # type: ignore[no-untyped-def]
+    """Return the least and the greatest of the indices from `start` to `stop` - 1; there is one."""
     least = greatest = indices[start]
     for entry in range(start, stop):
         least, greatest = min(least, indices[entry]), max(greatest, indices[entry])

@@ -78,7 +78,14 @@ class Symmetry(FeatureGroup):
             diagonal_blocks = tuple(-(-rows // size) for size in BLOCK_SIZES)
         else:
             diagonal_blocks = _diagonal_blocks(source, BLOCK_SIZES)
-        return cls(triangle_nnz, kind, diagonal_blocks, _mispredicted_below(source))
+        # The lengths of rows below the diagonal, of some runs of rows where there are many.
+        runs, of_run = (_RUNS, _RUN_ROWS) if rows > _RUNS * _RUN_ROWS else (1, rows)
+        lengths = np.zeros((runs, of_run), dtype=np.int64)
+        arrays = unsigned(source.indptr), unsigned(source.indices)
+        for first, counts in zip(np.linspace(0, rows - of_run, runs).astype(np.uint64), lengths, strict=True):
+            _count_below(*arrays, first, counts)
+        mispredicted = int(find_mispredicted_rows(lengths.ravel()).sum())
+        return cls(triangle_nnz, kind, diagonal_blocks, round(mispredicted * rows / max(lengths.size, 1)))
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Self | None:
@@ -108,12 +115,10 @@ class Symmetry(FeatureGroup):
         if self.diagonal_blocks is None:
             return None
         limits = [-(-rows // size) for size in BLOCK_SIZES]
-        holds = len(self.diagonal_blocks) == len(limits) and all(map(_is_up_to, self.diagonal_blocks, limits))
+        holds = len(self.diagonal_blocks) == len(limits) and all(
+            0 <= count <= limit for count, limit in zip(self.diagonal_blocks, limits, strict=True)
+        )
         return None if holds else f"its diagonal has {self.diagonal_blocks} blocks"
-
-
-def _is_up_to(count: int, limit: int) -> bool:
-    return 0 <= count <= limit
 
 
 def mirroring(source: MatrixSource) -> tuple[str, int] | None:
@@ -182,18 +187,6 @@ def _diagonal_blocks(source: MatrixSource, sizes: Sequence[int]) -> tuple[int, .
     return tuple(np.minimum(of_all.round().astype(np.int64), -(-rows // np.array(sizes))).tolist())
 
 
-def _mispredicted_below(source: MatrixSource) -> int:
-    """Return how many rows have an unexpected number of entries below the diagonal."""
-    rows = source.shape[0]
-    runs, of_run = (_RUNS, _RUN_ROWS) if rows > _RUNS * _RUN_ROWS else (1, rows)
-    lengths = np.zeros((runs, of_run), dtype=np.int64)
-    arrays = unsigned(source.indptr), unsigned(source.indices)
-    for first, counts in zip(np.linspace(0, rows - of_run, runs).astype(np.uint64), lengths, strict=True):
-        _count_below(*arrays, first, counts)
-    mispredicted = int(find_mispredicted_rows(lengths.ravel()).sum())
-    return round(mispredicted * rows / max(lengths.size, 1))
-
-
 @inner
 def first_from(indices, column, low, high):  # type: ignore[no-untyped-def]
     """Return the first entry from `low` on, before `high`, in a column of at least `column`."""
@@ -233,24 +226,20 @@ def _count_below(indptr, indices, first, counts):  # type: ignore[no-untyped-def
 
 @njit(nogil=True, cache=True)
 def _are_mirrored(indptr, indices, words, signs, entries):  # type: ignore[no-untyped-def]
+    """Tell whether the matrix has the mirror images of these entries; columns ascend in each row."""
     rows = len(indptr) - 1
     for entry in entries:
         row = np.searchsorted(indptr, np.uint64(entry), side="right") - 1
         column = np.int64(indices[entry])
-        if row >= rows or not _has(indptr, indices, words, signs, (column, row), entry):
+        if row >= rows:
+            return False
+        end = np.uint64(indptr[column + 1])
+        found = first_from(indices, np.uint64(row), np.uint64(indptr[column]), end)
+        if found >= end or np.int64(indices[found]) != row:
+            return False
+        if not mirrors(words, signs, found, np.uint64(entry)):
             return False
     return True
-
-
-@inner
-def _has(indptr, indices, words, signs, place, entry):  # type: ignore[no-untyped-def]
-    """Tell whether the matrix has the mirror image of an entry at `place`; columns ascend in each row."""
-    row, column = place
-    end = np.uint64(indptr[row + 1])
-    found = first_from(indices, np.uint64(column), np.uint64(indptr[row]), end)
-    if found >= end or np.int64(indices[found]) != column:
-        return False
-    return mirrors(words, signs, found, np.uint64(entry))
 
 
 @njit(nogil=True, cache=True)

@@ -82,7 +82,14 @@ class BCSR(StorageFormat):
             A = A.copy()
             A.has_sorted_indices = False  # SciPy believes what it found before somebody changed the indices
             A.sort_indices()
-        block = best_blocks(A) if block is None else _checked(block)
+        if block is None:
+            block = best_blocks(A)
+        elif len(block) != 2 or not set(block) <= set(BLOCK_SIDES):
+            raise InputError(
+                f"block {block}: expected rows and columns of {', '.join(map(str, BLOCK_SIDES))}; "
+                f"name such a size, or none"
+            )
+        block = int(block[0]), int(block[1])
         return cls(A.shape, nnz, block, *cls._cut(A, A.indptr[1:], block, values), values=values)
 
     @classmethod
@@ -98,12 +105,15 @@ class BCSR(StorageFormat):
         indices, block_rows = A.indices[:nnz], -(-rows // r)
         bounds = balanced_parts(A.indptr[np.minimum(np.arange(block_rows + 1) * r, rows)])
         starts = np.zeros(block_rows + 1, dtype=indices.dtype)
-        edge, none = (
-            np.uint64(max(A.shape[1] - c, 0)),
-            (np.empty(0, indices.dtype), np.empty(0, A.data.dtype)),
-        )
-        arrays = A.indptr, ends, indices, A.data, *_sized(r, c)
-        in_parts(_blocks, (*arrays, (), starts, edge, *none), bounds)
+        # Two sequences as long as a block is high and wide. The lengths of tuples are in their types, so such
+        # a size is compiled separately, and runs faster. Sizes that no rule chooses are not worth that
+        # second: arrays of any length have one type.
+        size: tuple[Any, Any] = (0,) * r, (0,) * c
+        if r != c or r not in BLOCK_SIZES:
+            size = np.empty(r, dtype=np.int8), np.empty(c, dtype=np.int8)
+        arrays, edge = (A.indptr, ends, indices, A.data, *size), np.uint64(max(A.shape[1] - c, 0))
+        nothing = np.empty(0, indices.dtype), np.empty(0, A.data.dtype)
+        in_parts(_blocks, (*arrays, (), starts, edge, *nothing), bounds)
         np.cumsum(starts, out=starts)
         blocks = int(starts[-1])
         stored = blocks * r * c
@@ -188,26 +198,6 @@ def best_block(fill: tuple[float, ...]) -> int:
         for values, side in zip(fill, BLOCK_SIZES, strict=True)
     ]
     return BLOCK_SIZES[int(np.argmin(streamed))]
-
-
-def _checked(block: tuple[int, int]) -> tuple[int, int]:
-    if len(block) != 2 or not set(block) <= set(BLOCK_SIDES):
-        raise InputError(
-            f"block {block}: expected rows and columns of {', '.join(map(str, BLOCK_SIDES))}; "
-            f"name such a size, or none"
-        )
-    return int(block[0]), int(block[1])
-
-
-def _sized(r: int, c: int) -> tuple[Any, Any]:
-    """Return two sequences as long as a block is high and wide, for the compiled functions.
-
-    The lengths of tuples are in their types, so such a size is compiled separately, and runs faster. Sizes
-    that no rule chooses are not worth that second: arrays of any length have one type.
-    """
-    if r == c and r in BLOCK_SIZES:
-        return (0,) * r, (0,) * c
-    return np.empty(r, dtype=np.int8), np.empty(c, dtype=np.int8)
 
 
 @njit(nogil=True, cache=True)

@@ -71,7 +71,14 @@ class DIA(StorageFormat):
                 f"chunk_rows = {chunk_rows}: expected one of {', '.join(map(str, CHUNKS))}; name one, or none"
             )
         rows, nnz = A.shape[0], int(A.indptr[-1])
-        is_there = _diagonals(A, nnz)
+        most = int(MAX_PADDING_FACTOR * nnz) // max(rows, 1)
+        is_there = np.zeros(sum(A.shape), dtype=np.uint8)  # for each column - row + rows - 1
+        count = _count_diagonals(unsigned(A.indptr), unsigned(A.indices[:nnz]), is_there, most)
+        if count > most:
+            raise PaddingError(
+                f"DIA would store {count:,} diagonals or more of {rows:,} rows for {nnz:,} non-zeros: "
+                f"expected at most {MAX_PADDING_FACTOR:g} times the non-zeros; use another format"
+            )
         offsets = (np.flatnonzero(is_there) - (rows - 1)).astype(A.indices.dtype)
         stored = rows * len(offsets)
         cls.refuse_excess(nnz, stored, stored * A.data.itemsize + offsets.nbytes)
@@ -114,20 +121,6 @@ class DIA(StorageFormat):
     def refuse_unsuited(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> None:
         how = f"on {blocks.matrix.bands.diagonals:,} diagonals"
         cls.refuse_unless_below(CSR, blocks, value_bytes, index_bytes, how)
-
-
-def _diagonals(A: csr_array[Any], nnz: int) -> NDArray[np.uint8]:
-    """Tell for each column - row + rows - 1 whether an entry has it; refuse too many at once."""
-    rows, indices = A.shape[0], A.indices[:nnz]
-    most = int(MAX_PADDING_FACTOR * nnz) // max(rows, 1)
-    is_there = np.zeros(sum(A.shape), dtype=np.uint8)
-    count = _count_diagonals(unsigned(A.indptr), unsigned(indices), is_there, most)
-    if count > most:
-        raise PaddingError(
-            f"DIA would store {count:,} diagonals or more of {rows:,} rows for {nnz:,} non-zeros: "
-            f"expected at most {MAX_PADDING_FACTOR:g} times the non-zeros; use another format"
-        )
-    return is_there
 
 
 @njit(nogil=True, cache=True)

@@ -55,7 +55,9 @@ class JAD(StorageFormat):
         del row_lengths
         indices, data = cls.empty(nnz, A)
         arrays = (A.indptr, A.indices, A.data, permutation, diagonal_starts, indices, data)
-        in_parts(_fill_diagonals, arrays, _bounds(diagonal_starts, rows))
+        reaching = np.diff(diagonal_starts)
+        bounds = balanced_parts_by(lambda place: int(np.minimum(reaching, place).sum()), rows)
+        in_parts(_fill_diagonals, arrays, bounds)
         return cls(A.shape, nnz, diagonal_starts, indices, data, permutation)
 
     @classmethod
@@ -69,11 +71,6 @@ def sorted_lengths(diagonal_starts: NDArray[np.int64], rows: int) -> NDArray[np.
     reaching = np.concatenate(([rows], np.diff(diagonal_starts), [0]))  # rows of at least 0, 1, ... entries
     exactly = reaching[:-1] - reaching[1:]
     return np.repeat(np.arange(len(exactly))[::-1], exactly[::-1])
-
-
-def _bounds(diagonal_starts: NDArray[np.int64], rows: int) -> NDArray[np.int64]:
-    reaching = np.diff(diagonal_starts)
-    return balanced_parts_by(lambda place: int(np.minimum(reaching, place).sum()), rows)
 
 
 @njit(nogil=True, cache=True)

@@ -71,7 +71,21 @@ class MirroredFormat(StorageFormat):
             in_parts(_find_unmirrored, (*pattern, values, signs, heads, odd), bounds)
             if not odd.any():
                 return kind
-        raise cls._refusal(_unmirrored(A, int(odd.argmax()), kind))
+        # The first place of the row, from the diagonal on, that differs from its mirror image.
+        row = int(odd.argmax())
+        in_row = {int(A.indices[k]): np.uint64(k) for k in range(A.indptr[row], A.indptr[row + 1])}
+        below = np.flatnonzero(A.indices[:nnz] == row)
+        owners = np.searchsorted(A.indptr, below, side="right") - 1
+        in_column = dict(zip(owners.tolist(), below.astype(np.uint64), strict=True))
+        for place in sorted(in_row.keys() | in_column.keys()):
+            is_in_both = place in in_row and place in in_column
+            if place >= row and not (is_in_both and mirrors(values, signs, in_column[place], in_row[place])):
+                break
+        value = A.data[in_row[place]] if place in in_row else "nothing"
+        mirrored = A.data[in_column[place]] if place in in_column else "nothing"
+        raise cls._refusal(
+            f"{value} at ({row}, {place}) and {mirrored} at ({place}, {row}), as no {kind} matrix has them"
+        )
 
     @classmethod
     def _refusal(cls, problem: str) -> SymmetryError:
@@ -79,25 +93,6 @@ class MirroredFormat(StorageFormat):
             f"{problem}: expected a matrix that equals its transpose, its conjugate or its negative, for "
             f"{cls.name.replace('_', ' ')}; use another format"
         )
-
-
-def _unmirrored(A: csr_array[Any], row: int, kind: str) -> str:
-    """Name the first place from the diagonal on in `row` that differs from its mirror image."""
-    values, signs = words(A.data), changed_signs(kind, A.dtype)
-    in_row = {int(A.indices[k]): np.uint64(k) for k in range(A.indptr[row], A.indptr[row + 1])}
-    below = np.flatnonzero(A.indices[: A.indptr[-1]] == row)
-    rows = np.searchsorted(A.indptr, below, side="right") - 1
-    in_column = dict(zip(rows.tolist(), below.astype(np.uint64), strict=True))
-
-    def is_mirrored(place: int) -> bool:
-        both = place in in_row and place in in_column
-        return both and bool(mirrors(values, signs, in_column[place], in_row[place]))
-
-    places = (place for place in sorted(in_row.keys() | in_column.keys()) if place >= row)
-    place = next(place for place in places if not is_mirrored(place))
-    value = A.data[in_row[place]] if place in in_row else "nothing"
-    mirrored = A.data[in_column[place]] if place in in_column else "nothing"
-    return f"{value} at ({row}, {place}) and {mirrored} at ({place}, {row}), as no {kind} matrix has them"
 
 
 @njit(nogil=True, cache=True)

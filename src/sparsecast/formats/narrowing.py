@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from sparsecast.errors import FormatError, InputError
 from sparsecast.features.narrow_storage import GROUP_ROWS, NARROW_COLUMNS
+from sparsecast.features.sweep import extremes
+from sparsecast.features.value_scan import are_alike
 from sparsecast.system.jit import njit
 from sparsecast.system.memory import aligned_empty
 from sparsecast.system.parallel import balanced_parts, equal_parts, in_parts, threads_for
@@ -77,14 +79,16 @@ class Narrow:
             refuse(f"values '{self.values}' of a {data.dtype} matrix", f"one of {' or '.join(full)}")
         if self.values == LOSSY:
             return rounded(data)
-        bits = data.view(f"u{data.dtype.itemsize}")
-        parts = equal_parts(len(data), threads_for(len(data)))
+        threads = threads_for(len(data))
         if self.values == "one":
-            if not all(in_parts(_are_alike, (bits,), parts)):
+            if not len(data):
+                return np.zeros(1, dtype=data.dtype)
+            if not are_alike(data, threads):
                 refuse("values 'one' of a matrix with several", "all of them alike, bit for bit")
-            return data[:1].copy() if len(data) else np.zeros(1, dtype=data.dtype)
+            return data[:1].copy()
         stored = aligned_empty(len(data), np.float32)
-        if not all(in_parts(_convert, (data, bits, stored), parts)):
+        arrays = data, data.view(np.uint64), stored
+        if not all(in_parts(_convert, arrays, equal_parts(len(data), threads))):
             refuse("values 'float32' of other float64 values", "all of them exact in float32")
         return stored
 
@@ -140,14 +144,6 @@ def refuse(problem: str, expected: str) -> None:
 
 
 @njit(nogil=True, cache=True)
-def _are_alike(bits, first, last):  # type: ignore[no-untyped-def]
-    differing = bits.dtype.type(0)
-    for k in range(first, last):
-        differing |= bits[k] ^ bits[0]
-    return differing == 0
-
-
-@njit(nogil=True, cache=True)
 def _convert(data, bits, stored, first, last):  # type: ignore[no-untyped-def]
     """Write values as float32; tell whether all have their bits when they are read again."""
     differing = _ZERO
@@ -175,11 +171,8 @@ def _count_from_bases(indptr, indices, is_wide, bases, offsets, is_far, first, l
         begin, end = np.uint64(indptr[group * _GROUP]), np.uint64(indptr[min((group + _ONE) * _GROUP, rows)])
         base = _ZERO
         if is_wide and begin < end:
-            least = most = indices[begin]
-            for k in range(begin, end):
-                least, most = min(least, indices[k]), max(most, indices[k])
-            base = np.uint64(least)
-            is_far[group] = np.uint64(most) - base > _MOST_OFFSET
+            base, most = extremes(indices, begin, end)
+            is_far[group] = most - base > _MOST_OFFSET
         bases[group] = base
         for k in range(begin, end):
             offsets[k] = np.uint64(indices[k]) - base

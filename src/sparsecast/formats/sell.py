@@ -108,8 +108,10 @@ class SELL(StorageFormat):
         permutation = np.empty(rows if sigma > 1 else 0, dtype=A.indices.dtype)
         if sigma > 1:
             sort_rows(row_lengths, sigma, permutation)
-        chunk_starts = np.zeros(-(-rows // CHUNK_ROWS) + 1, dtype=np.int64)
-        _place_chunks(row_lengths, permutation, chunk_starts)
+            row_lengths = row_lengths[permutation]
+        first_rows = np.arange(0, rows, CHUNK_ROWS)
+        widths = np.maximum.reduceat(row_lengths, first_rows) if rows else first_rows
+        chunk_starts = CHUNK_ROWS * np.append(0, np.cumsum(widths, dtype=np.int64))
         columns_by_row, bases = narrow.stored_columns(A.indptr, A.indices, A.shape[1])
         values_by_row = narrow.stored_values(np.ascontiguousarray(A.data[:nnz]))
 
@@ -119,11 +121,9 @@ class SELL(StorageFormat):
             in_parts(_fill_chunks, arrays, balanced_parts(chunk_starts))
             return made
 
-        data, lengths = values_by_row, np.empty(0, dtype=np.uint16)
-        if values == "one":
-            lengths = (row_lengths[permutation] if sigma > 1 else row_lengths).astype(np.uint16)
-        else:
-            data = chunked(values_by_row, False)
+        is_one = values == "one"
+        data = values_by_row if is_one else chunked(values_by_row, False)
+        lengths = row_lengths.astype(np.uint16) if is_one else np.empty(0, dtype=np.uint16)
         arrays = chunk_starts, chunked(columns_by_row, True), data, permutation, lengths, bases
         return cls(A.shape, nnz, sigma, *arrays, values=values)
 
@@ -152,7 +152,7 @@ class SELL(StorageFormat):
         The permutation counts where the rows are expected to be sorted.
         """
         entries = Narrow(**how).size(cls.stored_entries(blocks), blocks.rows, value_bytes, index_bytes)
-        chunk_starts = 8 * (_chunks(blocks) + 1)
+        chunk_starts = 8 * (-(-blocks.rows // CHUNK_ROWS) + 1)
         permutation = blocks.rows * index_bytes * _are_sorted(blocks)
         lengths = 2 * blocks.rows if how.get("values") == "one" else 0
         return np.asarray(entries + chunk_starts + permutation + lengths)
@@ -182,13 +182,9 @@ def _are_sorted(blocks: RowBlocks) -> NDArray[np.bool_]:
     return np.asarray(is_sorted & (_most_entries(blocks) > most))
 
 
-def _chunks(blocks: RowBlocks) -> Integers:
-    return -(-blocks.rows // CHUNK_ROWS)
-
-
 def _most_entries(blocks: RowBlocks) -> Integers:
     """Return an upper bound for any order: every chunk as wide as the longest row, or of one row."""
-    widest = _chunks(blocks) * blocks.row_length_max
+    widest = -(-blocks.rows // CHUNK_ROWS) * blocks.row_length_max
     return np.asarray(CHUNK_ROWS * np.minimum(widest, blocks.nnz))
 
 
@@ -284,16 +280,6 @@ def _windowed_entries(row_lengths, window):  # type: ignore[no-untyped-def]
             total += length * ((place + CHUNK_ROWS - 1) // CHUNK_ROWS - before)
             counts[length] = 0
     return total * CHUNK_ROWS
-
-
-@njit(nogil=True, cache=True)
-def _place_chunks(row_lengths, permutation, chunk_starts):  # type: ignore[no-untyped-def]
-    rows, in_order = len(row_lengths), len(permutation) == 0
-    for chunk in range(len(chunk_starts) - 1):
-        width = 0
-        for place in range(chunk * CHUNK_ROWS, min((chunk + 1) * CHUNK_ROWS, rows)):
-            width = max(width, row_lengths[place if in_order else permutation[place]])
-        chunk_starts[chunk + 1] = chunk_starts[chunk] + width * CHUNK_ROWS
 
 
 @njit(nogil=True, cache=True)

@@ -16,7 +16,7 @@ from scipy.sparse import csr_array
 from sparsecast.matrices.sources import check_memory, damaged
 from sparsecast.matrices.values import require_imaginary
 from sparsecast.system.integers import index_dtype, unsigned
-from sparsecast.system.jit import inner, njit
+from sparsecast.system.jit import njit
 
 Array = npt.NDArray[Any]
 
@@ -137,14 +137,6 @@ def from_packed(values: Array, shape: tuple[int, int], mirror: int = 0) -> csr_a
     return from_triplets(rows, cols, columns[cols, rows], shape, mirror)
 
 
-@inner
-def _mirrored(value, mirror):  # type: ignore[no-untyped-def]
-    """Return the value at the transposed place. No product is used, since infinity times 0 would be NaN."""
-    if mirror == HERMITIAN:
-        return np.conj(value)
-    return value if mirror > 0 else -value
-
-
 @njit(cache=True)
 def _count_triplets(rows, cols, mirror, lengths):  # type: ignore[no-untyped-def]
     for k in range(rows.size):
@@ -167,7 +159,11 @@ def _place_triplets(rows, cols, values, mirror, slots, indices, data):  # type: 
             slot = slots[column]
             slots[column] = slot + 1
             indices[slot] = row
-            data[slot] = _mirrored(values[k], mirror)
+            # No product is used, since infinity times 0 would be NaN.
+            if mirror == HERMITIAN:
+                data[slot] = np.conj(values[k])
+            else:
+                data[slot] = values[k] if mirror > 0 else -values[k]
 
 
 @njit(cache=True)

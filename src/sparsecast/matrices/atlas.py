@@ -45,16 +45,7 @@ class Atlas:
     entries: Mapping[str, AtlasEntry]
     order: tuple[tuple[str, str], ...]
 
-    @classmethod
-    def from_bytes(cls, stored: bytes) -> Atlas:
-        read = json.loads(gzip.decompress(stored))
-        entries = {
-            name: AtlasEntry(Structure.from_dict(entry["structure"]), int(entry["block"]), entry["digest"])
-            for name, entry in read["entries"].items()
-        }
-        return cls(read["source"], entries, tuple((name, size) for name, size in read["order"]))
-
-    def twins(self, suits: Callable[[Structure], bool] = lambda found: True) -> Iterator[str]:
+    def twins(self, suits: Callable[[Structure], bool]) -> Iterator[str]:
         """Give the specifications of whole twins, in their order, of matrices that suit."""
         for name, size in self.order:
             if size == "whole" and suits(self.entries[name].structure):
@@ -63,7 +54,13 @@ class Atlas:
 
 @cache
 def atlas() -> Atlas:
-    return Atlas.from_bytes(files("sparsecast.matrices").joinpath("atlas.json.gz").read_bytes())
+    shipped = files("sparsecast.matrices").joinpath("atlas.json.gz").read_bytes()
+    read = json.loads(gzip.decompress(shipped))
+    entries = {
+        name: AtlasEntry(Structure.from_dict(entry["structure"]), int(entry["block"]), entry["digest"])
+        for name, entry in read["entries"].items()
+    }
+    return Atlas(read["source"], entries, tuple((name, size) for name, size in read["order"]))
 
 
 def atlas_matrix(name: str, size: str) -> csr_array:
@@ -85,21 +82,17 @@ def atlas_matrix(name: str, size: str) -> csr_array:
     if size == MIRRORED:
         if entry.structure.symmetry.kind != "symmetric":
             raise InputError(
-                f"atlas entry '{name}' of size '{size}': expected a symmetric matrix for it; take another "
-                f"size"
+                f"atlas entry '{name}' of size '{size}': expected a symmetric matrix; take another size"
             )
-        has_larger_upper = triu(whole, 1).nnz > tril(whole, -1).nnz
-        return mirrored(whole, has_larger_upper)
-    return _third(whole) if size == "third" else whole
-
-
-def _third(whole: csr_array) -> csr_array:
-    rows, cols = (max(1, dimension // 3) for dimension in whole.shape)
-    end = whole.indptr[rows]
-    indices = whole.indices[:end] % np.asarray(cols, dtype=whole.indices.dtype)
-    third = csr_array((whole.data[:end], indices, whole.indptr[: rows + 1]), shape=(rows, cols))
-    third.sum_duplicates()
-    return third
+        return mirrored(whole, is_upper=triu(whole, 1).nnz > tril(whole, -1).nnz)
+    if size == "third":
+        rows, cols = (max(1, dimension // 3) for dimension in whole.shape)
+        end = whole.indptr[rows]
+        indices = whole.indices[:end] % np.asarray(cols, dtype=whole.indices.dtype)
+        third = csr_array((whole.data[:end], indices, whole.indptr[: rows + 1]), shape=(rows, cols))
+        third.sum_duplicates()
+        return third
+    return whole
 
 
 def _entry(name: str) -> AtlasEntry | None:

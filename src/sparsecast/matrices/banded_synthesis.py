@@ -10,15 +10,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import bsr_array, csr_array, diags_array
 
 from sparsecast.errors import InputError
 from sparsecast.features.sweep import BANDS
-from sparsecast.matrices.band_statistics import band_statistics
 from sparsecast.matrices.synthesis import (
     Whole,
     apportioned,
@@ -53,6 +55,41 @@ _WEIGHT_UNIT = 2.0**-20
 
 Indices = NDArray[np.signedinteger[Any]]
 Index = np.dtype[np.signedinteger[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class DensityClass:
+    """The square matrices of one class of density, the mean number of entries per row."""
+
+    least_density: float
+    matrices: int  # number of matrices
+    density: float  # mean over the matrices
+    bands: tuple[float, ...]  # mean of their shares of entries in each band, as in a Structure
+
+
+@dataclass(frozen=True, slots=True)
+class BandStatistics:
+    """Mean shares of entries in ten bands by distance from the diagonal, of practical matrices.
+
+    Gahvari et al. 2007, section IV and Table II, feed their generator with such shares, averaged over 275
+    matrices and grouped by density. The shipped shares are derived from another corpus by `python
+    benchmarks/run.py band-statistics`; the file names its source.
+    """
+
+    source: dict[str, Any]  # what they were derived from, when, and by which command
+    density: float
+    classes: tuple[DensityClass, ...]  # by ascending density; those without a matrix are left out
+
+    def bands(self, nnz_per_row: float) -> tuple[float, ...]:
+        """Return the shares of the class of a density, or of the first class if the density is below all."""
+        below = [each for each in self.classes if each.least_density <= nnz_per_row]
+        return (below or self.classes[:1])[-1].bands
+
+
+@cache
+def band_statistics() -> BandStatistics:
+    text = files("sparsecast.matrices").joinpath("band_statistics.json").read_bytes()
+    return msgspec.json.decode(text, type=BandStatistics)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +151,13 @@ def banded_matrix(
         without duplicates.
     """
     size, blocks = _checked(rows, nnz_per_row, block, symmetric, seed)
-    shares = _checked_shares(band_statistics().bands(nnz_per_row) if bands is None else bands)
+    bands = band_statistics().bands(nnz_per_row) if bands is None else bands
+    shares = np.asarray(bands, dtype=np.float64)
+    if shares.shape != (BANDS,) or not (shares >= 0).all() or abs(shares.sum() - 1) > 1e-6:
+        raise InputError(
+            f"bands {list(bands)}: expected {BANDS} shares of at least 0 that sum to 1; "
+            "divide them by their sum"
+        )
     weights = _weights(size // block[0], blocks, lengths, spread, seed)
     grid = grid_of(size // block[0], size // block[1], blocks, symmetric)
     index: Index = index_dtype(size, blocks * block[0] * block[1])
@@ -159,16 +202,6 @@ def _checked(
     work = blocks * (8 if symmetric or area > 1 else 0) + size // block[0] * 100
     require_memory(least + work, f"a synthetic matrix of {size} rows with {nnz_per_row:g} entries each")
     return size, blocks
-
-
-def _checked_shares(shares: Sequence[float]) -> NDArray[np.float64]:
-    array = np.asarray(shares, dtype=np.float64)
-    if array.shape != (BANDS,) or not (array >= 0).all() or abs(array.sum() - 1) > 1e-6:
-        raise InputError(
-            f"bands {list(shares)}: expected {BANDS} shares of at least 0 that sum to 1; "
-            "divide them by their sum"
-        )
-    return array
 
 
 def _weights(count: int, blocks: int, lengths: str, spread: float | None, seed: int) -> Whole:
@@ -227,7 +260,14 @@ def _symmetric_pattern(
     wanted = shares * grid.blocks
     wanted[0] = max(0.0, wanted[0] - on_diagonal)
     halves = wanted if wanted.any() else shares
-    expected = _places_below(grid, halves)
+    # For each row its places left of the diagonal, weighted by the share of their band.
+    first, end = np.maximum(1, grid.edges[:-1]), grid.edges[1:]
+    # Row i has min(i + 1, end) - first of them: one more with every row from `first` on, up to `end`.
+    rising = np.clip(np.minimum(rows, end) - first, 0, None)
+    places = rising * (rising + 1) / 2 + rising * np.clip(rows - end, 0, None)
+    slopes = halves / np.maximum(places, 1)
+    heights = np.concatenate(([0.0], np.cumsum(slopes * (end - first))))
+    expected = np.interp(np.arange(1, rows + 1), np.maximum(1, grid.edges), heights)
     weighted = np.rint(weights * (expected / max(expected.max(), 1e-300))).astype(np.int64)
     lengths = apportioned(below, weighted, np.arange(rows))
     starts, lower = _drawn(grid, _rounded(halves, below), lengths, seed, index)
@@ -236,18 +276,6 @@ def _symmetric_pattern(
     half = csr_array((ones, lower, starts), shape=(rows, rows))
     whole = csr_array(half + half.T + diags_array(diagonal, dtype=np.int8, format="csr"))
     return whole.indptr.astype(index), whole.indices.astype(index)
-
-
-def _places_below(grid: Grid, shares: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return for each row its places left of the diagonal, weighted by the share of their band."""
-    first, end = np.maximum(1, grid.edges[:-1]), grid.edges[1:]
-    rows = grid.block_rows
-    # Row i has min(i + 1, end) - first of them: one more with every row from `first` on, up to `end`.
-    rising = np.clip(np.minimum(rows, end) - first, 0, None)
-    places = rising * (rising + 1) / 2 + rising * np.clip(rows - end, 0, None)
-    slopes = shares / np.maximum(places, 1)
-    heights = np.concatenate(([0.0], np.cumsum(slopes * (end - first))))
-    return np.interp(np.arange(1, rows + 1), np.maximum(1, grid.edges), heights)
 
 
 def _drawn(grid: Grid, wanted: Whole, lengths: Whole, seed: int, index: Index) -> tuple[Indices, Indices]:

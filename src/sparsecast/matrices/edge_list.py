@@ -9,20 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sparsecast.matrices.assembly import Contents, from_triplets
-from sparsecast.matrices.sources import (
-    BLOCK_BYTES,
-    TextSource,
-    check_memory,
-    damaged,
-    failures_of,
-    shown,
-)
+from sparsecast.matrices.sources import BLOCK_BYTES, TextSource, check_memory, damaged, failures_of, shown
 from sparsecast.system.integers import index_dtype
 
 SUFFIXES = (".txt", ".tsv", ".csv", ".edges", ".el")
@@ -43,9 +36,8 @@ _PIECE_BYTES = 1 << 24
 _EDGE_BYTES = 3 * 24
 
 
-class _Edges(NamedTuple):
-    ends: NDArray[np.int64]
-    weights: NDArray[np.float64]
+#: Both ends of each edge, shape (2, edges), and its weight.
+_Edges = tuple[NDArray[np.int64], NDArray[np.float64]]
 
 
 def read_edge_list(path: Path, dtype: np.dtype[Any] | None) -> Contents:
@@ -57,10 +49,10 @@ def read_edge_list(path: Path, dtype: np.dtype[Any] | None) -> Contents:
     with failures_of(path), TextSource(path, 0) as source:
         source.allow(source.largest_text)  # nothing is declared; the memory is looked at as edges come
         parts = [lines.parsed(piece) for piece in _pieces(source)]
-    if not sum(len(part.weights) for part in parts):
+    ends = np.concatenate([part[0] for part in parts], axis=1)
+    weights = np.concatenate([part[1] for part in parts])
+    if not len(weights):
         raise damaged(path, "holds no edges", _EXPECTED)
-    ends = np.concatenate([part.ends for part in parts], axis=1)
-    weights = np.concatenate([part.weights for part in parts])
     nodes, places = np.unique(ends, return_inverse=True)
     notes = list(lines.notes)
     if nodes[-1] != len(nodes) - 1:
@@ -101,39 +93,16 @@ class _Lines:
         self._edges = 0
 
     def parsed(self, text: bytes) -> _Edges:
+        import pyarrow
+        from pyarrow import csv
+
         lines = text.translate(_SEPARATORS)
         if not self.columns or any(mark in lines for mark in _COMMENTS):
             lines = self._without_comments(lines)
         if not lines.strip():
-            return _Edges(np.empty((2, 0), dtype=np.int64), np.empty(0))
+            return np.empty((2, 0), dtype=np.int64), np.empty(0)
         self._edges += lines.count(b"\n") + 1
         check_memory(self.path, self._edges * _EDGE_BYTES, f"a graph of at least {self._edges:,} edges")
-        return self._edges_of(lines)
-
-    def _without_comments(self, text: bytes) -> bytes:
-        """Return the lines that are no comments; the first one sets the number of columns."""
-        kept = []
-        for line in text.split(b"\n"):
-            words = line.strip()
-            if words.startswith(_COMMENTS):
-                if b"undirected" in words.lower() and not self.notes:
-                    self.notes.append(
-                        "says that it is undirected: its edges are taken as they stand, one way"
-                    )
-            elif words:
-                kept.append(words)
-        if kept and not self.columns:
-            if not any(_is_number(word) for word in kept[0].split()):
-                self.notes.append(f"has the heading {shown(kept.pop(0))}, left out")
-            self.columns = len(kept[0].split()) if kept else 0
-            if kept and self.columns not in (2, 3):
-                raise damaged(self.path, f"holds the line {shown(kept[0])}", _EXPECTED)
-        return b"\n".join(kept)
-
-    def _edges_of(self, lines: bytes) -> _Edges:
-        import pyarrow
-        from pyarrow import csv
-
         # One blank between the numbers, none around them, is what Arrow's parser takes.
         while b"  " in lines:
             lines = lines.replace(b"  ", b" ")
@@ -154,7 +123,27 @@ class _Lines:
         ends = np.stack([table[name].to_numpy() for name in names[:2]])
         if ends.min() < 0:
             raise damaged(self.path, f"has a node {ends.min()}", _EXPECTED)
-        return _Edges(ends, table["weight"].to_numpy() if self.columns == 3 else np.ones(ends.shape[1]))
+        return ends, table["weight"].to_numpy() if self.columns == 3 else np.ones(ends.shape[1])
+
+    def _without_comments(self, text: bytes) -> bytes:
+        """Return the lines that are no comments; the first one sets the number of columns."""
+        kept = []
+        for line in text.split(b"\n"):
+            words = line.strip()
+            if words.startswith(_COMMENTS):
+                if b"undirected" in words.lower() and not self.notes:
+                    self.notes.append(
+                        "says that it is undirected: its edges are taken as they stand, one way"
+                    )
+            elif words:
+                kept.append(words)
+        if kept and not self.columns:
+            if not any(_is_number(word) for word in kept[0].split()):
+                self.notes.append(f"has the heading {shown(kept.pop(0))}, left out")
+            self.columns = len(kept[0].split()) if kept else 0
+            if kept and self.columns not in (2, 3):
+                raise damaged(self.path, f"holds the line {shown(kept[0])}", _EXPECTED)
+        return b"\n".join(kept)
 
 
 def _is_number(word: bytes) -> bool:

@@ -77,7 +77,12 @@ def gallery(name: str, /, **parameters: int) -> csr_array:
                 f"parameter '{key}' of gallery '{name}' is unknown: known are {', '.join(accepted)}; "
                 f"{remedy_for(key, accepted, 'name one')}"
             )
-        values[key] = _integer(name, key, value)
+        try:
+            values[key] = operator.index(value)
+        except TypeError:
+            raise InputError(_not_an_integer(name, key, value)) from None
+        if isinstance(value, (bool, np.bool_)):
+            raise InputError(_not_an_integer(name, key, value))
     return _GALLERY[name](**values)
 
 
@@ -101,16 +106,12 @@ def gallery_parameters(name: str) -> dict[str, int | None]:
     return {key: parameter.default for key, parameter in inspect.signature(_made_by(name)).parameters.items()}
 
 
-def gallery_summary(name: str) -> str:
-    """Return one line that describes a matrix."""
-    return (inspect.getdoc(_made_by(name)) or "").splitlines()[0]
-
-
 def gallery_matrices() -> dict[str, dict[str, Any]]:
-    """Return the parameters and the summary of each matrix, by name."""
+    """Return the parameters of each matrix, and one line that describes it, by name."""
+    summaries = {name: (inspect.getdoc(_made_by(name)) or "").splitlines()[0] for name in gallery_names()}
     return {
-        name: {"parameters": gallery_parameters(name), "summary": gallery_summary(name)}
-        for name in gallery_names()
+        name: {"parameters": gallery_parameters(name), "summary": summary}
+        for name, summary in summaries.items()
     }
 
 
@@ -318,15 +319,6 @@ _GALLERY: dict[str, Callable[..., csr_array]] = {
 
 def _not_an_integer(name: str, key: str, value: object) -> str:
     return f"{key} = {value} for gallery '{name}': expected an integer; give digits only"
-
-
-def _integer(name: str, key: str, value: object) -> int:
-    if isinstance(value, (bool, np.bool_)):
-        raise InputError(_not_an_integer(name, key, value))
-    try:
-        return operator.index(value)  # type: ignore[arg-type]
-    except TypeError:
-        raise InputError(_not_an_integer(name, key, value)) from None
 
 
 def _check(name: str, least: int, /, most: float = math.inf, **values: int) -> None:

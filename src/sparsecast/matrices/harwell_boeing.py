@@ -72,7 +72,19 @@ def read_harwell_boeing(path: Path, dtype: np.dtype[Any] | None) -> Contents:
         source.allow((_CARD_BYTES + 2) * sum(section.cards for section in header.sections))
         pointers = _numbers(source, header.pointers, np.int64)
         indices = _numbers(source, header.indices, np.int64)
-        _check_structure(path, header, pointers, indices)
+        fallen, outside = falls(pointers), indices[(indices < 1) | (indices > header.shape[0])]
+        if pointers[0] != 1 or pointers[-1] != header.stored + 1:
+            problem = f"its column pointers go from {pointers[0]} to {pointers[-1]}, expected from 1"
+            problem += f" to one more than the entries, {header.stored + 1}"
+        elif fallen.size:
+            before, after = pointers[fallen[0] : fallen[0] + 2]
+            problem = f"its column pointers fall from {before} to {after}, expected a rise"
+        elif outside.size:
+            problem = f"holds row index {outside[0]}, expected 1 to {header.shape[0]}"
+        else:
+            problem = ""
+        if problem:
+            raise damaged(path, problem, "correct the file or download it again")
         width = index_dtype(*header.shape, header.whole)
         rows = (indices - 1).astype(width)
         del indices
@@ -90,7 +102,18 @@ def _read_header(source: TextSource) -> tuple[_Header, tuple[str, ...]]:
     _, *counts, right_sides = (_number(path, 2, cards[1], first) for first in range(0, 70, 14))
     rows, cols, stored = (_number(path, 3, cards[2], first) for first in range(14, 56, 14))
     kind = cards[2][:3].lower()
-    _check_kind(path, kind)
+    problem = f"its type is {shown(kind)}"
+    if len(kind) != 3 or kind[0] not in "rcipq" or kind[1] not in "suhzr" or kind[2] not in "ae":
+        raise damaged(path, f"{problem}, expected three letters such as RUA, RSA or PUA in card 3")
+    if kind[1] == "h" and kind[0] in "rip":
+        problem += ": Hermitian are complex matrices only"
+        raise damaged(path, problem, f"call it symmetric, {shown(kind[0] + 's' + kind[2])}")
+    if kind[0] == "q":
+        problem += ": its values are in another file"
+        raise damaged(path, problem, "save the matrix with its values in one file")
+    if kind[2] == "e":
+        problem += ": elemental matrices are not taken"
+        raise damaged(path, problem, "assemble it and save it as type ..A")
     field, symmetry = _FIELDS[kind[0]], _SYMMETRIES[kind[1]]
     if right_sides:
         source.allow(_CARD_BYTES)
@@ -127,21 +150,6 @@ def _number(path: Path, card: int, text: str, first: int) -> int:
     if not (digits.isascii() and digits.isdigit()):
         raise damaged(path, f"{place} hold {shown(digits)}, expected a whole number from 0")
     return int(digits)
-
-
-def _check_kind(path: Path, kind: str) -> None:
-    problem = f"its type is {shown(kind)}"
-    if len(kind) != 3 or kind[0] not in "rcipq" or kind[1] not in "suhzr" or kind[2] not in "ae":
-        raise damaged(path, f"{problem}, expected three letters such as RUA, RSA or PUA in card 3")
-    if kind[1] == "h" and kind[0] in "rip":
-        problem += ": Hermitian are complex matrices only"
-        raise damaged(path, problem, f"call it symmetric, {shown(kind[0] + 's' + kind[2])}")
-    if kind[0] == "q":
-        problem += ": its values are in another file"
-        raise damaged(path, problem, "save the matrix with its values in one file")
-    if kind[2] == "e":
-        problem += ": elemental matrices are not taken"
-        raise damaged(path, problem, "assemble it and save it as type ..A")
 
 
 def _section(path: Path, name: str, count: int, cards: int, text: str) -> _Section:
@@ -227,17 +235,11 @@ def _parsed(cells: npt.NDArray[np.uint8], dtype: np.dtype[Any]) -> npt.NDArray[A
     if wrong.any():
         raise ValueError(shown(cells[int(wrong.argmax())].tobytes()))
     try:
-        return _reals(cells) if dtype.kind == "f" else _texts(cells).astype(dtype)
+        if dtype.kind != "f":
+            return _texts(cells).astype(dtype)
     except OverflowError as error:
         raise ValueError("beyond 64-bit integers") from error
-
-
-def _texts(cells: npt.NDArray[np.uint8]) -> npt.NDArray[np.bytes_]:
-    return np.ascontiguousarray(cells).view(f"S{cells.shape[1]}")[:, 0]
-
-
-def _reals(cells: npt.NDArray[np.uint8]) -> npt.NDArray[np.float64]:
-    """Return the numbers in `cells`, one per row, with exponents in any of Fortran's forms."""
+    # Exponents may be in any of Fortran's forms.
     upper = np.where(cells >= ord("a"), cells - 32, cells)
     upper[upper == ord("D")] = ord("E")
     # 1.5-100: Fortran leaves the letter out before an exponent of three digits.
@@ -250,20 +252,5 @@ def _reals(cells: npt.NDArray[np.uint8]) -> npt.NDArray[np.float64]:
     return numbers
 
 
-def _check_structure(
-    path: Path, header: _Header, pointers: npt.NDArray[Any], indices: npt.NDArray[Any]
-) -> None:
-    end, rows = header.stored + 1, header.shape[0]
-    fallen = falls(pointers)
-    outside = indices[(indices < 1) | (indices > rows)]
-    if pointers[0] != 1 or pointers[-1] != end:
-        problem = f"its column pointers go from {pointers[0]} to {pointers[-1]}, expected from 1"
-        problem += f" to one more than the entries, {end}"
-    elif fallen.size:
-        before, after = pointers[fallen[0] : fallen[0] + 2]
-        problem = f"its column pointers fall from {before} to {after}, expected a rise"
-    elif outside.size:
-        problem = f"holds row index {outside[0]}, expected 1 to {rows}"
-    else:
-        return
-    raise damaged(path, problem, "correct the file or download it again")
+def _texts(cells: npt.NDArray[np.uint8]) -> npt.NDArray[np.bytes_]:
+    return np.ascontiguousarray(cells).view(f"S{cells.shape[1]}")[:, 0]

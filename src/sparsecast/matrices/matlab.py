@@ -132,7 +132,7 @@ def read_mat(path: Path, dtype: np.dtype[Any] | None) -> Contents:
             elements = _Elements(_content(file, variable, order), order)
             variable = elements.variable()
             if variable.kind == _STRUCT:
-                variable, elements = _field(elements, variable, "A", order)
+                variable, elements = _problem_matrix(elements, variable, order)
             return _matrix(path, elements, variable, dtype)
         except InputError:
             raise
@@ -209,15 +209,15 @@ def _content(file: BinaryIO, variable: _Variable, order: str) -> bytes:
     return body
 
 
-def _field(elements: _Elements, holder: _Variable, name: str, order: str) -> tuple[_Variable, _Elements]:
-    """Return the field `name` of a structure: its description, and its remaining elements."""
+def _problem_matrix(elements: _Elements, holder: _Variable, order: str) -> tuple[_Variable, _Elements]:
+    """Return the field A of a structure: its description, and its remaining elements."""
     width = int(elements.numbers(_INT32)[0])
     _, text = elements.next(_CHARACTERS)
     starts = range(0, len(text), max(width, 1))
     names = [bytes(text[k : k + width]).split(b"\0")[0].decode("latin-1") for k in starts]
-    if math.prod(holder.dims) != 1 or name not in names:
-        raise ValueError(f"structure '{holder.name}' has the fields {', '.join(names)[:80]} and no {name}")
-    for _ in range(names.index(name)):
+    if math.prod(holder.dims) != 1 or "A" not in names:
+        raise ValueError(f"structure '{holder.name}' has the fields {', '.join(names)[:80]} and no A")
+    for _ in range(names.index("A")):
         elements.next(_MATRIX)
     _, content = elements.next(_MATRIX)
     inner = _Elements(content, order)
@@ -229,30 +229,25 @@ def _matrix(path: Path, elements: _Elements, variable: _Variable, dtype: np.dtyp
     require_imaginary(variable.held, target, str(path))
     if len(variable.dims) != 2:
         raise ValueError(f"variable '{variable.name}' has {len(variable.dims)} dimensions, expected 2")
+    rows, cols = variable.dims
     if variable.kind == _SPARSE:
-        return Contents(from_scipy(path, _sparse(elements, variable), target), variable.field)
+        row_numbers, starts, values = elements.numbers(), elements.numbers(), _values(elements, variable)
+        if row_numbers.dtype.kind not in "iu" or len(starts) != cols + 1 or starts.dtype.kind not in "iu":
+            raise ValueError(f"a sparse matrix of {cols} columns has {len(starts)} column starts")
+        stored = int(starts[-1])
+        if not 0 <= stored <= min(len(row_numbers), len(values)):
+            raise ValueError(f"{stored} entries have {len(row_numbers)} row numbers and {len(values)} values")
+        matrix = sparse.csc_array((values[:stored], row_numbers[:stored], starts), shape=(rows, cols))
+        return Contents(from_scipy(path, matrix, target), variable.field)
     if variable.kind not in _DENSE:
         raise ValueError(f"variable '{variable.name}' is of class {variable.kind}, expected a matrix")
-    rows, cols = variable.dims
     dense = _values(elements, variable)
     if len(dense) != rows * cols:
         raise ValueError(f"a matrix of {rows} rows and {cols} columns has {len(dense)} values")
     needed = (24 + 4 * max(8, target.itemsize)) * len(dense)
     check_memory(path, needed, f"a dense matrix of {rows} rows and {cols} columns")
-    matrix = from_packed(dense.astype(target), (rows, cols))
     note = f"holds '{variable.name}' as a dense matrix: its zeros are not stored"
-    return Contents(matrix, variable.field, notes=(note,))
-
-
-def _sparse(elements: _Elements, variable: _Variable) -> sparse.csc_array[Any]:
-    rows, cols = variable.dims
-    row_numbers, starts, values = elements.numbers(), elements.numbers(), _values(elements, variable)
-    if row_numbers.dtype.kind not in "iu" or len(starts) != cols + 1 or starts.dtype.kind not in "iu":
-        raise ValueError(f"a sparse matrix of {cols} columns has {len(starts)} column starts")
-    stored = int(starts[-1])
-    if not 0 <= stored <= min(len(row_numbers), len(values)):
-        raise ValueError(f"{stored} entries have {len(row_numbers)} row numbers and {len(values)} values")
-    return sparse.csc_array((values[:stored], row_numbers[:stored], starts), shape=(rows, cols))
+    return Contents(from_packed(dense.astype(target), (rows, cols)), variable.field, notes=(note,))
 
 
 def _values(elements: _Elements, variable: _Variable) -> npt.NDArray[Any]:

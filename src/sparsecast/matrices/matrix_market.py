@@ -202,19 +202,13 @@ def _read_header(source: TextSource) -> _Header:
     if is_contradiction or b"vector" in lines[0].lower():
         problem = f"its first line is {banner}, which is no matrix of that field and symmetry"
         raise damaged(path, problem, f"expected '{_BANNER}'")
-    shape = (rows, cols)
     if layout == "array":  # SciPy's count wraps
-        stored = _packed_length(shape, MIRRORS[symmetry])
-    header = _Header(field, symmetry, shape, stored, layout, len(lines))
+        mirror = MIRRORS[symmetry]
+        # Where values are mirrored, those below the diagonal are stored, with it but for a negated mirror.
+        stored = rows * (rows + (1 if mirror > 0 else -1)) // 2 if mirror else rows * cols
+    header = _Header(field, symmetry, (rows, cols), stored, layout, len(lines))
     header.check_shape(path)
     return header
-
-
-def _packed_length(shape: tuple[int, int], mirror: int) -> int:
-    rows, cols = shape
-    if mirror == 0:
-        return rows * cols
-    return rows * (rows - 1) // 2 if mirror < 0 else rows * (rows + 1) // 2
 
 
 def _check_sizes(source: TextSource, header: _Header, dtype: np.dtype[Any]) -> None:

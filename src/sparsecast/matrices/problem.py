@@ -19,7 +19,7 @@ from sparsecast.matrices import suitesparse
 from sparsecast.matrices.atlas import atlas_group
 from sparsecast.matrices.families import FAMILIES, VALUES, built, expected_entries, parse_specification
 from sparsecast.matrices.gallery import gallery_from_specification, gallery_names
-from sparsecast.matrices.indices import CHECKED_FORMATS, index_fault
+from sparsecast.matrices.npz import CHECKED_FORMATS, index_fault
 from sparsecast.matrices.reading import FileFacts, matrix_name, read_file
 from sparsecast.matrices.reordering import cuthill_mckee_order, reordered
 from sparsecast.matrices.sources import damaged
@@ -106,7 +106,13 @@ class Problem:
         if text.startswith(suitesparse.PREFIX):
             return cls._downloaded(suitesparse.Downloaded.named(text.partition(_DIGEST)[0]))
         if text.startswith(TWIN_PREFIX):
-            return cls._twin(text)
+            head, _, original = text.removeprefix(TWIN_PREFIX).partition("&of=")
+            kind, parameters = parse_specification(head)
+            if kind not in TWINS or set(parameters) != {"block"}:
+                raise InputError(
+                    f"specification '{text}': expected twin:ours or twin:banded?block=B&of=...; correct it"
+                )
+            return cls.named(original).twin(kind, int(parameters["block"]))
         if text.startswith(TRANSPOSE_PREFIX):
             return cls.named(text.removeprefix(TRANSPOSE_PREFIX))._transpose()
         if text.startswith(FILE_PREFIX):
@@ -115,7 +121,12 @@ class Problem:
             _, parameters = parse_specification(text)
             entries = expected_entries(family, parameters)
             return cls(text, lambda: (built(family, parameters), None), text, group_of(text), entries)
-        _refuse_misspelt(text)
+        known = GALLERY_PREFIX, suitesparse.PREFIX, COUNTS_PREFIX
+        remedy = remedy_for(text.partition(":")[0] + ":", known, "", likeness=0.75) if ":" in text else ""
+        if family in gallery_names():
+            remedy = f"did you mean '{GALLERY_PREFIX}{text}'?"
+        if remedy and not Path(text).exists():  # no file, and nearly the name of a matrix that is none
+            raise damaged(Path(text), "there is no such file", remedy)
         return cls._file(Path(text))
 
     @classmethod
@@ -157,16 +168,6 @@ class Problem:
             self.group,
             self.expected_nnz,
         )
-
-    @classmethod
-    def _twin(cls, text: str) -> Problem:
-        head, _, original = text.removeprefix(TWIN_PREFIX).partition("&of=")
-        kind, parameters = parse_specification(head)
-        if kind not in TWINS or set(parameters) != {"block"}:
-            raise InputError(
-                f"specification '{text}': expected twin:ours or twin:banded?block=B&of=...; correct it"
-            )
-        return cls.named(original).twin(kind, int(parameters["block"]))
 
     @classmethod
     def rebuilt(cls, specification: str) -> Problem | None:
@@ -271,16 +272,6 @@ def group_of(specification: str) -> str:
     if "?sha256=" in specification:
         return specification.rpartition("?sha256=")[2]
     return specification.partition(f"&{VALUES}=")[0]
-
-
-def _refuse_misspelt(text: str) -> None:
-    """Raise an InputError for a text that is no file, and nearly the name of a matrix that is none."""
-    known = GALLERY_PREFIX, suitesparse.PREFIX, COUNTS_PREFIX
-    remedy = remedy_for(text.partition(":")[0] + ":", known, "", likeness=0.75) if ":" in text else ""
-    if text.partition("?")[0] in gallery_names():
-        remedy = f"did you mean '{GALLERY_PREFIX}{text}'?"
-    if remedy and not Path(text).exists():
-        raise damaged(Path(text), "there is no such file", remedy)
 
 
 def sound(A: Any) -> Any:

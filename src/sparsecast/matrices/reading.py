@@ -84,15 +84,25 @@ def load(
     InputError
         If `dtype` is another one, or a real one for a complex file: its imaginary parts would be lost.
     """
-    return read_file(suitesparse.local_path(path), dtype=dtype)[0]
+    text = os.fspath(path)
+    if text.startswith(suitesparse.PREFIX):
+        path = suitesparse.Downloaded.named(text).fetched()
+    return read_file(path, dtype=dtype)[0]
 
 
 def read_file(
     path: str | os.PathLike[str], *, dtype: npt.DTypeLike | None = None
 ) -> tuple[csr_array[Any, tuple[int, int]], FileFacts]:
     """Read a matrix as `load` does, and return the facts of its file."""
-    file = Path(path)
-    value_type = _value_type(dtype)
+    file, value_type = Path(path), None
+    if dtype is not None:
+        try:
+            value_type = np.dtype(dtype)
+        except TypeError as error:
+            remedy = remedy_for(str(dtype), DTYPES, "name one of them")
+            raise InputError(f"dtype {dtype!r}: {_EXPECTED_DTYPE}; {remedy}") from error
+        if value_type not in VALUE_TYPES:
+            raise InputError(f"dtype {value_type}: {_EXPECTED_DTYPE}; name one of them")
     kind = _kind(file)
     readers = {".npz": read_npz, ".mat": read_mat, ".mtx": read_matrix_market}
     readers |= dict.fromkeys(EDGE_LIST_SUFFIXES, read_edge_list)
@@ -109,19 +119,6 @@ def matrix_name(path: str | os.PathLike[str]) -> str:
     if file.suffix.lower() == ".gz":
         file = file.with_suffix("")
     return file.stem if file.suffix.lower() in (*_SUFFIXES, *EDGE_LIST_SUFFIXES) else file.name
-
-
-def _value_type(dtype: npt.DTypeLike | None) -> np.dtype[Any] | None:
-    if dtype is None:
-        return None
-    try:
-        value_type = np.dtype(dtype)
-    except TypeError as error:
-        remedy = remedy_for(str(dtype), DTYPES, "name one of them")
-        raise InputError(f"dtype {dtype!r}: {_EXPECTED_DTYPE}; {remedy}") from error
-    if value_type not in VALUE_TYPES:
-        raise InputError(f"dtype {value_type}: {_EXPECTED_DTYPE}; name one of them")
-    return value_type
 
 
 def matrix_files(folder: str | os.PathLike[str]) -> list[Path]:

@@ -35,7 +35,16 @@ class Shard:
         if text is None or isinstance(text, Shard):
             return text or cls(1, 1)
         if text == SLURM:
-            return cls._of_task()
+            try:
+                number, first, last, count = (int(os.environ[name]) for name in _TASK)
+                if last - first + 1 != count:
+                    raise ValueError(f"{count} tasks from {first} to {last}")
+            except (KeyError, ValueError) as error:
+                raise InputError(
+                    f"shard {SLURM} ({error}): expected a task of a Slurm array of numbers without gaps, as "
+                    f"of --array=1-8, which has {', '.join(_TASK)}; give the shard as I/N"
+                ) from error
+            return cls(number - first + 1, count)
         shard = cls(*map(int, text.split("/"))) if re.fullmatch(r"\d+/\d+", text) else cls(0, 0)
         if not 1 <= shard.number <= shard.count:
             raise InputError(
@@ -43,19 +52,6 @@ class Shard:
                 f"array; correct it"
             )
         return shard
-
-    @classmethod
-    def _of_task(cls) -> Shard:
-        try:
-            number, first, last, count = (int(os.environ[name]) for name in _TASK)
-            if last - first + 1 != count:
-                raise ValueError(f"{count} tasks from {first} to {last}")
-        except (KeyError, ValueError) as error:
-            raise InputError(
-                f"shard {SLURM} ({error}): expected a task of a Slurm array of numbers without gaps, as of "
-                f"--array=1-8, which has {', '.join(_TASK)}; give the shard as I/N"
-            ) from error
-        return cls(number - first + 1, count)
 
     def has(self, problem: Problem) -> bool:
         """Tell whether a matrix belongs to this shard, by its name.

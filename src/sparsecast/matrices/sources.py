@@ -31,10 +31,8 @@ _LARGEST_EXPANSION = 1032
 
 _DEFLATE_ERRORS: tuple[Any, ...] = (zlib.error, isal_zlib.error)
 
-_AGAIN = "copy or download it again"
 
-
-def damaged(path: Path, problem: str, remedy: str = _AGAIN) -> MatrixFileError:
+def damaged(path: object, problem: str, remedy: str = "copy or download it again") -> MatrixFileError:
     """Return the error for a file that cannot be read: `problem` and `remedy` on one line."""
     return MatrixFileError(f"{path}: {problem}; {remedy}")
 
@@ -64,8 +62,11 @@ def check_file(path: Path) -> None:
     try:
         mode = path.stat().st_mode
     except FileNotFoundError as error:
+        beside: list[str] = []
+        with contextlib.suppress(OSError):  # no such folder, or no permission: nothing can be suggested
+            beside = [sibling.name for sibling in path.parent.iterdir()]
         # All matrix files end alike, so that names must be nearer than other names.
-        remedy = remedy_for(path.name, _names_beside(path), "check the path", likeness=0.8)
+        remedy = remedy_for(path.name, beside, "check the path", likeness=0.8)
         raise damaged(path, "there is no such file", remedy) from error
     except OSError as error:
         problem = f"cannot be read ({error.strerror})"
@@ -75,13 +76,6 @@ def check_file(path: Path) -> None:
     if not stat.S_ISREG(mode):
         problem = "is a directory" if stat.S_ISDIR(mode) else "is not a regular file"
         raise damaged(path, problem, "give the path of one matrix file")
-
-
-def _names_beside(path: Path) -> list[str]:
-    try:
-        return [sibling.name for sibling in path.parent.iterdir()]
-    except OSError:  # no such folder, or no permission: nothing can be suggested
-        return []
 
 
 @contextlib.contextmanager
@@ -117,7 +111,8 @@ class TextSource:
         self._stored = path.open("rb")
         self._file = open_compressed(self._stored, "rb") if compressed else self._stored
         self._allowed = allowed_bytes
-        self._read, self._on_part, self._reported = 0, watcher(), 0
+        self.position = 0  # bytes of text read so far
+        self._on_part, self._reported = watcher(), 0
 
     def __enter__(self) -> TextSource:
         return self
@@ -126,13 +121,9 @@ class TextSource:
         self._file.close()
         self._stored.close()
 
-    @property
-    def position(self) -> int:
-        return self._read
-
     def allow(self, more_bytes: int) -> None:
         """Bound what may be read from here on to `more_bytes`."""
-        self._allowed = self._read + more_bytes
+        self._allowed = self.position + more_bytes
 
     def line(self, limit: int) -> bytes:
         """Return the next line with its end, of at most `limit` bytes; nothing at the end of the file."""
@@ -147,11 +138,11 @@ class TextSource:
         return self._counted(self._file.read(BLOCK_BYTES))
 
     def _counted(self, text: bytes) -> bytes:
-        self._read += len(text)
-        if self._on_part is not None and (self._read - self._reported >= BLOCK_BYTES or not text):
-            self._reported = self._read
+        self.position += len(text)
+        if self._on_part is not None and (self.position - self._reported >= BLOCK_BYTES or not text):
+            self._reported = self.position
             self._on_part(f"reading {self.path.name}", self._stored.tell(), self._bytes)
-        if self._read > self._allowed:
+        if self.position > self._allowed:
             raise damaged(
                 self.path,
                 f"holds more than {self._allowed} bytes of text, more than the sizes it declares can need",

@@ -70,7 +70,7 @@ class Downloaded:
         """Return the matrix that ``suitesparse:GROUP/NAME`` names; nothing is read or downloaded."""
         match = _KNOWN_NAME.fullmatch(text.removeprefix(PREFIX))
         if match is None:
-            raise _error(text, f"expected {PREFIX}GROUP/NAME, such as {PREFIX}HB/1138_bus", "name both")
+            raise damaged(text, f"expected {PREFIX}GROUP/NAME, such as {PREFIX}HB/1138_bus", "name both")
         return cls(*match.groups())
 
     def __str__(self) -> str:
@@ -128,7 +128,7 @@ class Downloaded:
             if before is not None and digest != before.archive_sha256:
                 problem = f"its archive differs from the one of {before.downloaded_at}, by its SHA-256"
                 remedy = f"if the collection has changed it, remove {self._origin_path} to take the new one"
-                raise _error(self, problem, remedy)
+                raise damaged(self, problem, remedy)
             storage.write_atomically(self.path, lambda path: self._unpack(archive, path))
             now = datetime.now(UTC).isoformat(timespec="seconds")
             text = msgspec.json.format(
@@ -159,11 +159,11 @@ class Downloaded:
             error.close()
             if error.code == 404:
                 problem = f"the collection has no such matrix (404 for {self.address})"
-                raise _error(self, problem, "check GROUP and NAME at https://sparse.tamu.edu") from error
-            raise _error(self, f"{self.address} answers {error.code}", f"try later, {elsewhere}") from error
+                raise damaged(self, problem, "check GROUP and NAME at https://sparse.tamu.edu") from error
+            raise damaged(self, f"{self.address} answers {error.code}", f"try later, {elsewhere}") from error
         except (OSError, HTTPException, ValueError) as error:
             problem = f"{self.address} cannot be downloaded ({type(error).__name__}), and no copy is here"
-            raise _error(self, problem, f"connect to the network, {elsewhere}") from error
+            raise damaged(self, problem, f"connect to the network, {elsewhere}") from error
 
     def _unpack(self, archive: Path, target: Path) -> None:
         """Write the matrix file of an archive, which is read to its end, where its checksum is.
@@ -184,27 +184,17 @@ class Downloaded:
                                 file.write(piece)
                             tell(f"unpacking {self.group}/{self.name}", raw.tell(), size)
             except tarfile.TarError as error:
-                raise _error(self, f"its archive is damaged ({error})", "try again later") from error
+                raise damaged(self, f"its archive is damaged ({error})", "try again later") from error
             while stream.read(BLOCK_BYTES):
                 pass
         if not is_found:
-            raise _error(self, f"its archive has no file {member_name}", "name another matrix")
+            raise damaged(self, f"its archive has no file {member_name}", "name another matrix")
         try:
             layout_of(target)
         except (MatrixFileError, MatrixSizeError) as error:
             problem = str(error).removeprefix(f"{target}: ").partition("; ")[0]
             remedy = "nothing is kept; name another matrix"
-            raise _error(self, f"the file in its archive is no matrix: {problem}", remedy) from error
-
-
-def local_path(path: str | os.PathLike[str]) -> Path:
-    """Return the path of a matrix file; one of the collection is downloaded if it is not here."""
-    text = os.fspath(path)
-    return Downloaded.named(text).fetched() if text.startswith(PREFIX) else Path(path)
-
-
-def _error(matrix: Downloaded | str, problem: str, remedy: str) -> MatrixFileError:
-    return MatrixFileError(f"{' '.join(str(matrix).split())}: {problem}; {remedy}")
+            raise damaged(self, f"the file in its archive is no matrix: {problem}", remedy) from error
 
 
 def sha256(path: Path) -> str:

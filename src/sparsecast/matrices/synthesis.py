@@ -128,8 +128,19 @@ def varied_matrix(rows: int, mean_length: int, lengths: str, reach: float, *, se
     """
     _check_sizes(rows, mean_length, seed)
     width = min(rows, max(int(reach * rows), BAND_WIDTH_IN_ROW_LENGTHS * mean_length, LEAST_BAND_WIDTH))
-    row_lengths = np.minimum(_draw_lengths(rows, mean_length, lengths, seed), width)
-    indptr = starts_of(row_lengths)
+    generator = np.random.default_rng(seed)
+    if lengths == "fixed":
+        row_lengths = np.full(rows, mean_length, dtype=np.int64)
+    elif lengths in ("uniform", "mixed"):
+        row_lengths = generator.integers(0, 2 * mean_length + 1, rows)
+        if lengths == "mixed":
+            row_lengths = np.where(generator.random(rows) < 0.1, row_lengths, mean_length)
+    elif lengths == "power":
+        # A Lomax variable of exponent 2 has the mean 1; rounding down costs half an entry.
+        row_lengths = (mean_length * generator.pareto(2.0, rows) + 0.5).astype(np.int64)
+    else:
+        raise InputError(f"lengths '{lengths}': expected fixed, uniform, mixed or power; name one of them")
+    indptr = starts_of(np.minimum(row_lengths, width))
     indices = np.empty(int(indptr[-1]), dtype=np.int32)
     data = np.empty(int(indptr[-1]), dtype=np.float64)
     seed64 = np.uint64(seed % 2**64)
@@ -190,21 +201,6 @@ def _fill_diagonals(indptr, offsets, first, indices):  # type: ignore[no-untyped
     for row in range(len(first)):
         for entry in range(indptr[row], indptr[row + 1]):
             indices[entry] = row + offsets[first[row] + entry - indptr[row]]
-
-
-def _draw_lengths(rows: int, mean: int, lengths: str, seed: int) -> NDArray[np.int64]:
-    generator = np.random.default_rng(seed)
-    if lengths == "fixed":
-        return np.full(rows, mean, dtype=np.int64)
-    if lengths == "uniform":
-        return generator.integers(0, 2 * mean + 1, rows)
-    if lengths == "mixed":
-        uniform = generator.integers(0, 2 * mean + 1, rows)
-        return np.where(generator.random(rows) < 0.1, uniform, mean)
-    if lengths == "power":
-        # A Lomax variable of exponent 2 has the mean 1; rounding down costs half an entry.
-        return (mean * generator.pareto(2.0, rows) + 0.5).astype(np.int64)
-    raise InputError(f"lengths '{lengths}': expected fixed, uniform, mixed or power; name one of them")
 
 
 @inner

@@ -92,7 +92,8 @@ def twin(structure: Structure, block: int = 1, *, seed: int) -> csr_array:
     indices = _drawn(structure, _Groups.of(structure, lengths, block, wanted), indptr, seed)
     if block > 1:
         # Blocks that lie across the ends of lines read more of them than they were counted for.
-        wanted = round(wanted * wanted / _line_changes(indices))
+        lines = indices // X_LINE_COLUMNS
+        wanted = round(wanted * wanted / (1 + np.count_nonzero(lines[1:] != lines[:-1])))
         indices = _drawn(structure, _Groups.of(structure, lengths, block, wanted), indptr, seed)
     return filled(indptr, indices, structure.cols, seed)
 
@@ -299,7 +300,13 @@ def _cell(state, quotas, place, time, group, view, bits):  # type: ignore[no-unt
         if cell >= 0:
             quotas[kind] -= 1
             return cell
-    return _nearest(state, group, diagonal)
+    # The cell nearest to the diagonal that the group does not have yet.
+    for away in range(cells):
+        if diagonal - away >= 0 and state.group[diagonal - away] != group:
+            return diagonal - away
+        if diagonal + away < cells and state.group[diagonal + away] != group:
+            return diagonal + away
+    return np.int64(-1)
 
 
 @inner
@@ -367,17 +374,6 @@ def _next_free(free, cell):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _nearest(state, group, diagonal):  # type: ignore[no-untyped-def]
-    """Return the cell nearest to the diagonal that the group does not have yet."""
-    for away in range(state.last.size):
-        if diagonal - away >= 0 and state.group[diagonal - away] != group:
-            return diagonal - away
-        if diagonal + away < state.last.size and state.group[diagonal + away] != group:
-            return diagonal + away
-    return np.int64(-1)
-
-
-@inner
 def _fill_cells(columns, cells, slots, lack, bits):  # type: ignore[no-untyped-def]
     """Write a run of neighbouring columns in each cell, spread as evenly as possible."""
     at, need = 0, columns.size
@@ -412,12 +408,3 @@ def _thin_out(starts, columns, block, indptr, seed, indices):  # type: ignore[no
                     error -= room
                     indices[at] = column
                     at += 1
-
-
-@njit(cache=True, nogil=True)
-def _line_changes(indices):  # type: ignore[no-untyped-def]
-    changes, before = 0, -1
-    for column in indices:
-        changes += column // X_LINE_COLUMNS != before
-        before = column // X_LINE_COLUMNS
-    return changes

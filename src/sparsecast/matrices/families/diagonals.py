@@ -7,9 +7,10 @@ from functools import partial
 from sparsecast.matrices.families import FAMILIES, Family
 from sparsecast.matrices.synthesis import diagonal_matrix
 
-
-def _entries(rows: int, diagonals: int, reach: float) -> int:
-    return rows * diagonals
-
-
-FAMILIES.register("diagonals")(Family(partial(diagonal_matrix, seed=0), _entries, for_some_formats=True))
+FAMILIES.register("diagonals")(
+    Family(
+        partial(diagonal_matrix, seed=0),
+        lambda rows, diagonals, reach: rows * diagonals,
+        for_some_formats=True,
+    )
+)

@@ -17,8 +17,6 @@ def _row_lengths(rows: int, mean_length: int, lengths: str, spread: float | None
     return banded_matrix(rows, mean_length, bands=UNIFORM_BANDS, lengths=lengths, spread=spread, seed=0)
 
 
-def _entries(rows: int, mean_length: int, lengths: str, spread: float | None = None) -> int:
-    return rows * mean_length
-
-
-FAMILIES.register("row lengths")(Family(_row_lengths, _entries))
+FAMILIES.register("row lengths")(
+    Family(_row_lengths, lambda rows, mean_length, lengths, spread=None: rows * mean_length)
+)

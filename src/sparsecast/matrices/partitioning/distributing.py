@@ -25,16 +25,22 @@ def distribute(A: csr_array[Any], partition: Partition) -> Distribution:
             f"partition of {partition.shape[0]:,} x {partition.shape[1]:,}: expected that of a matrix of "
             f"{A.shape[0]:,} x {A.shape[1]:,}; partition this matrix"
         )
-    return _blocks(A, partition) if partition.is_2d else _strips(A, partition)
-
-
-def _strips(A: csr_array[Any], partition: Partition) -> Distribution:
     rows, cols = A.shape
-    order = np.arange(rows) if partition.order is None else partition.order
     owners = _owners(partition.column_bounds, partition.order)
-    local, remote, received, sent, came_from, went_to = _counts(
-        A.indptr, A.indices, order, partition.row_bounds, owners
-    )
+    if partition.is_2d:
+        parts, row_parts = partition.parts, _owners(partition.row_bounds, partition.order)
+        block_rows = np.repeat(np.diff(partition.row_bounds), parts)
+        block_columns = np.tile(np.diff(partition.column_bounds), parts)
+        nnz = _block_counts(A.indptr, A.indices, row_parts, owners, parts).ravel()
+        return Distribution.of_blocks(partition.method, block_rows, block_columns, nnz)
+    order = np.arange(rows) if partition.order is None else partition.order
+    counts = _counts(A.indptr, A.indices, order, partition.row_bounds, owners)
+    local, remote, received, sent, came_from, went_to = counts
+    if rows == cols and not A.has_canonical_format:  # the edges are counted in sorted rows, each once
+        stored = int(A.indptr[-1])
+        arrays = np.ones(stored, dtype=bool), A.indices[:stored].copy(), A.indptr.copy()
+        A = csr_array(arrays, shape=A.shape)
+        A.sum_duplicates()
     return Distribution(
         method=partition.method,
         shape=partition.shape,
@@ -46,18 +52,8 @@ def _strips(A: csr_array[Any], partition: Partition) -> Distribution:
         sent_words=sent,
         received_messages=came_from,
         sent_messages=went_to,
-        edge_cut=_edge_cut(A, owners) if rows == cols else None,
+        edge_cut=int(_edges_between(A.indptr, A.indices, owners)) if rows == cols else None,
     )
-
-
-def _blocks(A: csr_array[Any], partition: Partition) -> Distribution:
-    parts = partition.parts
-    row_parts = _owners(partition.row_bounds, partition.order)
-    column_parts = _owners(partition.column_bounds, partition.order)
-    rows = np.repeat(np.diff(partition.row_bounds), parts)
-    columns = np.tile(np.diff(partition.column_bounds), parts)
-    nnz = _block_counts(A.indptr, A.indices, row_parts, column_parts, parts).ravel()
-    return Distribution.of_blocks(partition.method, rows, columns, nnz)
 
 
 def _owners(bounds: Integers, order: Integers | None) -> NDArray[np.int32]:
@@ -118,21 +114,12 @@ def _block_counts(
     return counts
 
 
-def _edge_cut(A: csr_array[Any], owners: NDArray[np.int32]) -> int:
-    """Return the edges of the graph of A + A^T, without its diagonal, between different parts."""
-    if A.has_canonical_format:
-        return int(_edges_between(A.indptr, A.indices, owners))
-    stored = int(A.indptr[-1])
-    pattern = csr_array(
-        (np.ones(stored, dtype=bool), A.indices[:stored].copy(), A.indptr.copy()), shape=A.shape
-    )
-    pattern.sum_duplicates()
-    return int(_edges_between(pattern.indptr, pattern.indices, owners))
-
-
 @njit(cache=True, nogil=True)
 def _edges_between(indptr: NDArray[Any], indices: NDArray[Any], owners: NDArray[np.int32]) -> int:
-    """Count the places (i, j) between parts, once where (j, i) has an entry too; rows are sorted."""
+    """Count the edges of the graph of A + A^T between different parts; rows are sorted.
+
+    These are the places (i, j) between parts, once where (j, i) has an entry too.
+    """
     edges = 0
     # How far row j's columns reach the current row: that only grows, so every entry is passed once.
     reached = indptr[:-1].copy()

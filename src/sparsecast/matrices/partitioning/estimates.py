@@ -9,9 +9,8 @@ import numpy as np
 from sparsecast.errors import InputError
 from sparsecast.matrices.partitioning.distribution import Distribution
 from sparsecast.matrices.partitioning.methods import GRID, METHODS, checked_ranks
-from sparsecast.matrices.partitioning.methods.graph import require_square
 from sparsecast.matrices.partitioning.methods.uniform_2d import square_root
-from sparsecast.matrices.partitioning.partition import Integers
+from sparsecast.matrices.partitioning.partition import Integers, require_square
 
 #: Neighbours of an inner part of METIS, by the dimension of the mesh: six in the plane, the average of any
 #: map; fourteen in space, those of the cells that fill it with the least surface.
@@ -35,7 +34,15 @@ def estimated_distribution(
     """
     ranks = checked_ranks(ranks)
     METHODS.get(method)
-    _check(rows, cols, method, dimension)
+    if method in ("metis", GRID):
+        require_square((rows, cols), method)
+    if dimension not in (None, *_INNER_NEIGHBOURS):
+        raise InputError(f"dimension {dimension} of a mesh: expected 2 or 3; give one of them, or none")
+    if dimension is not None and rows != cols:
+        raise InputError(
+            f"dimension {dimension} of a matrix of {rows:,} x {cols:,}: expected a square one, of a mesh; "
+            f"leave the dimension out"
+        )
     if method == GRID:
         return _blocks(rows, nnz, ranks)
     rank_rows = _shares(rows, ranks)
@@ -49,9 +56,12 @@ def estimated_distribution(
         # Ranks without rows take no part.
         sharing = min(ranks, max(rows, 1))
         halo, others = _mesh_halo(rows, sharing, method, dimension)
+        # Remote entries per received entry of x, on a plane face: one for a star of 2 d + 1 points, 3^(d-1)
+        # for a box of 3^d points, linear in between.
+        star, box, of_box = 2 * dimension + 1, 3.0**dimension, 3.0 ** (dimension - 1)
+        crossing = max(1.0, 1 + (nnz / max(1, rows) - star) * (of_box - 1) / (box - star))
         words = np.minimum(np.minimum(entries, cols - rank_columns), halo)
         messages = np.minimum(words, min(others, sharing - 1))
-        crossing = _crossing(nnz / max(1, rows), dimension)
         remote = np.minimum(entries, np.rint(words * crossing).astype(np.int64))
     return Distribution(
         method=method,
@@ -67,18 +77,6 @@ def estimated_distribution(
         edge_cut=None if dimension is None else int(remote.sum()) // 2,
         is_estimate=True,
     )
-
-
-def _check(rows: int, cols: int, method: str, dimension: int | None) -> None:
-    if method in ("metis", GRID):
-        require_square((rows, cols), method)
-    if dimension not in (None, *_INNER_NEIGHBOURS):
-        raise InputError(f"dimension {dimension} of a mesh: expected 2 or 3; give one of them, or none")
-    if dimension is not None and rows != cols:
-        raise InputError(
-            f"dimension {dimension} of a matrix of {rows:,} x {cols:,}: expected a square one, of a mesh; "
-            f"leave the dimension out"
-        )
 
 
 def _shares(total: int, parts: int) -> Integers:
@@ -100,15 +98,6 @@ def _blocks(rows: int, nnz: int, ranks: int) -> Distribution:
     block_rows, block_columns = np.repeat(sizes, parts), np.tile(sizes, parts)
     entries = _entries(nnz, (block_rows > 0) & (block_columns > 0))
     return Distribution.of_blocks(GRID, block_rows, block_columns, entries, is_estimate=True)
-
-
-def _crossing(nnz_per_row: float, dimension: int) -> float:
-    """Return the remote entries per received entry of x, on a plane face.
-
-    One for a star of 2 d + 1 points, 3^(d-1) for a box of 3^d points, linear in between.
-    """
-    star, box, of_box = 2 * dimension + 1, 3.0**dimension, 3.0 ** (dimension - 1)
-    return max(1.0, 1 + (nnz_per_row - star) * (of_box - 1) / (box - star))
 
 
 def _mesh_halo(rows: int, ranks: int, method: str, dimension: int) -> tuple[int, int]:

@@ -9,10 +9,21 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from sparsecast.errors import InputError
 from sparsecast.matrices.reordering import reordered
 from sparsecast.system.integers import falls
 
 Integers = NDArray[np.int64]
+
+
+def require_square(shape: tuple[int, int], method: str) -> None:
+    """Refuse a rectangular matrix: its rows and columns cannot be renumbered alike."""
+    rows, cols = shape
+    if rows != cols:
+        raise InputError(
+            f"partition '{method}' of a matrix of {rows:,} x {cols:,}: expected a square one; "
+            f"partition it by rows or nonzeros"
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -111,15 +111,13 @@ def with_narrow_storage(matrices: Iterable[SuiteMatrix]) -> list[SuiteMatrix]:
     By their place, these have values alike, their own, for the columns alone, and values of float32. Times of
     full storage do not depend on the values.
     """
-    return [_with_values(matrix, place % 4) for place, matrix in enumerate(matrices)]
-
-
-def _with_values(matrix: SuiteMatrix, place: int) -> SuiteMatrix:
-    if place in (0, 2):
-        return replace(matrix, in_narrow_storage=place == 2)
-    values = "one" if place == 1 else "float32"
-    problem = Problem.named(f"{matrix.problem.specification}&{VALUES}={values}")
-    return replace(matrix, problem=problem, in_narrow_storage=True)
+    changed = []
+    for place, matrix in enumerate(matrices):
+        problem = matrix.problem
+        if values := {1: "one", 3: "float32"}.get(place % 4):
+            problem = Problem.named(f"{problem.specification}&{VALUES}={values}")
+        changed.append(replace(matrix, problem=problem, in_narrow_storage=place % 4 > 0))
+    return changed
 
 
 def varied_benchmark(rows: int, mean_length: int, lengths: str, reach: float) -> SuiteMatrix:

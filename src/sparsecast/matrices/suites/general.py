@@ -5,7 +5,6 @@ No model is fitted to those of the gallery: on them the models learn their error
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from urllib.parse import quote
 
@@ -210,11 +209,17 @@ class General(Suite):
             symmetric_blocks = with_narrow_storage(
                 suite_matrix("symmetric blocks", *shape) for shape in BLOCKS
             )
-            first = _spread(beyond_benchmarks(machine, threads), in_turn([*required, symmetric_blocks]))
+            first = in_turn([*required, symmetric_blocks])
+            for place, matrix in reversed(list(enumerate(beyond_benchmarks(machine, threads), 1))):
+                first.insert(place * _OTHERS_BETWEEN, matrix)
             others = Part(OPTIONAL, in_turn([atlas_benchmarks(), transposed_benchmarks()]))
             return [Part(1, first), others, Part(OPTIONAL + 2, optional)]
+        large = [varied_benchmark(*shape) for shape in LARGE_VARIED]
+        large += [suite_matrix("blocks", *shape) for shape in LARGE_BLOCKS]
+        large += [suite_matrix("diagonals", *shape) for shape in LARGE_DIAGONALS]
+        large += [gallery_benchmark(each, _LARGE_GALLERY_ENTRIES) for each in LARGE_GALLERY]
         # A GPU is measured in every format that it has a kernel for: of blocks, BCSR alone needs all.
-        parts = [[replace(matrix, kind=None) for matrix in part] for part in (*required, optional, _large())]
+        parts = [[replace(matrix, kind=None) for matrix in part] for part in (*required, optional, large)]
         numbers = (*_FIRST_OF_GPU, 0, 0)
         first = in_turn(part[:number] for part, number in zip(parts, numbers, strict=True))
         rest = [part[number:] for part, number in zip(parts, numbers, strict=True)]
@@ -228,23 +233,6 @@ def beyond_benchmarks(machine: Machine, threads: int) -> list[SuiteMatrix]:
     return [
         suite_matrix(family, entries // row_length, *shape, formats=formats)
         for family, row_length, shape, formats in BEYOND
-    ]
-
-
-def _spread(rare: Sequence[SuiteMatrix], usual: Sequence[SuiteMatrix]) -> list[SuiteMatrix]:
-    """Return one of the rare matrices after each _OTHERS_BETWEEN of the usual ones."""
-    found = list(usual)
-    for place, matrix in reversed(list(enumerate(rare, 1))):
-        found.insert(place * _OTHERS_BETWEEN, matrix)
-    return found
-
-
-def _large() -> list[SuiteMatrix]:
-    large = [varied_benchmark(*shape) for shape in LARGE_VARIED]
-    large += [suite_matrix("blocks", *shape) for shape in LARGE_BLOCKS]
-    large += [suite_matrix("diagonals", *shape) for shape in LARGE_DIAGONALS]
-    return large + [
-        gallery_benchmark(specification, _LARGE_GALLERY_ENTRIES) for specification in LARGE_GALLERY
     ]
 
 

@@ -18,8 +18,7 @@ from scipy.sparse import csr_array
 from sparsecast.errors import InputError
 from sparsecast.formats.bcsr import BLOCK_SIDES
 from sparsecast.machines.machine import Machine
-from sparsecast.matrices.band_statistics import band_statistics
-from sparsecast.matrices.banded_synthesis import banded_matrix
+from sparsecast.matrices.banded_synthesis import band_statistics, banded_matrix
 from sparsecast.matrices.families import FAMILIES, Family
 from sparsecast.records import NO_PARAMETERS, Parameters
 

@@ -18,9 +18,7 @@ from sparsecast.system.registry import Registry
 Method = Callable[[csr_array[Any], int, int], Partition]
 
 #: Every method of partitioning, by name.
-METHODS: Registry[Method] = Registry(
-    "partition", "sparsecast.matrices.partitioning.methods", helpers=("graph",), separator="-"
-)
+METHODS: Registry[Method] = Registry("partition", "sparsecast.matrices.partitioning.methods", separator="-")
 
 #: The method of blocks; every other one is of rows.
 GRID = "uniform-2d"

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from sparsecast.errors import MatrixSizeError
 from sparsecast.matrices.partitioning.methods import METHODS
-from sparsecast.matrices.partitioning.methods.graph import adjacency, require_square
-from sparsecast.matrices.partitioning.partition import Integers, Partition
+from sparsecast.matrices.partitioning.partition import Integers, Partition, require_square
 from sparsecast.system.memory import free_bytes
 
 #: Bytes that METIS takes at most for a vertex and for each end of an edge; R-MAT graphs take the most.
@@ -33,20 +31,27 @@ def by_metis(A: csr_array[Any], ranks: int, seed: int) -> Partition:
     if ranks == 1 or ranks >= rows:  # METIS would complain or leave parts empty
         bounds = np.minimum(np.arange(ranks + 1), rows) if ranks > 1 else np.array([0, rows])
         return Partition("metis", ranks, bounds, bounds)
-    _require_memory(rows + 2 * int(A.nnz))
+    needed, free = _BYTES * (rows + 2 * int(A.nnz)), free_bytes()
+    if needed > free:  # the system ends a process that takes too much memory
+        raise MatrixSizeError(
+            f"METIS takes about {needed / 2**30:.3g} GiB for this matrix and {free / 2**30:.3g} GiB of "
+            f"memory are available; partition it by nonzeros, or on a machine with more memory"
+        )
     part_of = _parts(*adjacency(A), ranks, seed)
     bounds = np.concatenate(([0], np.cumsum(np.bincount(part_of, minlength=ranks))))
     return Partition("metis", ranks, bounds, bounds, np.argsort(part_of, kind="stable"))
 
 
-def _require_memory(vertices_and_ends: int) -> None:
-    """Refuse a graph that is too large for METIS: the system ends a process that takes too much memory."""
-    needed, free = _BYTES * vertices_and_ends, free_bytes()
-    if needed > free:
-        raise MatrixSizeError(
-            f"METIS takes about {needed / 2**30:.3g} GiB for this matrix and {free / 2**30:.3g} GiB of "
-            f"memory are available; partition it by nonzeros, or on a machine with more memory"
-        )
+def adjacency(A: csr_array[Any]) -> tuple[Integers, NDArray[Any]]:
+    """Return the neighbours of each vertex of A + A^T without its diagonal: first places, and neighbours."""
+    # Of bool, where the sum of entries at one place, and of A and A^T, cannot come to zero.
+    stored = int(A.indptr[-1])
+    pattern = csr_array((np.ones(stored, dtype=bool), A.indices[:stored], A.indptr), shape=A.shape)
+    both = csr_array(pattern + pattern.T)
+    rows = np.repeat(np.arange(both.shape[0], dtype=both.indices.dtype), np.diff(both.indptr))
+    is_edge = both.indices != rows
+    edges_before = np.concatenate(([0], np.cumsum(is_edge)))
+    return edges_before[both.indptr], both.indices[is_edge]
 
 
 def _parts(first_edges: Integers, neighbours: Integers, parts: int, seed: int) -> Integers:
@@ -60,27 +65,18 @@ def _parts(first_edges: Integers, neighbours: Integers, parts: int, seed: int) -
         )
     graph = CSRAdjacency(first_edges.astype(width), neighbours.astype(width))
 
-    def partitioned(is_recursive: bool) -> Integers:
-        with _standard_output_to_error():
-            result = part_graph(parts, graph, options=Options(seed=seed), recursive=is_recursive)
-        return np.array(result.vertex_part, dtype=np.int64)
-
-    part_of = partitioned(is_recursive=False)
-    # Where parts have two or three vertices, and a dense graph, k-way can put all of them into one.
-    if np.bincount(part_of).max() > 2 * -(-len(part_of) // parts):
-        part_of = partitioned(is_recursive=True)
-    return part_of
-
-
-@contextmanager
-def _standard_output_to_error() -> Iterator[None]:
-    """Send METIS' output to standard error: a JSON document may be on standard output."""
-    c_library = ctypes.CDLL(None)
+    # METIS' output goes to standard error: a JSON document may be on standard output.
     kept = os.dup(1)
     try:
         os.dup2(2, 1)
-        yield
+        # Where parts have two or three vertices, and a dense graph, k-way can put all of them into one.
+        for is_recursive in (False, True):
+            result = part_graph(parts, graph, options=Options(seed=seed), recursive=is_recursive)
+            part_of = np.array(result.vertex_part, dtype=np.int64)
+            if np.bincount(part_of).max() <= 2 * -(-len(part_of) // parts):
+                break
     finally:
-        c_library.fflush(None)
+        ctypes.CDLL(None).fflush(None)
         os.dup2(kept, 1)
         os.close(kept)
+    return part_of

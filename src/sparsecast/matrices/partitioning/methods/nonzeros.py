@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 
 from sparsecast.matrices.partitioning.methods import METHODS
 from sparsecast.matrices.partitioning.partition import Integers, Partition
-from sparsecast.system.jit import inner, njit
+from sparsecast.system.jit import njit
 from sparsecast.system.parallel import equal_parts
 
 
@@ -31,8 +31,20 @@ def by_nonzeros(A: csr_array[Any], ranks: int, seed: int) -> Partition:
 @njit(cache=True, nogil=True)
 def _cuts(before: Integers, parts: int) -> Integers:
     """Return the bounds of parts, from the cumulative work of the rows."""
-    most = _smallest_limit(before, parts)
-    rows = len(before) - 1
+    rows, longest = len(before) - 1, np.int64(0)
+    for row in range(rows):
+        longest = max(longest, before[row + 1] - before[row])
+    # The least possible work of the largest part.
+    most, enough = max(longest, -(-before[-1] // parts)), longest + before[-1] // parts
+    while most < enough:
+        middle = (most + enough) // 2
+        reached = 0
+        for _ in range(parts):
+            reached = np.searchsorted(before, before[reached] + middle, side="right") - 1
+        if reached == rows:
+            enough = middle
+        else:
+            most = middle + 1
     # The first row at which the parts from here on can still begin.
     earliest = np.empty(parts + 1, dtype=np.int64)
     earliest[parts] = rows
@@ -48,22 +60,3 @@ def _cuts(before: Integers, parts: int) -> Integers:
         bounds[part] = max(bounds[part - 1], earliest[part], min(near, reach))
     bounds[parts] = rows
     return bounds
-
-
-@inner
-def _smallest_limit(before: Integers, parts: int) -> int:
-    """Return the least possible work of the largest part."""
-    longest = np.int64(0)
-    for row in range(len(before) - 1):
-        longest = max(longest, before[row + 1] - before[row])
-    low, high = max(longest, -(-before[-1] // parts)), longest + before[-1] // parts
-    while low < high:
-        middle = (low + high) // 2
-        row = 0
-        for _ in range(parts):
-            row = np.searchsorted(before, before[row] + middle, side="right") - 1
-        if row == len(before) - 1:
-            high = middle
-        else:
-            low = middle + 1
-    return int(low)

@@ -14,8 +14,7 @@ from scipy.sparse import csr_array
 
 from sparsecast.errors import InputError
 from sparsecast.matrices.partitioning.methods import METHODS
-from sparsecast.matrices.partitioning.methods.graph import require_square
-from sparsecast.matrices.partitioning.partition import Partition
+from sparsecast.matrices.partitioning.partition import Partition, require_square
 
 
 @METHODS.register("uniform-2d")
