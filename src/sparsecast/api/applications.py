@@ -15,7 +15,7 @@ from sparsecast.api.executing import in_csr, load, operator_of
 from sparsecast.api.profiles import model_records
 from sparsecast.api.sessions import Session
 from sparsecast.api.settings import refuse_unknown
-from sparsecast.devices import AUTO, DEVICES, machine_of, number_of, parse_device
+from sparsecast.devices import AUTO, DEVICES, Threads, machine_of, number_of, parse_device
 from sparsecast.devices.target import Target
 from sparsecast.errors import InputError
 from sparsecast.machines.machine import PROCESSOR
@@ -36,14 +36,7 @@ from sparsecast.operators.applications.application import (
 )
 from sparsecast.operators.applications.defaults import DAMPING, EPSILON, TOLERANCE
 from sparsecast.operators.block_operator import Operator
-from sparsecast.planning.application_cost import (
-    RunConditions,
-    Usual,
-    costs_of,
-    usual_conversion,
-    usual_over_full,
-)
-from sparsecast.records import VALUE_BYTES
+from sparsecast.planning.application_cost import Usual, costs_of, usual_conversion, usual_over_full
 from sparsecast.results.application import ApplicationCost, ApplicationRun
 from sparsecast.results.plan import Plan
 
@@ -198,8 +191,11 @@ def application_question(name: str, A: Any, **settings: Any) -> ApplicationQuest
     return ApplicationQuestion(application, problem)
 
 
-def threads_of_networks(networks: Sequence[Path], threads: int | None) -> int | None:
-    """Return the threads of products that networks forecast: one; raise an InputError for others."""
+def threads_of_run(threads: Threads, networks: Sequence[Path]) -> int | None:
+    """Return the threads of a whole run, one where networks forecast its products; refuse others."""
+    if threads == AUTO:
+        raise InputError(f"threads {AUTO} of a whole run: expected one number; name it, or leave it out")
+    threads = number_of(threads)
     if networks and threads not in (None, 1):
         raise InputError(f"threads {threads} with a network: expected 1, which it forecasts; leave them out")
     return 1 if networks else threads
@@ -228,9 +224,7 @@ def application_cost(
     Errors are those of `Session.plan`, `Session.predict` and `product_forecast`, and a ProfileError for a
     profile without Bandwidths. Those of this machine are measured first, unless `measures` is false.
     """
-    if session.setting.threads == AUTO:
-        raise InputError(f"threads {AUTO} of a whole run: expected one number; name it, or leave it out")
-    threads = threads_of_networks(networks, number_of(session.setting.threads))
+    threads = threads_of_run(session.setting.threads, networks)
     application, problem = question.application, question.problem
     session.refuse_given("the cost of a run", "dtype", "vectors", "values", "as_printed")
     session = session.changed(threads=threads)
@@ -257,16 +251,11 @@ def application_cost(
         time_s = next((f.time_s for f in forecasts if f.time_s is not None), plan.baseline.time_s)
         plan = plan.csr_alone(time_s)
     csr = plan.baseline.candidate
-    vector_bytes = problem.matrix.shape[0] * VALUE_BYTES[csr.dtype]
-    # The bytes of a product have those of x and y, which are two of the vectors.
     stored = {(block.candidate.format, block.candidate.parameters) for block in plan.blocks}
     product_bytes = max(f.bytes for f in prediction if (f.candidate.format, f.candidate.parameters) in stored)
-    vectors_bytes = application.vectors * vector_bytes
     target = Target(csr.device, csr.dtype, csr.index_bits, csr.threads)
     records = model_records(profile, target)
-    working_bytes = product_bytes + vectors_bytes - 2 * vector_bytes
-    conditions = RunConditions(vector_bytes, vectors_bytes, working_bytes, usual_over_full(records), loops_s)
-    loops = costs_of(application.loops, plan, profile, conditions)
+    loops = costs_of(application, plan, profile, product_bytes, usual_over_full(records), loops_s)
     is_forecast = plan.convert_s > 0 and plan.trials is None
     slower = usual_conversion(TrainingSet.of(profile, records), plan) if is_forecast else Usual()
     notes = (expected.why, *plan.notes, *(forecast.note for forecast in forecasts))
@@ -326,7 +315,10 @@ def run_application(
     most = application.most_iterations if most is None else most
     application.run(op, 2, no_iteration, Laps())
     meter = meter or DEVICES.get(plan.device).meter()
-    product_s = _alone_s(op, plan)
+    # A product that follows another product, as in a Record.
+    x, out = op.domain.host_zeros(), op.range.host_zeros()
+    cores = DEVICES.get(plan.device).core_speed(plan.threads)
+    product_s = measure_calls({PRODUCT: lambda: op.matvec(x, out=out)}, cores=cores)[PRODUCT].time_s
     before = meter.joules() if meter else None
     runs: list[ApplicationRun] = []
     products = 0
@@ -344,10 +336,3 @@ def run_application(
         meter.work(products * application.matrix.nnz)
     joules = used_joules(before, meter.joules())
     return replace(shortest, energy_j=None if joules is None else joules / len(runs))
-
-
-def _alone_s(op: Operator, plan: Plan) -> float:
-    """Return the seconds of a product that follows another product, as in a Record."""
-    x, out = op.domain.host_zeros(), op.range.host_zeros()
-    cores = DEVICES.get(plan.device).core_speed(plan.threads)
-    return measure_calls({PRODUCT: lambda: op.matvec(x, out=out)}, cores=cores)[PRODUCT].time_s

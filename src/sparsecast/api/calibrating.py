@@ -1,4 +1,4 @@
-"""Calibrations and profiles."""
+"""Calibrations and profiles, also of published results: machines that nobody here has."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from sparsecast.api.profiles import (
     origin,
 )
 from sparsecast.api.settings import refuse_unknown
+from sparsecast.benchmark.published import import_published
 from sparsecast.benchmark.run import Calibration, Progress, RatingSuite, no_progress, rating_suites
 from sparsecast.devices import DEVICES, Threads, number_of
 from sparsecast.devices import machine_of as machine_of
@@ -25,7 +26,7 @@ from sparsecast.formats.libraries import chosen_libraries as chosen_libraries
 from sparsecast.machines.machine import Machine, detect
 from sparsecast.machines.profile import Profile, find_profile, known_profiles, missing_profiles
 from sparsecast.machines.profile import user_path as user_path
-from sparsecast.results.machines import Machines, kernel_speeds
+from sparsecast.results.machines import Imported, Machines, kernel_speeds
 
 #: Seconds of the calibration that starts automatically if the machine is not calibrated. Compiling, 20 to 35
 #: seconds once, is not included: a slow machine would be left without forecasts for some formats.
@@ -78,6 +79,24 @@ def profile_at_hand(name: str) -> dict[str, Any]:
     """Return one profile as in `machines_at_hand`, under `here`, and the `gflops` of its kernels."""
     one = profile(name)
     return {"here": _described(one.machine, {one.name: one}), "gflops": kernel_speeds(one.records)}
+
+
+def import_machine(
+    path: str | Path | Sequence[str | Path], name: str, machine: str | None = None
+) -> tuple[Imported, Path]:
+    """Turn published results into a profile of the user's data folder, and return it with its place.
+
+    `path` is a table, also with gzip, or Ginkgo's benchmark JSON, one file, a folder, or several together;
+    `benchmark/published.py` and `benchmark/published_moments.py` say with which columns. An earlier import
+    under the `name` is replaced. `machine` says which machine of the file it is, where it has several, and
+    which it was, where the file names none.
+
+    An InputError or a ProfileError says that the name cannot be, or that the file has another layout or times
+    that cannot be.
+    """
+    paths = [path] if isinstance(path, str | Path) else path
+    imported = import_published([Path(file) for file in paths], name, machine)
+    return imported, Path(imported.profile.save())
 
 
 def _described(here: Machine, profiles: Mapping[str, Profile | InputError]) -> Machines:
@@ -152,20 +171,16 @@ def calibration(
     refuse_unknown(CalibrationOptions, options)
     machine, vectors = machine_of(options.get("device", "cpu")), options.get("vectors", 1)
     libraries, dtype = chosen_libraries(options.get("library"), machine.device), options.get("dtype")
+    threads = options.get("threads")
+    most = DEVICES.get(machine.device).threads(machine, threads)
     targets = [
         Target(machine.device, values, 32, count, vectors=vectors, libraries=libraries)
         for values in (("float64", "float32") if dtype is None else (dtype,))
-        for count in thread_counts(machine, options.get("threads"))
+        for count in ([most, 1] if threads is None and most > 1 else [most])
     ]
     last = rating_suites() if vectors == 1 else []  # their figures are of one
     suites = options.get("suites", ())
     return Calibration(machine, targets, budget_s, rating=rating, last=last, suites=suites)
-
-
-def thread_counts(machine: Machine, threads: int | None) -> list[int]:
-    """Return the numbers of threads to measure: the given one, or all and one."""
-    count = DEVICES.get(machine.device).threads(machine, threads)
-    return [count, 1] if threads is None and count > 1 else [count]
 
 
 def own_profile(

@@ -94,15 +94,30 @@ class ClusterProblem:
             return None, {}, {}
         most = np.argsort(-distribution.nnz, kind="stable")[:_LOOKED_AT].tolist()
         if partition is None or block is None:
-            return most[0], self._predicted(_counts(distribution, most[0], product)), {}
-        parts = [RankPart(partition, rank, block(rank)) for rank in most]
-        matrices = [(part.rank, *_matrices(part, product)) for part in parts]
-        times = [(rank, self._predicted(local), self._predicted(remote)) for rank, local, remote in matrices]
-        return max(times, key=lambda of_rank: _seconds(of_rank[1]) + _seconds(of_rank[2]))
+            rank = most[0]
+            rows, nnz = int(distribution.rows[rank]), int(distribution.nnz[rank])
+            cols = max(int(product.x_words(distribution)[rank]), 1)
+            counts = counted_structure(f"counts:rows={rows}&cols={cols}&nnz={min(nnz, rows * cols)}")
+            return rank, self._predicted(counts), {}
+        found = []
+        for rank in most:
+            part = RankPart(partition, rank, block(rank))
+            layout = local_layout(part) if product.has_remote else None
+            # The matrix that a rank multiplies, and where that is apart the one of other ranks' x.
+            matrices = (part.matrix, None) if layout is None else (layout.local, layout.remote)
+            local, remote = map(self._predicted, matrices)
+            found.append((rank, local, remote))
+        return max(
+            found,
+            key=lambda own: sum(min((time.time_s for time in times.values()), default=0) for times in own[1:]),
+        )
 
     def _predicted(self, part: Any) -> Mapping[str, LocalTime]:
-        if part is None:
+        """Return the times of a part; none of one without entries, which takes no time that matters."""
+        if part is None or not part.nnz:
             return {}
+        if not isinstance(part, Structure):
+            part.sort_indices()
         times: dict[str, LocalTime] = {}
         for forecast in self._node.predict(part):
             time = LocalTime(forecast.time_s, forecast.low_s, forecast.high_s, forecast.bytes)
@@ -117,30 +132,3 @@ def cluster_problem(A: Any, profile: Profile, dtype: str | None = None) -> Clust
         return ClusterProblem(None, A, profile, dtype)
     problem = Problem.of(A)
     return ClusterProblem(problem.matrix, problem.sampled_structure, profile, dtype)
-
-
-def _counts(distribution: Distribution, rank: int, product: type[DistributedProduct]) -> Structure:
-    rows, nnz = int(distribution.rows[rank]), int(distribution.nnz[rank])
-    cols = max(int(product.x_words(distribution)[rank]), 1)
-    return counted_structure(f"counts:rows={rows}&cols={cols}&nnz={min(nnz, rows * cols)}")
-
-
-def _matrices(
-    part: RankPart, product: type[DistributedProduct]
-) -> tuple[csr_array[Any] | None, csr_array[Any] | None]:
-    """Return the matrix that a rank multiplies, and where that is apart the one of other ranks' x."""
-    if not product.has_remote:
-        return _usable(part.matrix), None
-    layout = local_layout(part)
-    return _usable(layout.local), _usable(layout.remote)
-
-
-def _seconds(times: Mapping[str, LocalTime]) -> float:
-    """Return the time of the fastest format; 0 of nothing."""
-    return min((time.time_s for time in times.values()), default=0.0)
-
-
-def _usable(part: csr_array[Any]) -> csr_array[Any] | None:
-    """Return a part with entries; None for one without, which takes no time that matters."""
-    part.sort_indices()
-    return part if part.nnz else None

@@ -118,25 +118,20 @@ def cluster(
     refuse_unknown(ClusterOptions, options)
     profile = profile or calibrated_profile(machine_of(PROCESSOR))
     per_node = _checked(ranks, options.get("ranks_per_node"), price, profile)
-    algorithms, formats = options.get("algorithms") or (), options.get("formats") or ()
-    partitions = options.get("partitions") or ()
+    algorithms = list(dict.fromkeys(options.get("algorithms") or ()))
+    formats = list(dict.fromkeys(options.get("formats") or ()))
+    partitions = list(dict.fromkeys(options.get("partitions") or ()))
     PRODUCTS.require(algorithms)
     FORMATS.require(formats)
     METHODS.require(partitions)
     refuse_objective(objective)
     name = options.get("model") or DEFAULT_CLUSTER_MODEL
-    chosen = CLUSTER_MODELS.get(name)()
-    fit = chosen.fit(training_of_ranks(profile))
+    fit = CLUSTER_MODELS.get(name)().fit(training_of_ranks(profile))
     problem = cluster_problem(A, profile, options.get("dtype"))
     if not problem.structure.nnz:
         raise InputError("a matrix without non-zeros: expected some to forecast; name another matrix")
     answering = _Answering(
-        problem,
-        fit,
-        per_node,
-        _once(algorithms or default_algorithms()),
-        _once(formats),
-        _once(partitions),
+        problem, fit, per_node, algorithms or default_algorithms(), formats, partitions
     )
     forecasts = [forecast for count in sorted(set(ranks)) for forecast in answering.of_ranks(count)]
     if not forecasts:
@@ -166,10 +161,7 @@ def cluster(
 
 
 def _power(
-    problem: ClusterProblem,
-    per_node: int,
-    options: ClusterOptions,
-    objective: str,
+    problem: ClusterProblem, per_node: int, options: ClusterOptions, objective: str
 ) -> ClusterPower | None:
     """Return the power of a node, from a file or from Records with joules; None without either."""
     machine = problem.profile.machine
@@ -257,10 +249,15 @@ class _Answering:
 
     def _methods(self, ranks: int) -> Iterator[tuple[str, list[str]]]:
         """Yield each partition with the algorithms that use it."""
+        problem, methods = self.problem, self.partitions
+        if not methods and problem.matrix is None:
+            methods = ["metis" if problem.is_square else "rows", GRID]
+        elif not methods:
+            methods = [*dict.fromkeys((default_method(problem.matrix.shape)[0], "nonzeros")), GRID]
         of_blocks = [name for name in self.algorithms if PRODUCTS.get(name).is_2d]
         of_rows = [name for name in self.algorithms if name not in of_blocks]
         side = isqrt(ranks)
-        for method in self.partitions or (*self._default_methods(), GRID):
+        for method in methods:
             if method != GRID:
                 yield method, of_rows
             elif side * side == ranks:
@@ -270,11 +267,6 @@ class _Answering:
                     self.refused[f"{name} on {ranks} ranks"] = (
                         f"{ranks} ranks for {name}: expected a square; name {side**2} or {(side + 1) ** 2}"
                     )
-
-    def _default_methods(self) -> list[str]:
-        if self.problem.matrix is None:
-            return ["metis" if self.problem.is_square else "rows"]
-        return _once([default_method(self.problem.matrix.shape)[0], "nonzeros"])
 
     def _distributed(self, ranks: int, method: str) -> tuple[Distribution, Partition | None]:
         problem = self.problem
@@ -293,7 +285,8 @@ class _Answering:
         self, algorithm: str, method: str, question: Question, *, is_checked: bool = True
     ) -> Iterator[ClusterForecast]:
         ranks = question.distribution.ranks
-        for name in self.formats or _default_formats(question):
+        fastest = min(question.local, key=lambda name: question.local[name].time_s, default="csr")
+        for name in self.formats or dict.fromkeys((*COUNTED_FORMATS, fastest)):
             where = f"{algorithm} {name} {method} on {ranks} ranks"
             remote = name if name in (*COUNTED_FORMATS, *question.remote) else "csr"
             configuration = Configuration(
@@ -311,24 +304,15 @@ class _Answering:
                 self.refused[where] = lacking
                 continue
             (forecast,) = self.model.forecast([configuration], question)
-            too_much = self._too_much(forecast) if is_checked else None
-            if too_much is None:
+            machine, count = self.problem.profile.machine, min(self.per_node, ranks)
+            needed = forecast.memory_bytes * count
+            if not is_checked or needed <= machine.memory_bytes:
                 yield forecast
             else:
-                self.refused[where] = too_much
-
-    def _too_much(self, forecast: ClusterForecast) -> str | None:
-        """Return why the memory of a node is too small; None if it suffices or is unknown."""
-        machine = self.problem.profile.machine
-        configuration = forecast.configuration
-        needed = forecast.memory_bytes * min(self.per_node, configuration.ranks)
-        if needed <= machine.memory_bytes:
-            return None
-        return (
-            f"{configuration.algorithm} in {configuration.format} on {configuration.ranks:,} ranks takes "
-            f"{needed / 1e9:.3g} GB of a node: expected at most {machine.memory_bytes / 1e9:.3g} GB, its "
-            f"memory; name more ranks, or fewer a node"
-        )
+                self.refused[where] = (
+                    f"{algorithm} in {name} on {ranks:,} ranks takes {needed / 1e9:.3g} GB of a node: expected "
+                    f"at most {machine.memory_bytes / 1e9:.3g} GB, its memory; name more ranks, or fewer a node"
+                )
 
     def notes(self, forecasts: Sequence[ClusterForecast]) -> tuple[str, ...]:
         """Return the notes on the forecasts."""
@@ -366,14 +350,3 @@ class _Answering:
                 "its width"
             )
         return tuple(notes)
-
-
-def _once(names: Sequence[str]) -> list[str]:
-    """Return each name once, however often it was given."""
-    return list(dict.fromkeys(names))
-
-
-def _default_formats(question: Question) -> tuple[str, ...]:
-    """Return CSR, COO and the fastest format of the node model."""
-    fastest = min(question.local, key=lambda name: question.local[name].time_s, default="csr")
-    return tuple(dict.fromkeys((*COUNTED_FORMATS, fastest)))

@@ -94,6 +94,15 @@ def training_for(profile: Profile, target: Target) -> TrainingSet:
     return TrainingSet.of(whole, model_records(whole, target))
 
 
+def measured_again(machine: Machine) -> list[Record]:
+    """Return the Records of a machine that were measured once more, which tells the noise."""
+    return [
+        record
+        for record in kept(machine).records
+        if record.suite == AGAIN_SUITE and DEVICES.get(record.candidate.device).is_current(record)
+    ]
+
+
 def energy_model(training: TrainingSet, name: str | None = None) -> Model | None:
     """Return a fitted model of energy; None where none is named, and too few Records have joules for it."""
     if name is None and all(record.energy_j is None for record in training.records):

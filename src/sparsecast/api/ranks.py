@@ -79,11 +79,7 @@ class ProductOptions:
 
 
 def measure_on_ranks(
-    comm: Any,
-    matrix: str | Path,
-    options: ProductOptions,
-    *,
-    keeps: bool = True,
+    comm: Any, matrix: str | Path, options: ProductOptions, *, keeps: bool = True
 ) -> MeasuredOnRanks | None:
     """Measure distributed products of a matrix on the ranks of a communicator.
 
@@ -108,7 +104,6 @@ def measure_on_ranks(
     """
     machine = node_machine()
     nodes = Nodes.of(comm, machine)
-    in_step(comm, lambda: _refuse_unknown(options, comm.size))
     problem, configured = in_step(comm, lambda: _prepared(comm, matrix, options, nodes, keeps))
     configurations = comm.bcast(configured)
     refused: dict[str, str] = {}
@@ -171,25 +166,19 @@ def measure_suites_on_ranks(
         matrix = every[place]
         if comm.rank == 0:
             on_progress(used_s, budget_s, matrix.name)
-        measure_on_ranks(
-            comm,
-            matrix.problem.specification,
-            ProductOptions(formats=matrix.formats or None, suite=matrix.suite),
-        )
+        options = ProductOptions(formats=matrix.formats or None, suite=matrix.suite)
+        measure_on_ranks(comm, matrix.problem.specification, options)
         measured += 1
-
-
-def _refuse_unknown(options: ProductOptions, ranks: int) -> None:
-    FORMATS.require([*(options.formats or ()), *filter(None, [options.remote_format])])
-    METHODS.require(filter(None, [options.partition]))
-    for name in options.algorithms or ():
-        check_ranks(Configuration(name, "csr", "csr", "rows", ranks, 1), ranks)
 
 
 def _prepared(
     comm: Any, matrix: str | Path, options: ProductOptions, nodes: Nodes, keeps: bool
 ) -> tuple[Problem | None, list[Configuration]]:
-    """Read the matrix on rank 0, and return it with the Configurations to measure."""
+    """Refuse unknown names, read the matrix on rank 0, and return it with the Configurations to measure."""
+    FORMATS.require([*(options.formats or ()), *filter(None, [options.remote_format])])
+    METHODS.require(filter(None, [options.partition]))
+    for name in options.algorithms or ():
+        check_ranks(Configuration(name, "csr", "csr", "rows", comm.size, 1), comm.size)
     if comm.rank:
         return None, []
     if keeps:
@@ -197,37 +186,27 @@ def _prepared(
     problem = Problem.named(matrix)
     if problem.matrix.nnz == 0:
         raise InputError(f"{problem.name} has no entries: expected at least one; name another")
-    configurations = [
-        _configuration(problem, algorithm, name, options, nodes)
-        for algorithm in options.algorithms or _possible(comm.size)
-        for name in options.formats or ("csr",)
-    ]
+    A, ranks = problem.matrix, range(comm.size)
+    is_square = math.isqrt(comm.size) ** 2 == comm.size
+    possible = [name for name in default_algorithms() if is_square or not PRODUCTS.get(name).is_2d]
+    configurations = []
+    for algorithm in options.algorithms or possible:
+        product = PRODUCTS.get(algorithm)
+        for name in options.formats or ("csr",):
+            remote = options.remote_format or (name if name == "coo" else "csr")
+            configurations.append(
+                Configuration(
+                    algorithm=algorithm,
+                    format=name,
+                    remote_format=remote if product.has_remote else name,
+                    partition=options.partition or (GRID if product.is_2d else default_method(A.shape)[0]),
+                    ranks=len(ranks),
+                    nodes=nodes.count(ranks),
+                    dtype=options.dtype or A.dtype.name,
+                    index_bits=32 if max(A.nnz, *A.shape) < 2**31 else 64,
+                )
+            )
     return problem, configurations
-
-
-def _possible(ranks: int) -> list[str]:
-    """Return our algorithms that so many ranks can do."""
-    is_square = math.isqrt(ranks) ** 2 == ranks
-    return [name for name in default_algorithms() if is_square or not PRODUCTS.get(name).is_2d]
-
-
-def _configuration(
-    problem: Problem, algorithm: str, name: str, options: ProductOptions, nodes: Nodes
-) -> Configuration:
-    product = PRODUCTS.get(algorithm)
-    A = problem.matrix
-    remote = options.remote_format or (name if name == "coo" else "csr")
-    ranks = range(len(nodes.of_rank))
-    return Configuration(
-        algorithm=algorithm,
-        format=name,
-        remote_format=remote if product.has_remote else name,
-        partition=options.partition or (GRID if product.is_2d else default_method(A.shape)[0]),
-        ranks=len(ranks),
-        nodes=nodes.count(ranks),
-        dtype=options.dtype or A.dtype.name,
-        index_bits=32 if max(A.nnz, *A.shape) < 2**31 else 64,
-    )
 
 
 def _forecasts(

@@ -202,8 +202,15 @@ class StripExperiment(Experiment):
             problem.specification  # noqa: B018 - what is no file is refused before anything is measured
         if setting.profile is not None:
             require_own(setting.profile.name, machine)
-        else:
-            self._calibrate(setting, threads)
+        else:  # a run that is interrupted ends the experiment, and what it measured is kept
+            budget_s = max(_SUITE_SHARE * setting.budget_s, min(setting.budget_s, LEAST_BUDGET_S))
+            how: dict[str, Any] = {"dtype": setting.dtype or DTYPE, "device": setting.device}
+            run = calibration(budget_s, threads=threads, suites=[self.suite], **how)
+            run.adds, run.on_progress = True, setting.on_progress
+            run.compile_kernels()  # before the budget counts
+            run.run()
+            if run.interrupted:
+                raise KeyboardInterrupt
         measured = setting.profile or profile(machine.name)
         target = Target.on(measured.machine, setting.dtype or DTYPE, threads)
         records = model_records(measured, target)
@@ -224,18 +231,6 @@ class StripExperiment(Experiment):
             nothing = f"No matrix was measured to try the models on in {setting.budget_s:g} s"
             trials = dataclasses.replace(trials, notes=(*trials.notes, f"{nothing}: run the command again."))
         return self.report(trials, setting, start_s)
-
-    def _calibrate(self, setting: ExperimentSetting, threads: int) -> None:
-        """Measure the suite; a run that is interrupted ends the experiment, and what it measured is kept."""
-        budget_s = max(_SUITE_SHARE * setting.budget_s, min(setting.budget_s, LEAST_BUDGET_S))
-        dtype = setting.dtype or DTYPE
-        run = calibration(budget_s, threads=threads, dtype=dtype, device=setting.device, suites=[self.suite])
-        run.adds = True
-        run.on_progress = setting.on_progress
-        run.compile_kernels()  # before the budget counts
-        run.run()
-        if run.interrupted:
-            raise KeyboardInterrupt
 
     def from_records(self, profile: Profile, setting: ExperimentSetting) -> PaperReport:
         """Take what was measured before; the matrices of the setting choose among it.
@@ -316,9 +311,14 @@ def _errors_left_out(
     profile: Profile, fitted: Model, own: Sequence[Record], what: str
 ) -> Iterator[tuple[int, str, str, float]]:
     """Give the size that was left out, kernel, way and error of each forecast by a fit to the others."""
-    sizes = grouped(own, lambda record: _size(profile.structure(record), what))
+
+    def size(record: Record) -> int:
+        structure = profile.structure(record)
+        return round(structure.row_lengths.mean) if what == "row lengths" else structure.rows
+
+    sizes = grouped(own, size)
     for group, of_group in sizes.items():
-        others = chain.from_iterable(records for size, records in sizes.items() if size != group)
+        others = chain.from_iterable(records for other, records in sizes.items() if other != group)
         rest = TrainingSet.of(profile, others)
         for way, settings in zip(WAYS, fitted.compared, strict=True):
             try:
@@ -329,10 +329,6 @@ def _errors_left_out(
                 time_s = float(model.values(record.candidate, RowBlocks.of(profile.structure(record)))[0])
                 kernel = f"{record.candidate.format.upper()} {record.candidate.kernel}"
                 yield group, kernel, way, abs(time_s - record.time_s) / record.time_s
-
-
-def _size(structure: Structure, what: str) -> int:
-    return round(structure.row_lengths.mean) if what == "row lengths" else structure.rows
 
 
 def _tried(

@@ -30,7 +30,7 @@ from sparsecast.machines.profile import Profile
 from sparsecast.matrices.gallery import gallery
 from sparsecast.matrices.problem import Problem, sound
 from sparsecast.matrices.values import computed_dtype
-from sparsecast.measuring.timing import Call, Effort, Timing, measure
+from sparsecast.measuring.timing import Call, Effort, measure
 from sparsecast.operators.scipy_products import (
     ASKED_FROM,
     KEPT_S,
@@ -200,14 +200,19 @@ class _Ways:
             loaded_s, timed = LOADER.spent_s - loaded_s, measure(calls, _COMPARED)
         if kind in self.unplanned:
             return replace(row, unplanned=self.unplanned[kind])
-        plan_s, less_s = timed["plan"].time_s, _less_s(mean_s, timed["plan"], timed["scipy"])
+        plan_s, scipy_s = timed["plan"].time_s, timed["scipy"].time_s
+        # In a program, caches are colder than where the two are timed. That takes both as much longer where
+        # vectors are read again, and both times as long where the matrix is: the middle is the forecast.
+        ends = min(mean_s, scipy_s) - plan_s, mean_s * (1 - plan_s / scipy_s)
+        noise_s = sum((each.noise or 0.0) * each.time_s for each in timed.values())
+        less_s = sum(ends) / 2, min(ends) - noise_s, max(ends) + noise_s
         each_s = max(0.0, asked_s - loaded_s + max(0.0, repeated_s - repeated * plan_s))
         planning_s = done.matrices * each_s
         return replace(
             row,
             plan=self.kept[kind],
             plan_s=plan_s,
-            scipy_s=timed["scipy"].time_s,
+            scipy_s=scipy_s,
             planning_s=planning_s,
             saving=Saving.forecast(done.products, first, less_s, planning_s),
         )
@@ -311,17 +316,6 @@ class _Replacing:
             skipped, their_s = self.adapting.skip(products - done - 1)
             done, skipped_s = done + 1 + skipped, skipped_s + their_s
         return done, perf_counter() - start + skipped_s
-
-
-def _less_s(mean_s: float, plan: Timing, scipy: Timing) -> tuple[float, float, float]:
-    """Return what a product of a plan takes less in a program where one of SciPy takes `mean_s`, with ends.
-
-    In a program, caches are colder than where the two are timed. That takes both as much longer where vectors
-    are read again, and both times as long where the matrix is: the middle is the forecast.
-    """
-    ends = min(mean_s, scipy.time_s) - plan.time_s, mean_s * (1 - plan.time_s / scipy.time_s)
-    noise_s = sum((each.noise or 0.0) * each.time_s for each in (plan, scipy))
-    return sum(ends) / 2, min(ends) - noise_s, max(ends) + noise_s
 
 
 def _unplanned(counted: Counted, matrix: Any) -> str:

@@ -44,7 +44,8 @@ def build() -> typer.Typer:
         if isinstance(entry.run, typer.Typer):  # it has commands of its own
             app.add_typer(entry.run, name=name, rich_help_panel=entry.panel.value)
         else:
-            brief = _brief(entry.run.__doc__ or "")
+            # The first clause of its description: the list of all commands then fits a screen.
+            brief, *_ = re.split(r"[,;:.](?=\s|$)", (entry.run.__doc__ or "").strip(), maxsplit=1)
             settings = {"allow_interspersed_args": not entry.passes_on}
             app.command(name, short_help=brief, rich_help_panel=entry.panel.value, context_settings=settings)(
                 entry.run
@@ -58,11 +59,6 @@ def _show_version(is_asked: bool) -> None:
         raise typer.Exit
 
 
-def _brief(description: str) -> str:
-    """Return the first clause of a command's description: the list of all commands then fits a screen."""
-    return re.split(r"[,;:.](?=\s|$)", description.strip(), maxsplit=1)[0]
-
-
 def main() -> None:
     """Run the command line and exit: 0 done, 2 the input was wrong (one line says how), 1 our fault.
 
@@ -73,7 +69,12 @@ def main() -> None:
 
 def _status() -> Any:
     try:
-        _refuse_environment()
+        # At such numbers of threads the import of Numba fails, or warns.
+        threads = os.environ.get("NUMBA_NUM_THREADS", "1")
+        if not threads.strip().isdecimal() or int(threads) == 0:
+            raise InputError(
+                f"NUMBA_NUM_THREADS={threads}: expected a number from 1; correct it, or unset it"
+            )
         status = build()(standalone_mode=False)
         # The parser makes a status of an interrupt, without a word.
         return _complain(STOPPED_LINE, STOPPED) if status == STOPPED else status
@@ -104,13 +105,6 @@ def _status() -> Any:
             return _complain(STOPPED_LINE, STOPPED)
         traceback.print_exc()
         return _complain("this is a fault of Sparsecast: please report it with the lines above", OUR_FAULT)
-
-
-def _refuse_environment() -> None:
-    """Raise an InputError for numbers of threads at which the import of Numba fails, or warns."""
-    threads = os.environ.get("NUMBA_NUM_THREADS", "1")
-    if not threads.strip().isdecimal() or int(threads) == 0:
-        raise InputError(f"NUMBA_NUM_THREADS={threads}: expected a number from 1; correct it, or unset it")
 
 
 def _is_interrupt(error: BaseException | None) -> bool:

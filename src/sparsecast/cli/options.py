@@ -13,7 +13,6 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from sparsecast.cli import completing
 from sparsecast.errors import InputError
 from sparsecast.records import DTYPES
 from sparsecast.system.files import Place, exists, is_address, shown, unwritable
@@ -27,6 +26,22 @@ STOPPED_LINE = "stopped from the keyboard"
 
 #: Names are not listed here: to find those of plug-ins takes longer than to show a page of help.
 _DEVICES = "cpu, cuda, cuda:N for GPU number N, or the name of a plug-in."
+
+
+def matching_profiles(incomplete: str) -> list[str]:
+    """Return the profiles whose names begin with what was typed, shipped ones and the user's."""
+    from sparsecast.machines.storage import home
+
+    folders = Path(__file__).parent.parent / "machines" / "profiles", home() / "profiles"
+    names = {path.stem for folder in folders for path in folder.glob("*.parquet")}
+    return sorted(name for name in names if name.startswith(incomplete))
+
+
+def matching_models(incomplete: str) -> list[str]:
+    """Return the models whose names begin with what was typed."""
+    from sparsecast.models import MODELS
+
+    return [name for name in MODELS.names() if name.startswith(incomplete)]
 
 
 def known(check: Callable[[Any, str], object]) -> Callable[[str | None], str | None]:
@@ -93,7 +108,7 @@ ProfileOption = Annotated[
     str | None,
     typer.Option(
         metavar="NAME|PATH",
-        autocompletion=completing.profiles,
+        autocompletion=matching_profiles,
         help="Profile of the machine to forecast for; this machine's by default.",
     ),
 ]
@@ -148,7 +163,7 @@ ModelOption = Annotated[
     typer.Option(
         metavar="NAME",
         callback=known(lambda api, name: api.model_for("time", name)),
-        autocompletion=completing.models,
+        autocompletion=matching_models,
         help="Model used for the forecast.",
     ),
 ]
@@ -213,13 +228,19 @@ DeviceOption = Annotated[str, typer.Option(metavar="DEVICE", help=f"Device of th
 
 
 @dataclass(frozen=True, slots=True)
-class SettingGroup:
-    """The group of options that say where products are done, and how: the same for every command."""
+class PlaceGroup:
+    """The group of options that say where products are done: the same for every command."""
 
     profile: ProfileOption = None
     threads: AnyThreadsOption = None
-    dtype: DtypeOption = None
     device: ForecastDeviceOption = None
+
+
+@dataclass(frozen=True, slots=True)
+class SettingGroup(PlaceGroup):
+    """The group of options that say where products are done, and how: the same for every command."""
+
+    dtype: DtypeOption = None
     vectors: VectorsOption = 1
     values: ValuesOption = None
     library: LibraryOption = None
@@ -266,6 +287,21 @@ class TrustGroup:
             "power_model": power_file(self.power_model),
             "energy_model": self.energy_model,
         }
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionGroup:
+    """The group of options for measuring a collection: the same for every command."""
+
+    keep: KeepOption = True
+    resume: ResumeOption = False
+    shard: ShardOption = None
+    dry_run: DryRunOption = False
+
+    @property
+    def stopped(self) -> str:
+        """What became of the measurements where the command was stopped from the keyboard."""
+        return "kept" if self.keep else "shown"
 
 
 def power_file(path: Path | None) -> PowerFile | None:

@@ -90,15 +90,12 @@ def printed(run: Callable[..., Output | None], *, figure: bool, csv: bool) -> Ca
     signature = inspect.signature(run)
     hints = typing.get_type_hints(run, include_extras=True)
     groups = {name: hints[name] for name in signature.parameters if is_dataclass(hints[name])}
-    parameters = [
-        option
-        for item in signature.parameters.values()
-        for option in (
-            _parameters(groups[item.name])
-            if item.name in groups
-            else [item.replace(annotation=hints[item.name])]
-        )
-    ]
+    parameters = []
+    for item in signature.parameters.values():
+        group = groups.get(item.name)
+        options_of = [item] if group is None else inspect.signature(group).parameters.values()
+        own = hints if group is None else typing.get_type_hints(group, include_extras=True)
+        parameters += [option.replace(annotation=own[option.name]) for option in options_of]
     ways: dict[str, Any] = {
         **({"figure": (options.FigureOption, None)} if figure else {}),
         **({"csv": (options.CsvOption, None), "markdown": (options.MarkdownOption, None)} if csv else {}),
@@ -130,13 +127,6 @@ def printed(run: Callable[..., Output | None], *, figure: bool, csv: bool) -> Ca
     )
     command.__annotations__ = {item.name: item.annotation for item in [*parameters, *added]}
     return command
-
-
-def _parameters(group: type) -> list[inspect.Parameter]:
-    """Return the fields of a dataclass as parameters of a command."""
-    hints = typing.get_type_hints(group, include_extras=True)
-    items = inspect.signature(group).parameters.values()
-    return [item.replace(annotation=hints[item.name]) for item in items]
 
 
 def _in_markdown(item: Any) -> str:

@@ -109,20 +109,16 @@ class Costs:
         return candidates
 
     def _of_way(self, first: Candidate, blocks: RowBlocks) -> Floats:
-        conversion_s = self.model.conversion_.seconds(first, blocks)
-        return self._product_s(first, blocks) + conversion_s / self.products
-
-    def _product_s(self, first: Candidate, blocks: RowBlocks) -> Floats:
-        """Return the forecast of each block with its kernel."""
-        fitted = self.model.kernels(first.format)
+        """Return the forecast of each block with its kernel, and with its share of the conversion."""
+        fitted, conversion_s = self.model.kernels(first.format), self.model.conversion_.seconds(first, blocks)
         if len(fitted) < 2:
-            return self.model.values(first, blocks)
+            return self.model.values(first, blocks) + conversion_s / self.products
         chosen = self.target.kernels(first.format, blocks, self.machine, fitted)
         time_s = np.empty(len(blocks.rows))
         for kernel in np.unique(chosen):
             is_done_so = chosen == kernel
             time_s[is_done_so] = self.model.values(replace(first, kernel=str(kernel)), blocks)[is_done_so]
-        return time_s
+        return time_s + conversion_s / self.products
 
 
 def at_most(strips: int) -> int:
@@ -177,7 +173,10 @@ def _best_splits(
     cost = np.zeros(strips + 1)  # T[1, j] of Fig. 8, with T[1, 0] = 0
     split = np.zeros(strips + 1, dtype=np.int64)
     format_index = np.zeros(strips + 1, dtype=np.int64)
-    for ends in _runs_of_ends(strips):
+    # The strips that blocks end at, in runs of about _BLOCKS_AT_ONCE blocks each.
+    every_end = np.arange(1, strips + 1)
+    run = np.cumsum(every_end) // _BLOCKS_AT_ONCE
+    for ends in np.split(every_end, np.flatnonzero(np.diff(run)) + 1):
         of_formats = costs.of_ends(statistics, ends, formats)
         fastest = of_formats.argmin(axis=0)
         least = of_formats.min(axis=0)
@@ -190,13 +189,6 @@ def _best_splits(
             cost[j], split[j], format_index[j] = total[k], k, best[k]
             first += j
     return split, format_index
-
-
-def _runs_of_ends(strips: int) -> list[NDArray[np.int64]]:
-    """Return the strips 1 to N that blocks end at, in runs of about _BLOCKS_AT_ONCE blocks each."""
-    ends = np.arange(1, strips + 1)
-    run = np.cumsum(ends) // _BLOCKS_AT_ONCE
-    return np.split(ends, np.flatnonzero(np.diff(run)) + 1)
 
 
 def _blocks_that_end(statistics: StripStatistics, ends: NDArray[np.int64]) -> RowBlocks:

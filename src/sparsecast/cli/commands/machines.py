@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from sparsecast.cli import completing, options
+from sparsecast.cli import options
 from sparsecast.cli.commands import COMMANDS, Command, Panel
 from sparsecast.cli.output import Drawn, Output, printed
 from sparsecast.errors import InputError
@@ -47,7 +47,9 @@ def _show(
     name: Annotated[
         str,
         typer.Argument(
-            metavar="NAME|PATH", autocompletion=completing.profiles, help="Name or path of a profile."
+            metavar="NAME|PATH",
+            autocompletion=options.matching_profiles,
+            help="Name or path of a profile.",
         ),
     ],
 ) -> Output:
