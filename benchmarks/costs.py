@@ -264,13 +264,16 @@ def forecast_cost(
     of all formats. The goal is at most 2 products above 1 million entries and 1 above 10 million.
     """
     from sparsecast.api.forecast_basis import ForecastBasis
+    from sparsecast.api.settings import Trust
     from sparsecast.devices.target import Target
 
     target, chosen_profile = Target("cpu", "float64", 32, 1), sc.profile(profile)
     differences: dict[str, list[float]] = {}
     for problem in named(matrices, [f"gallery:{name}" for name in LARGE]):
         A = problem.matrix
-        bases = {name: ForecastBasis.of(problem, chosen_profile, target, name) for name in models.split(",")}
+        bases = {
+            name: ForecastBasis.of(problem, chosen_profile, target, Trust(name)) for name in models.split(",")
+        }
         exact, sample = problem.structure, problem.sampled_structure
         tasks: dict[str, Callable[[], Any]] = {
             "product": checked_product(A, "csr"),

@@ -12,7 +12,6 @@ from .calibrating import machines as machines
 from .calibrating import machines_at_hand as machines_at_hand
 from .calibrating import own_profile as own_profile
 from .calibrating import profile as profile
-from .calibrating import profile_at_hand as profile_at_hand
 from .calibrating import threads_of as threads_of
 from .calibrating import user_path as user_path
 from .campaigns import compare_results as compare_results
@@ -82,6 +81,7 @@ from .reporting import matrix_report as matrix_report
 from .reporting import matrix_reports as matrix_reports
 from .sessions import Session as Session
 from .sessions import session as session
+from .settings import Setting as Setting
 from .settings import Trust as Trust
 from .shortcuts import cg as cg
 from .shortcuts import compile as compile

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
@@ -26,7 +26,7 @@ from sparsecast.formats.libraries import chosen_libraries as chosen_libraries
 from sparsecast.machines.machine import Machine, detect
 from sparsecast.machines.profile import Profile, find_profile, known_profiles, missing_profiles
 from sparsecast.machines.profile import user_path as user_path
-from sparsecast.results.machines import Imported, Machines, kernel_speeds
+from sparsecast.results.machines import Imported, Machines
 
 #: Seconds of the calibration that starts automatically if the machine is not calibrated. Compiling, 20 to 35
 #: seconds once, is not included: a slow machine would be left without forecasts for some formats.
@@ -70,15 +70,24 @@ def machines() -> tuple[Machine, dict[str, Profile | ProfileError]]:
     return detect(), found
 
 
-def machines_at_hand() -> Machines:
-    """Return this machine, and the contents, origin and disturbances of each profile at hand."""
-    return _described(*machines())
-
-
-def profile_at_hand(name: str) -> dict[str, Any]:
-    """Return one profile as in `machines_at_hand`, under `here`, and the `gflops` of its kernels."""
-    one = profile(name)
-    return {"here": _described(one.machine, {one.name: one}), "gflops": kernel_speeds(one.records)}
+def machines_at_hand(only: Profile | None = None) -> Machines:
+    """Return this machine, and the contents, origin and disturbances of each profile at hand, or of one."""
+    profiles: dict[str, Profile | ProfileError]
+    here, profiles = machines() if only is None else (only.machine, {only.name: only})
+    usable = {name: profile for name, profile in profiles.items() if isinstance(profile, Profile)}
+    return Machines(
+        here,
+        {
+            name: contents(profile) if isinstance(profile, Profile) else f"cannot be used: {profile}"
+            for name, profile in profiles.items()
+        },
+        {name: source for name, profile in usable.items() if (source := origin(profile))},
+        {name: profile.bandwidths for name, profile in usable.items() if profile.bandwidths},
+        {
+            name: [f"{what}: {why.sentence()}" for what, why in disturbances(profile).items()]
+            for name, profile in usable.items()
+        },
+    )
 
 
 def import_machine(
@@ -97,23 +106,6 @@ def import_machine(
     paths = [path] if isinstance(path, str | Path) else path
     imported = import_published([Path(file) for file in paths], name, machine)
     return imported, Path(imported.profile.save())
-
-
-def _described(here: Machine, profiles: Mapping[str, Profile | InputError]) -> Machines:
-    usable = {name: profile for name, profile in profiles.items() if isinstance(profile, Profile)}
-    return Machines(
-        here,
-        {
-            name: contents(profile) if isinstance(profile, Profile) else f"cannot be used: {profile}"
-            for name, profile in profiles.items()
-        },
-        {name: source for name, profile in usable.items() if (source := origin(profile))},
-        {name: profile.bandwidths for name, profile in usable.items() if profile.bandwidths},
-        {
-            name: [f"{what}: {why.sentence()}" for what, why in disturbances(profile).items()]
-            for name, profile in usable.items()
-        },
-    )
 
 
 class CalibrationOptions(TypedDict, total=False):
@@ -191,15 +183,7 @@ def own_profile(
     device: str = "cpu",
     on_progress: Progress = no_progress,
 ) -> Profile:
-    """Return the profile of this machine; calibrate it first if necessary, with a line on standard error.
-
-    Parameters
-    ----------
-    A, threads, dtype, device
-        As in `predict`.
-    on_progress : callable
-        As in `calibrate`.
-    """
+    """Return the profile of this machine for a question; calibrate it first if necessary, as `profile_for`."""
     machine = machine_of(device)
     return profile_for(machine, Target.of(A, machine, number_of(threads), dtype), device, on_progress)
 
@@ -207,7 +191,10 @@ def own_profile(
 def profile_for(
     machine: Machine, target: Target, device: str, on_progress: Progress = no_progress
 ) -> Profile:
-    """Return the profile of this machine with Records of a target: `own_profile` without a matrix."""
+    """Return the profile of this machine with Records of a target.
+
+    It is calibrated first if necessary, with a line on standard error; `on_progress` is as in `calibrate`.
+    """
     profile = calibrated_profile(machine)
     if model_records(profile, target):
         return profile

@@ -9,8 +9,7 @@ from time import perf_counter
 from typing import Any
 
 from sparsecast.api.campaigns import Campaign, CollectionOptions, Turn, campaign_of
-from sparsecast.api.cluster_questions import ClusterProblem, cluster_problem
-from sparsecast.api.clustering import training_of_ranks
+from sparsecast.api.clustering import ClusterProblem, cluster_problem, training_of_ranks
 from sparsecast.api.forecast_basis import ForecastBasis
 from sparsecast.api.profiles import asked_machine, calibrated_profile, measured_again, require_own, training_for
 from sparsecast.api.sessions import UNMEASURED, Session

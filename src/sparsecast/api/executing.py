@@ -108,8 +108,17 @@ def _built(problem: Problem, made: Plan) -> list[RowProduct]:
     planned = (planned_rows, matrix.shape[1] if made.order is None else planned_rows)
     if planned != matrix.shape:
         raise InputError(f"plan for {planned} rows and columns: expected {matrix.shape}; plan it again")
-    if not problem.built:
-        _refuse_beyond_free(problem, made)
+    if not problem.built and (needed := made.building_bytes) > (free := free_bytes()):
+        structure = problem.sampled_structure
+        target = Target(first.device, first.dtype, first.index_bits, first.threads)
+        candidates = whole_matrix(structure, target, detect()).candidates
+        sizes = {stored_as(each): memory_bytes(each, RowBlocks.of(structure))[1] for each in candidates}
+        fitting = sorted((most, name) for name, most in sizes.items() if most is not None and most <= free)
+        listed = ", ".join(f"{name} ({size(most)})" for most, name in fitting)
+        raise MatrixSizeError(
+            f"a plan that takes {size(needed)} while it is built: expected at most the {size(free)} of free "
+            f"memory; use what fits, {listed}"
+        )
     ready = prepared(matrix, first.dtype, first.index_bits)
     blocks = []
     for block in made.blocks:
@@ -128,27 +137,8 @@ def _built(problem: Problem, made: Plan) -> list[RowProduct]:
     return blocks
 
 
-def _refuse_beyond_free(problem: Problem, made: Plan) -> None:
-    """Raise a MatrixSizeError, which says what would fit, unless the free memory suffices to build a plan."""
-    needed, free = made.building_bytes, free_bytes()
-    if needed <= free:
-        return
-    first, structure = made.baseline.candidate, problem.sampled_structure
-    target = Target(first.device, first.dtype, first.index_bits, first.threads)
-    candidates = whole_matrix(structure, target, detect()).candidates
-    sizes = {stored_as(each): memory_bytes(each, RowBlocks.of(structure))[1] for each in candidates}
-    fitting = sorted((most, name) for name, most in sizes.items() if most is not None and most <= free)
-    listed = ", ".join(f"{name} ({size(most)})" for most, name in fitting)
-    raise MatrixSizeError(
-        f"a plan that takes {size(needed)} while it is built: expected at most the {size(free)} of free "
-        f"memory; use what fits, {listed}"
-    )
-
-
 def _transposed(
-    problem: Problem,
-    blocks: Sequence[Any],
-    built: Callable[[csr_array[Any]], Sequence[Any]],
+    problem: Problem, blocks: Sequence[Any], built: Callable[[csr_array[Any]], Sequence[Any]]
 ) -> Transposed:
     """Return what does products with the transpose: the blocks of the matrix where they can, else its own."""
     kind = problem.proven(["symmetry"]).symmetry.kind
@@ -194,14 +184,8 @@ def select(device: str | None, made: Plan) -> None:
 def check(A: Any, made: Plan, effort: Effort = DEFAULT_EFFORT, *, device: str | None = None) -> PlanCheck:
     """Build a plan here and measure its operator in turn with plain CSR and SciPy.
 
-    Without `device`, a plan for a GPU is measured on the current one.
-
-    Raises
-    ------
-    InputError, DeviceError
-        If the plan is for no such device, or the device cannot be found.
-    WrongResultError
-        If the operator is wrong.
+    Without `device`, a plan for a GPU is measured on the current one. An InputError or a DeviceError says that
+    the plan is for no such device, or that it cannot be found; a WrongResultError that the operator is wrong.
     """
     problem = Problem.of(A)
     select(device, made)
@@ -226,10 +210,7 @@ def measure_here(
     Without `reads_energy` none is read, unless a `meter` is given. Records with modelled joules are not kept.
     `on_sample` is called after every sample and reading of energy.
 
-    Returns
-    -------
-    records, refused
-        What was measured, fastest first, and why some turned out not to fit the matrix or the memory.
+    Return what was measured, fastest first, and why some turned out not to fit the matrix or the memory.
     """
     computing = DEVICES.get(max((candidate.device for candidate in candidates), default=PROCESSOR))
     machine = computing.describe()
@@ -259,10 +240,7 @@ def measure_here(
 def held_frequency(hz: float | None) -> AbstractContextManager[None]:
     """Hold this processor's cores at a frequency; None leaves it to the machine.
 
-    Raises
-    ------
-    DeviceError
-        On entering, if that is not permitted or cannot be.
+    On entering, a DeviceError says that this is not permitted or cannot be.
     """
     return nullcontext() if hz is None else Frequencies().at(hz)
 
@@ -270,12 +248,7 @@ def held_frequency(hz: float | None) -> AbstractContextManager[None]:
 def named_meter(name: str) -> Meter:
     """Return the meter of the processor that has this name in METERS.
 
-    Raises
-    ------
-    UnknownNameError
-        If there is none.
-    MeterError
-        If this machine lacks it, or does not permit it.
+    An UnknownNameError says that there is none, a MeterError that this machine lacks or forbids it.
     """
     kind = METERS.get(name)
     if not kind.is_present():

@@ -13,10 +13,12 @@ from sparsecast.api.profiles import (
     described,
     disturbed,
     model_records,
+    reads_of,
     records_for,
     refuse_disturbed,
     training_for,
 )
+from sparsecast.api.settings import Setting as ProductSetting
 from sparsecast.api.settings import Trust
 from sparsecast.benchmark.journal import keep
 from sparsecast.benchmark.trials import Outcome, Question, Spending, try_contenders
@@ -83,16 +85,20 @@ class ForecastBasis:
         """Return the basis for a matrix, or for all with the same feature groups.
 
         `transfers` tells whether another setting of the profile may answer where its own has too few Records.
-
-        Raises
-        ------
-        ProfileError
-            If no setting of the profile suffices: the error of the nearest one.
-        DisturbedError
-            If its calibration is no basis for a forecast, and nobody asks `anyway`.
+        A ProfileError says that none suffices, for the reason of the nearest one; a DisturbedError that its
+        calibration is no basis for a forecast, and nobody asks `anyway`.
         """
+        # The settings that can answer, the nearest first. Published results are of one setting, with kernels
+        # that are unknown: they answer nothing else.
+        sources = [target]
+        if transfers:
+            settings = sources if target.is_published else _settings(target, profile)
+            known = [source for source in settings if model_records(profile, source)]
+            sources = sorted(known, key=lambda source: Setting.of(target).distance(Setting.of(source)))
+        if not sources:
+            records_for(profile, target)  # raises
         refusals = []
-        for source in sources(profile, target) if transfers else [target]:
+        for source in sources:
             if not trust.anyway:
                 refuse_disturbed(profile, source)
             try:
@@ -194,6 +200,10 @@ class ForecastBasis:
             if own := joules.get(forecast.candidate):
                 forecast = replace(forecast, energy_j=own.value, energy_low_j=own.low, energy_high_j=own.high)
             drifted.append(drift.forecast(forecast, self.profile.machine))
+        dense_bytes, dense = structure.rows * structure.cols * self.target.value_bytes, None
+        if self.target.vectors == 1 and (reads := reads_of(self.profile, self.target)):
+            nearest = min(reads, key=lambda read: (read.bytes < dense_bytes, abs(read.bytes - dense_bytes)))
+            dense = Dense(dense_bytes, dense_bytes / nearest.bandwidth_bytes_per_s)
         return Prediction(
             forecasts=tuple(sorted(drifted, key=lambda forecast: forecast.time_s)),
             refused=refused,
@@ -203,21 +213,8 @@ class ForecastBasis:
             predict_s=0.0,
             notes=(*self.notes, *notes),
             transferred_from=self.transferred_from,
-            dense=self._dense(structure),
+            dense=dense,
         )
-
-    def _dense(self, structure: Structure) -> Dense | None:
-        """Return what reading the matrix takes if it is stored dense."""
-        target, size = self.target, structure.rows * structure.cols * self.target.value_bytes
-        reads = [
-            read
-            for read in self.profile.bandwidths
-            if (read.kind, read.device, read.threads) == ("read", target.device, target.threads)
-        ]
-        if not reads or target.vectors > 1:
-            return None
-        nearest = min(reads, key=lambda read: (read.bytes < size, abs(read.bytes - size)))
-        return Dense(size, size / nearest.bandwidth_bytes_per_s)
 
     @cached_property
     def correction(self) -> Correction:
@@ -272,19 +269,19 @@ def is_local(machine: Machine) -> bool:
 _ROUNDINGS: WeakKeyDictionary[Problem, dict[str, Rounding]] = WeakKeyDictionary()
 
 
-def rounding(
-    A: Problem | Structure, values: str | None, dtype: str | None = None, device: str | None = None
-) -> Rounding | None:
-    """Return what a matrix loses in `values` on the processor; None where these are not asked for.
+def rounding(A: Problem | Structure, setting: ProductSetting) -> Rounding | None:
+    """Return what a matrix loses in the `values` of a setting; None where these are not asked for.
 
     All its entries tell from now on whether they need it. An InputError refuses what cannot be stored so.
     """
+    values, device = setting.values, setting.device
     if values is None:
         return None
     if isinstance(A, Structure) or device not in (None, PROCESSOR):
         where = "without the matrix" if isinstance(A, Structure) else f"on {device}"
         raise InputError(f"values '{values}' {where}: expected a matrix to round, on cpu; leave values out")
-    target, known = replace(Target.of(A, detect(), None, dtype), values=values), _ROUNDINGS.setdefault(A, {})
+    target = replace(Target.of(A, detect(), None, setting.dtype), values=values)
+    known = _ROUNDINGS.setdefault(A, {})
     if target.dtype not in known:
         holds = suited(narrowest(A.proven(["narrow_storage"])), target.dtype)
         known[target.dtype] = Rounding(0.0, 0.0) if "values" in holds else Rounding.of(A.matrix, target.dtype)
@@ -300,23 +297,6 @@ def _read(problem: Problem, profile: Profile, target: Target, groups: Sequence[s
             read = structure_of(problem.matrix, groups=lacking, is_sampled=is_sampled)
             structure = structure.having(*read.groups.values())
     return structure
-
-
-def sources(profile: Profile, target: Target) -> list[Target]:
-    """Return the settings that can answer, the nearest first: the target's own, where it has Records.
-
-    Published results are of one setting, with kernels that are unknown: they answer nothing else.
-
-    Raises
-    ------
-    ProfileError
-        If there is none.
-    """
-    settings = [target] if target.is_published else _settings(target, profile)
-    with_records = [source for source in settings if model_records(profile, source)]
-    if not with_records:
-        records_for(profile, target)  # raises
-    return sorted(with_records, key=lambda source: Setting.of(target).distance(Setting.of(source)))
 
 
 def _settings(target: Target, profile: Profile) -> list[Target]:

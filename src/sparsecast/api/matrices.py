@@ -20,9 +20,6 @@ from sparsecast.matrices.shards import Shard
 from sparsecast.matrices.structure_files import COUNTS_PREFIX, counted_structure
 from sparsecast.matrices.structure_files import read_structure as read_structure_file
 
-#: Tables of matrices, as those of published results.
-TABLE_SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
-
 
 def read_matrix(specification: str | Path) -> Problem:
     """Return the problem of a file, or of ``gallery:NAME?key=value&key=value``, its matrix read."""
@@ -97,8 +94,8 @@ def shared_structure(problem: Problem) -> Structure:
 
 
 def is_table(text: str) -> bool:
-    """Tell whether a question is about a table of matrices."""
-    return text.lower().endswith(TABLE_SUFFIXES)
+    """Tell whether a question is about a table of matrices, such as one of published results."""
+    return text.lower().endswith((".csv", ".csv.gz", ".tsv", ".tsv.gz"))
 
 
 def read_table(path: str | Path) -> tuple[dict[str, Structure], dict[str, str]]:

@@ -141,9 +141,6 @@ class _Question:
     #: One for each place, so that many matrices share its fitted models.
     sessions: dict[tuple[str, Setting], Session] = field(default_factory=dict)
 
-    def session(self, profile: Profile, setting: Setting) -> Session:
-        return self.sessions.setdefault((profile.name, setting), Session(profile, setting, self.trust))
-
     @classmethod
     def of(cls, products: int, prices: Mapping[str, float] | None, options: PlaceOptions) -> _Question:
         if products < 1:
@@ -189,7 +186,8 @@ class _Place:
         if is_published or machine.gpu:
             unused = question.left_out("these are for calibrated processors", "threads", "library")
             setting = replace(setting, threads=None, library=None)
-        session = question.session(profile, setting)
+        session = Session(profile, setting, question.trust)
+        session = question.sessions.setdefault((profile.name, setting), session)
         if isinstance(A, Problem) and not is_published:
             plan = session.plan(A, products=count, probe_s=0)
             vectors_s = copies_s(profile, A.matrix.shape, plan.baseline.candidate.dtype)

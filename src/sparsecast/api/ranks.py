@@ -81,26 +81,11 @@ class ProductOptions:
 def measure_on_ranks(
     comm: Any, matrix: str | Path, options: ProductOptions, *, keeps: bool = True
 ) -> MeasuredOnRanks | None:
-    """Measure distributed products of a matrix on the ranks of a communicator.
+    """Measure distributed products of a matrix on the ranks of a communicator; None on all ranks but 0.
 
-    Parameters
-    ----------
-    comm : communicator of mpi4py
-    matrix : str or Path
-        A file or ``gallery:NAME?...``; rank 0 reads or makes it.
-    options : ProductOptions
-    keeps : bool
-        Whether the records are kept in the data folder, for the models.
-
-    Returns
-    -------
-    MeasuredOnRanks or None
-        None on all ranks but 0.
-
-    Raises
-    ------
-    RanksError
-        On all ranks, if a name is unknown, the matrix cannot be read, or the ranks cannot do an algorithm.
+    Rank 0 reads or makes the `matrix`. With `keeps` the records are kept in the data folder, for the models.
+    A RanksError says on all ranks that a name is unknown, that the matrix cannot be read, or that the ranks
+    cannot do an algorithm.
     """
     machine = node_machine()
     nodes = Nodes.of(comm, machine)
@@ -131,21 +116,9 @@ def measure_suites_on_ranks(
 ) -> tuple[int, int]:
     """Measure products of benchmark matrices on all ranks, until all are measured or the budget is spent.
 
-    Each is kept at once. A later run on as many ranks goes on with the matrices that are left.
-
-    Parameters
-    ----------
-    comm : communicator of mpi4py
-    suites : sequence of str
-        Of SUITES; they take turns.
-    budget_s : float
-    on_progress : callable
-        Called on rank 0 with the seconds done, the seconds expected in all, and the matrix.
-
-    Returns
-    -------
-    measured, left : int
-        Matrices that were measured, and those for which the budget did not suffice; on all ranks.
+    Each is kept at once. A later run on as many ranks goes on with the matrices that are left. The suites
+    take turns. `on_progress` is called on rank 0 with the seconds done, the seconds expected in all, and the
+    matrix. Return on all ranks how many matrices were measured, and for how many the budget did not suffice.
     """
     machine, ranks = node_machine(), comm.size
     every = in_turn(SUITES.get(name)().whole(machine, ranks) for name in suites)

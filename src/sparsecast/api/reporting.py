@@ -11,7 +11,7 @@ import numpy as np
 from sparsecast.api.evaluating import chosen_models
 from sparsecast.api.matrices import left_out, structure
 from sparsecast.api.next_steps import forecast_next_steps
-from sparsecast.api.profiles import age_days, measured_again, training_for
+from sparsecast.api.profiles import age_days, measured_again, reads_of, training_for
 from sparsecast.api.sessions import Session
 from sparsecast.benchmark.evaluation import Scoring
 from sparsecast.benchmark.journal import AGAIN_SUITE, kept
@@ -43,11 +43,16 @@ def matrix_report(session: Session, problem: Problem, *, products: int = 1000) -
             unplanned = str(error)
         source = prediction.transferred_from
         learned = replace(target, dtype=source.dtype, threads=source.threads) if source else target
-        roofs = [
-            read
-            for read in profile.bandwidths
-            if (read.kind, read.device, read.threads) == ("read", target.device, target.threads)
-        ]
+        records = profile.select(device=learned.device, dtype=learned.dtype, threads=learned.threads)
+        noises = [record.noise for record in records if record.noise is not None]
+        drift = drift_since(profile, learned, records)
+        trust = Trust(
+            len(records),
+            len({record.matrix for record in records}),
+            float(np.median(noises)) if noises else None,
+            age_days(records),
+            (drift.sentence() or "none beyond the noise") if drift.scales else "not known here",
+        )
         return MatrixReport(
             problem,
             profile,
@@ -57,8 +62,8 @@ def matrix_report(session: Session, problem: Problem, *, products: int = 1000) -
             made,
             unplanned,
             _measured(problem, profile, target),
-            tuple(sorted(roofs, key=lambda read: read.bytes)),
-            _trust(profile, learned),
+            tuple(reads_of(profile, target)),
+            trust,
             forecast_next_steps(problem, profile, made, session.trust) if made else (),
         )
 
@@ -81,20 +86,6 @@ def _measured(problem: Problem, profile: Profile, target: Target) -> dict[str, R
         ):
             found[candidate.format] = record
     return found
-
-
-def _trust(profile: Profile, learned: Target) -> Trust:
-    """Return how far a profile can be trusted for what was learned of one setting."""
-    records = profile.select(device=learned.device, dtype=learned.dtype, threads=learned.threads)
-    noises = [record.noise for record in records if record.noise is not None]
-    drift = drift_since(profile, learned, records)
-    return Trust(
-        len(records),
-        len({record.matrix for record in records}),
-        float(np.median(noises)) if noises else None,
-        age_days(records),
-        (drift.sentence() or "none beyond the noise") if drift.scales else "not known here",
-    )
 
 
 def first_readable(problems: Mapping[str, Problem], refused: Mapping[str, str]) -> Problem:
@@ -152,7 +143,13 @@ def collection_report(
     again = measured_again(profile.machine)
     scoring = Scoring(profile.machine)
     unusual: dict[str, tuple[Rarity, ...]] = {}
-    for target, names in _by_setting(reports).items():
+    # For each type of values and number of threads the names of its matrices, by specification.
+    by_setting: dict[tuple[str, str, int], tuple[Target, dict[str, str]]] = {}
+    for name, report in reports.items():
+        target = report.target
+        _, names = by_setting.setdefault((target.device, target.dtype, target.threads), (target, {}))
+        names[report.problem.specification] = name
+    for target, names in by_setting.values():
         try:
             training = training_for(profile, target)
         except ProfileError as error:  # forecast from another setting: nothing was learned of this one
@@ -167,14 +164,3 @@ def collection_report(
                 unusual[name] = rarities(report.structure, list(map(training.structure, others.values())))
     evaluation = scoring.evaluation(profile.name)
     return CollectionReport(tuple(matrices), reports, shown, evaluation, unusual, refused)
-
-
-def _by_setting(reports: Mapping[str, MatrixReport]) -> dict[Target, dict[str, str]]:
-    """Return for each type of values and number of threads the names of its matrices, by specification."""
-    found: dict[tuple[str, str, int], tuple[Target, dict[str, str]]] = {}
-    for name, report in reports.items():
-        target = report.target
-        setting = target.device, target.dtype, target.threads
-        _, names = found.setdefault(setting, (target, {}))
-        names[report.problem.specification] = name
-    return dict(found.values())

@@ -31,7 +31,6 @@ from sparsecast.api.profiles import (
 from sparsecast.api.settings import SessionOptions, Setting, Trust, setting_and_trust
 from sparsecast.benchmark.trials import UNLIMITED, Outcome, Spending, in_best_order, may_pay
 from sparsecast.devices import AUTO, DEVICES, machine_of, parse_device
-from sparsecast.devices.product_timer import Rounding
 from sparsecast.devices.target import Choice, Target, whole_matrix
 from sparsecast.errors import DisturbedError, InputError, ProfileError
 from sparsecast.features.structure import Structure
@@ -201,9 +200,6 @@ class Session:
             held = self._drifts[basis.source] = (monotonic(), *basis.trust(drift_correction=True))
         return held[1:]
 
-    def _rounding(self, A: Problem | Structure) -> Rounding | None:
-        return rounding(A, self.setting.values, self.setting.dtype, self.setting.device)
-
     def refuse_given(self, what: str, *names: str) -> None:
         """Raise an InputError for an option of this session, of these names, that does not count."""
         for part in (self.setting, self.trust):
@@ -234,13 +230,8 @@ class Session:
     ) -> tuple[ForecastBasis, Outcome | None]:
         """Return the basis for a matrix; with `spending` its model is corrected by what is measured here.
 
-        Raises
-        ------
-        InputError
-            If seconds are stated for that, and the profile is not that of this machine.
-        ProfileError, DisturbedError
-            As `ForecastBasis.of`. With stated seconds, the setting of the target alone answers, whose profile
-            must forecast plain CSR.
+        With stated seconds, the profile must be that of this machine, and the setting of the target alone
+        answers, which must forecast plain CSR.
         """
         if spending is None or isinstance(A, Structure):
             return self.basis(A), None
@@ -298,7 +289,7 @@ class Session:
         """
         check_probe(probe_s, self.trust, has_matrix=not isinstance(A, Structure))
         A = A if isinstance(A, Structure) else Problem.of(A)
-        lost = self._rounding(A)
+        lost = rounding(A, self.setting)
         if self.setting.threads == AUTO:
             return in_one_prediction([each.predict(A, probe_s=probe_s) for each in self._of_each_number(A)])
         self.question(A)
@@ -355,7 +346,7 @@ class Session:
             raise InputError(f"objective '{objective}' for a plan as printed: expected time; leave it out")
         planner = printed_planner(self.trust.time_model) if is_printed else None
         matrix = Problem.of(A)
-        lost = self._rounding(matrix)
+        lost = rounding(matrix, self.setting)
         if self.setting.threads == AUTO:
             how: dict[str, Any] = {"products": products, "objective": objective, "probe_s": probe_s}
             return merge_plans([each.plan(matrix, **how) for each in self._of_each_number(matrix)])
@@ -402,7 +393,7 @@ class Session:
     def choice(self, A: Any) -> Choice:
         """Return the candidates for a matrix on this machine, and the reasons against others."""
         machine, A = machine_of(self._device_here), A if isinstance(A, Structure) else Problem.of(A)
-        self._rounding(A)  # refuses
+        rounding(A, self.setting)  # refuses
         target = self.setting.target(A, machine)
         counts = [target.threads]
         if self.setting.threads == AUTO:

@@ -251,7 +251,13 @@ class StripExperiment(Experiment):
         target = dataclasses.replace(Target.on(profile.machine, dtype, None), threads=threads)
         records = model_records(profile, target)
         if target.is_published:
-            records, tested = _halves(profile, records)
+            # They lie on no grid of strips and lengths. So models are fitted to matrices of nearly constant row
+            # length of half of the groups, and tried on those of the other half.
+            held_out = set(sorted({group_of(record.matrix) for record in records})[1::2])
+            alike = [(record, profile.structure(record)) for record in records]
+            alike = [(r, s) for r, s in alike if s.row_lengths.deviation <= ALIKE * s.row_lengths.mean]
+            records = [record for record, _ in alike if group_of(record.matrix) not in held_out]
+            tested = [item for item in alike if group_of(item[0].matrix) in held_out]
         else:
             tested = _scored(profile, target)
         if names := {str(matrix) for matrix in setting.matrices}:
@@ -369,25 +375,6 @@ def _scored(profile: Profile, target: Target) -> Tested:
         for record in model_records(profile, target)
         if record.suite in SCORED_SUITES and record.regime == "warm"
     ]
-
-
-def _halves(profile: Profile, records: Sequence[Record]) -> tuple[list[Record], Tested]:
-    """Return what models are fitted to of the results of others, and what they are tried on.
-
-    These lie on no grid of strips and lengths. So both are matrices of nearly constant row length, of half of
-    the groups each.
-    """
-    held_out = set(sorted({group_of(record.matrix) for record in records})[1::2])
-    known: list[Record] = []
-    tested: Tested = []
-    for record in records:
-        structure = profile.structure(record)
-        if structure.row_lengths.deviation <= ALIKE * structure.row_lengths.mean:
-            if group_of(record.matrix) in held_out:
-                tested.append((record, structure))
-            else:
-                known.append(record)
-    return known, tested
 
 
 def records_of(

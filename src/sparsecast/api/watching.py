@@ -80,7 +80,16 @@ class Watch:
         rows = [SeenProducts(each, run_s, unplanned=_unplanned(each, each.matrix)) for each in counted]
         if applied is None:
             return Seen(tuple(rows), run_s)
-        return Seen(tuple(map(applied.applied, rows)), run_s, True, applied.error, tuple(applied.notes))
+        done = []
+        for row, each in zip(rows, counted, strict=True):
+            if each.planning_s:
+                saving = Saving(each.scipy_s * each.replaced - each.replaced_s - each.planning_s)
+                how: dict[str, Any] = {"plan": applied.kept.get(each.kind), "planning_s": each.planning_s}
+                how |= {"saving": saving, "unplanned": applied.unplanned.get(each.kind, "")}
+            else:
+                how = {"unplanned": "too little time, or too few products, of one matrix"}
+            done.append(replace(row, **how))
+        return Seen(tuple(done), run_s, True, applied.error, tuple(applied.notes))
 
     def planned(
         self, profile: Profile | None = None, *, threads: int | None = None, anyway: bool = False
@@ -215,19 +224,6 @@ class _Ways:
             scipy_s=scipy_s,
             planning_s=planning_s,
             saving=Saving.forecast(done.products, first, less_s, planning_s),
-        )
-
-    def applied(self, row: SeenProducts) -> SeenProducts:
-        """Return a row with what did products of it, or with the reason why nothing did."""
-        done, kind = row.counted, row.counted.kind
-        if not done.planning_s:
-            return replace(row, unplanned="too little time, or too few products, of one matrix")
-        return replace(
-            row,
-            plan=self.kept.get(kind),
-            planning_s=done.planning_s,
-            saving=Saving(done.scipy_s * done.replaced - done.replaced_s - done.planning_s),
-            unplanned=self.unplanned.get(kind, ""),
         )
 
     def product(self, done: Counted, plain: Multiply, matrix: Any, x: NDArray[Any]) -> Multiply | None:

@@ -101,17 +101,13 @@ def _status() -> Any:
         why = f"the memory does not suffice ({error})" if str(error) else "the memory does not suffice"
         return _complain(f"{why}: expected a smaller matrix; use one, or more memory", INPUT_WRONG)
     except Exception as error:  # the last resort: whatever it is, it is our fault, and its trace helps us
-        if _is_interrupt(error):
-            return _complain(STOPPED_LINE, STOPPED)
+        cause: BaseException | None = error
+        while cause is not None:
+            if isinstance(cause, KeyboardInterrupt):  # it became an error, as in compiled code
+                return _complain(STOPPED_LINE, STOPPED)
+            cause = cause.__cause__ or cause.__context__
         traceback.print_exc()
         return _complain("this is a fault of Sparsecast: please report it with the lines above", OUR_FAULT)
-
-
-def _is_interrupt(error: BaseException | None) -> bool:
-    """Tell whether an interrupt became an error, as in compiled code."""
-    while error is not None and not isinstance(error, KeyboardInterrupt):
-        error = error.__cause__ or error.__context__
-    return error is not None
 
 
 def _with_value(message: str, arguments: list[str]) -> str:

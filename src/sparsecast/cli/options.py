@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -255,16 +255,10 @@ class SettingGroup(PlaceGroup):
     @property
     def named(self) -> dict[str, object]:
         """The options that were given, by how they are typed; None for the others."""
-        return {
-            "--profile": self.profile,
-            "--threads": self.threads,
-            "--dtype": self.dtype,
-            "--device": self.device,
-            "--vectors": None if self.vectors == 1 else self.vectors,
-            "--values": self.values,
-            "--library": self.library,
-            "--transpose": "" if self.transpose else None,
-        }
+        given = {f"--{option.name}": getattr(self, option.name) for option in fields(self)}
+        given["--vectors"] = None if self.vectors == 1 else self.vectors
+        given["--transpose"] = "" if self.transpose else None
+        return given
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,11 +341,6 @@ class StoppedError(Exception):
     """A command was stopped from the keyboard, and has told what it has."""
 
 
-def stop(is_what_was_measured: str) -> NoReturn:
-    """Leave a command that was stopped from the keyboard, with what became of its measurements."""
-    raise StoppedError(f"{STOPPED_LINE}: what was measured until then is {is_what_was_measured}")
-
-
 def warn(sentences: Iterable[str]) -> None:
     """Print warnings on standard error, in colour."""
     for sentence in sentences:
@@ -370,6 +359,16 @@ def refuse_no_parquet(option: str, place: str) -> None:
         raise InputError(f"{option} {shown(place)}: expected a name that ends in .parquet; name it so")
     if not is_address(place):
         refuse_unwritable(Path(place))
+
+
+def refuse_page(path: Path | None, force: bool) -> None:
+    """Raise if a page that is asked for cannot be written, before anything is measured for it."""
+    if path is not None:
+        from sparsecast.reports.pages.rendering import refuse_undrawable
+
+        refuse_undrawable()
+        refuse_unwritable(path)
+        refuse_taken(path, force)
 
 
 def refuse_figure(path: Path | None) -> None:

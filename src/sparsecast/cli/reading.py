@@ -96,7 +96,7 @@ def session_for(
     api.check_probe(probe_s, api.Trust(**asked), has_matrix=not isinstance(A, Structure))
     if as_printed:
         api.printed_planner(trust.model)
-    api.rounding(A, setting.values, setting.dtype, setting.device)
+    api.rounding(A, api.Setting(**setting.session_options))
     profile = profile_for(A, setting.profile, setting.threads, setting.dtype, setting.device)
     return api.session(profile, **setting.session_options, **asked)
 

@@ -140,36 +140,11 @@ def strip_statistics(
 def best_blocks(statistics: StripStatistics, costs: Costs) -> list[PlannedBlock]:
     """Return the row blocks with the least forecast time of all products and the conversions.
 
-    The strips of `statistics` are the cuts that may be made.
+    The strips of `statistics` are the cuts that may be made. SPMV_OPTIMAL_SOLUTION of Fig. 11 finds, for the
+    best plan of the first j strips, S[1, j], the strips before its last block, and F, the format of that block.
+    All blocks that end at some strips are forecast at once.
     """
-    formats = costs.open_formats(statistics.matrix)
-    split, format_index = _best_splits(statistics, costs, formats)
-    blocks: list[PlannedBlock] = []
-    end = statistics.strips
-    while end > 0:  # PRINT_OPTIMAL_STRATEGY of Fig. 11, from the last block to the first
-        start = int(split[end])
-        block = statistics.blocks(np.array([start]), np.array([end]))
-        blocks.append(costs.planned(block, int(statistics.bounds[start]), formats[int(format_index[end])]))
-        end = start
-    return blocks[::-1]
-
-
-def best_single_block(statistics: StripStatistics, costs: Costs) -> PlannedBlock:
-    """Return all rows in one block, in the format that `best_blocks` would choose for it."""
-    block = statistics.blocks(np.array([0]), np.array([statistics.strips]))
-    formats = costs.open_formats(statistics.matrix)
-    return costs.planned(block, 0, min(formats, key=lambda name: float(costs.of_blocks(block, name)[0])))
-
-
-def _best_splits(
-    statistics: StripStatistics, costs: Costs, formats: list[str]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Run SPMV_OPTIMAL_SOLUTION of Fig. 11; all blocks that end at some strips are forecast at once.
-
-    For the best plan of the first j strips, return S[1, j], the strips before its last block, and F, the
-    format of that block: two arrays of shape (strips + 1,).
-    """
-    strips = statistics.strips
+    formats, strips = costs.open_formats(statistics.matrix), statistics.strips
     cost = np.zeros(strips + 1)  # T[1, j] of Fig. 8, with T[1, 0] = 0
     split = np.zeros(strips + 1, dtype=np.int64)
     format_index = np.zeros(strips + 1, dtype=np.int64)
@@ -188,7 +163,21 @@ def _best_splits(
             k = int(total.argmin())
             cost[j], split[j], format_index[j] = total[k], k, best[k]
             first += j
-    return split, format_index
+    blocks: list[PlannedBlock] = []
+    end = strips
+    while end > 0:  # PRINT_OPTIMAL_STRATEGY of Fig. 11, from the last block to the first
+        start = int(split[end])
+        block = statistics.blocks(np.array([start]), np.array([end]))
+        blocks.append(costs.planned(block, int(statistics.bounds[start]), formats[int(format_index[end])]))
+        end = start
+    return blocks[::-1]
+
+
+def best_single_block(statistics: StripStatistics, costs: Costs) -> PlannedBlock:
+    """Return all rows in one block, in the format that `best_blocks` would choose for it."""
+    block = statistics.blocks(np.array([0]), np.array([statistics.strips]))
+    formats = costs.open_formats(statistics.matrix)
+    return costs.planned(block, 0, min(formats, key=lambda name: float(costs.of_blocks(block, name)[0])))
 
 
 def _blocks_that_end(statistics: StripStatistics, ends: NDArray[np.int64]) -> RowBlocks:

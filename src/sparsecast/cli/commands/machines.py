@@ -55,10 +55,11 @@ def _show(
 ) -> Output:
     """Show the contents of a profile: the machine, the speeds of memory and kernels, and disturbances."""
     from sparsecast import api
-    from sparsecast.results.machines import DOCUMENTS
+    from sparsecast.results.machines import DOCUMENTS, kernel_speeds
     from sparsecast.system.tabular import document
 
-    shown, columns = api.profile_at_hand(name), DOCUMENTS["machines show"]
+    profile, columns = api.profile(name), DOCUMENTS["machines show"]
+    shown = {"here": api.machines_at_hand(profile), "gflops": kernel_speeds(profile.records)}
     return Output(columns, shown, [json.dumps(document(columns, shown), allow_nan=False, indent=2)])
 
 

@@ -149,7 +149,7 @@ def _alone(
             for candidate, why in left_out.items():
                 refused.setdefault(candidate.format, str(why))
     forecasts = {forecast.candidate: forecast for forecast in prediction or ()}
-    rounding = api.rounding(problem, setting.values, setting.dtype)
+    rounding = api.rounding(problem, session.setting)
     notes += [rounding.sentence()] if rounding else []
     done = Measurements(problem.name, problem.structure, records, forecasts, refused, rounding)
     if meter is None and (why := api.unmetered(device)):
