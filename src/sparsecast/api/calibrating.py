@@ -183,7 +183,7 @@ def own_profile(
     device: str = "cpu",
     on_progress: Progress = no_progress,
 ) -> Profile:
-    """Return the profile of this machine for a question; calibrate it first if necessary, as `profile_for`."""
+    """Return the profile of this machine for a question, as `profile_for` does."""
     machine = machine_of(device)
     return profile_for(machine, Target.of(A, machine, number_of(threads), dtype), device, on_progress)
 

@@ -218,6 +218,9 @@ def _checked(ranks: Sequence[int], ranks_per_node: int | None, price: float | No
 #: Ranks with the most entries, of which the slowest is looked for.
 _LOOKED_AT = 2
 
+#: A rank, and the times of its own part and of that of other ranks' x, by format.
+_NodeTimes = tuple[int | None, Mapping[str, LocalTime], Mapping[str, LocalTime]]
+
 
 @dataclass(frozen=True)
 class ClusterProblem:
@@ -276,7 +279,7 @@ class ClusterProblem:
         distribution: Distribution,
         partition: Partition | None,
         block: Callable[[int], csr_array[Any]] | None,
-    ) -> tuple[int | None, Mapping[str, LocalTime], Mapping[str, LocalTime]]:
+    ) -> _NodeTimes:
         """Return a rank and what the node model says of it; nothing without one.
 
         It is the slowest of the ranks with the most entries.
@@ -290,18 +293,16 @@ class ClusterProblem:
             cols = max(int(product.x_words(distribution)[rank]), 1)
             counts = counted_structure(f"counts:rows={rows}&cols={cols}&nnz={min(nnz, rows * cols)}")
             return rank, self._predicted(counts), {}
-        found = []
+        timed: list[tuple[float, _NodeTimes]] = []
         for rank in most:
             part = RankPart(partition, rank, block(rank))
             layout = local_layout(part) if product.has_remote else None
             # The matrix that a rank multiplies, and where that is apart the one of other ranks' x.
             matrices = (part.matrix, None) if layout is None else (layout.local, layout.remote)
             local, remote = map(self._predicted, matrices)
-            found.append((rank, local, remote))
-        return max(
-            found,
-            key=lambda own: sum(min((time.time_s for time in times.values()), default=0) for times in own[1:]),
-        )
+            least_s = [min((time.time_s for time in own.values()), default=0.0) for own in (local, remote)]
+            timed.append((sum(least_s), (rank, local, remote)))
+        return max(timed, key=lambda item: item[0])[1]
 
     def _predicted(self, part: Any) -> Mapping[str, LocalTime]:
         """Return the times of a part; none of one without entries, which takes no time that matters."""
@@ -427,10 +428,9 @@ class _Answering:
             if not is_checked or needed <= machine.memory_bytes:
                 yield forecast
             else:
-                self.refused[where] = (
-                    f"{algorithm} in {name} on {ranks:,} ranks takes {needed / 1e9:.3g} GB of a node: expected "
-                    f"at most {machine.memory_bytes / 1e9:.3g} GB, its memory; name more ranks, or fewer a node"
-                )
+                what = f"{algorithm} in {name} on {ranks:,} ranks takes {needed / 1e9:.3g} GB of a node"
+                most = f"expected at most {machine.memory_bytes / 1e9:.3g} GB, its memory"
+                self.refused[where] = f"{what}: {most}; name more ranks, or fewer a node"
 
     def notes(self, forecasts: Sequence[ClusterForecast]) -> tuple[str, ...]:
         """Return the notes on the forecasts."""

@@ -11,7 +11,13 @@ from typing import Any
 from sparsecast.api.campaigns import Campaign, CollectionOptions, Turn, campaign_of
 from sparsecast.api.clustering import ClusterProblem, cluster_problem, training_of_ranks
 from sparsecast.api.forecast_basis import ForecastBasis
-from sparsecast.api.profiles import asked_machine, calibrated_profile, measured_again, require_own, training_for
+from sparsecast.api.profiles import (
+    asked_machine,
+    calibrated_profile,
+    measured_again,
+    require_own,
+    training_for,
+)
 from sparsecast.api.sessions import UNMEASURED, Session
 from sparsecast.api.settings import Setting, refuse_unknown
 from sparsecast.benchmark.evaluation import Scoring

@@ -184,8 +184,9 @@ def select(device: str | None, made: Plan) -> None:
 def check(A: Any, made: Plan, effort: Effort = DEFAULT_EFFORT, *, device: str | None = None) -> PlanCheck:
     """Build a plan here and measure its operator in turn with plain CSR and SciPy.
 
-    Without `device`, a plan for a GPU is measured on the current one. An InputError or a DeviceError says that
-    the plan is for no such device, or that it cannot be found; a WrongResultError that the operator is wrong.
+    Without `device`, a plan for a GPU is measured on the current one. An InputError or a DeviceError says
+    that the plan is for no such device, or that it cannot be found, a WrongResultError that the operator is
+    wrong.
     """
     problem = Problem.of(A)
     select(device, made)

@@ -86,7 +86,7 @@ def training_for(profile: Profile, target: Target) -> TrainingSet:
 
 
 def reads_of(profile: Profile, target: Target) -> list[Bandwidth]:
-    """Return the bandwidths of reads on the device and the threads of a target, of the smallest array first."""
+    """Return the bandwidths of reads in the setting of a target, of the smallest array first."""
     setting = "read", target.device, target.threads
     reads = [read for read in profile.bandwidths if (read.kind, read.device, read.threads) == setting]
     return sorted(reads, key=lambda read: read.bytes)

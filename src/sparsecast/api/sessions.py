@@ -182,7 +182,7 @@ class Session:
         return target, frozenset(A.groups), getattr(lengths, "mispredicted", None) is not None
 
     def _energy(self, A: Problem | Structure, basis: ForecastBasis) -> Forecaster | None:
-        """Return what forecasts joules; None where none were measured in this setting, and nothing is named."""
+        """Return what forecasts joules; None where none were measured here, and no model is named."""
         if self.trust.power_model is not None:  # which adds to the times of the basis, corrected or not
             return self.trust.power_model.model(basis.model)
         kind, name = self._kind(A, basis.target), self.trust.energy_model
@@ -206,9 +206,8 @@ class Session:
             for option in fields(part):
                 given = getattr(part, option.name)
                 if option.name in names and given != option.default:
-                    raise InputError(
-                        f"{option.name} {given!r} of {what}: expected none, as it does not count; leave it out"
-                    )
+                    why = "expected none, as it does not count; leave it out"
+                    raise InputError(f"{option.name} {given!r} of {what}: {why}")
 
     def require_here(self) -> None:
         """Raise an InputError for the profile of another machine, where something is measured or run."""
@@ -507,10 +506,8 @@ class Session:
             (vectors, first.vectors),
         ):
             if name not in (None, AUTO, planned):
-                raise InputError(
-                    f"{name} with a plan for {planned or 'values in full'}: expected the same; plan it so, or "
-                    f"leave it out"
-                )
+                what = f"{name} with a plan for {planned or 'values in full'}"
+                raise InputError(f"{what}: expected the same; plan it so, or leave it out")
         select(setting.device, plan)
         return operator_of(problem, plan, transpose)
 

@@ -251,8 +251,8 @@ class StripExperiment(Experiment):
         target = dataclasses.replace(Target.on(profile.machine, dtype, None), threads=threads)
         records = model_records(profile, target)
         if target.is_published:
-            # They lie on no grid of strips and lengths. So models are fitted to matrices of nearly constant row
-            # length of half of the groups, and tried on those of the other half.
+            # They lie on no grid of strips and lengths. So models are fitted to matrices of nearly constant
+            # row length of half of the groups, and tried on those of the other half.
             held_out = set(sorted({group_of(record.matrix) for record in records})[1::2])
             alike = [(record, profile.structure(record)) for record in records]
             alike = [(r, s) for r, s in alike if s.row_lengths.deviation <= ALIKE * s.row_lengths.mean]

@@ -76,11 +76,11 @@ def costs_of(
 ) -> tuple[LoopCost, ...]:
     """Return the costs of the loops of an application and of its product, which takes `slower` in a run.
 
-    Loops that were measured, in `loops_s`, take as long again. The others run on one thread. A product brings the matrix
-    through the caches, and leaves there a part of the vectors: so these come at a speed between those of the
-    smallest cache that holds all vectors, and of the one that holds the matrix as well. The forecast is the
-    geometric mean of both, which are also the ends of the interval. A loop also takes a call, and so does the
-    product.
+    Loops that were measured, in `loops_s`, take as long again. The others run on one thread. A product brings
+    the matrix through the caches, and leaves there a part of the vectors: so these come at a speed between
+    those of the smallest cache that holds all vectors, and of the one that holds the matrix as well. The
+    forecast is the geometric mean of both, which are also the ends of the interval. A loop also takes a call,
+    and so does the product.
 
     A ProfileError says that the profile has no Bandwidth of reads.
     """
@@ -109,8 +109,8 @@ def costs_of(
 def _speeds(profile: Profile) -> tuple[list[tuple[float, float]], float]:
     """Return the levels of the memory of a machine, and the seconds of a call.
 
-    Of each level the bytes that it holds at most, ascending, and the bytes a second that one thread reads from
-    it. The last one, the memory, holds anything.
+    Of each level the bytes that it holds at most, ascending, and the bytes a second that one thread reads
+    from it. The last one, the memory, holds anything.
     """
     reads = [read for read in profile.bandwidths if read.kind == "read"]
     if not reads:

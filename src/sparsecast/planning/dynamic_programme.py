@@ -141,8 +141,8 @@ def best_blocks(statistics: StripStatistics, costs: Costs) -> list[PlannedBlock]
     """Return the row blocks with the least forecast time of all products and the conversions.
 
     The strips of `statistics` are the cuts that may be made. SPMV_OPTIMAL_SOLUTION of Fig. 11 finds, for the
-    best plan of the first j strips, S[1, j], the strips before its last block, and F, the format of that block.
-    All blocks that end at some strips are forecast at once.
+    best plan of the first j strips, S[1, j], the strips before its last block, and F, the format of that
+    block. All blocks that end at some strips are forecast at once.
     """
     formats, strips = costs.open_formats(statistics.matrix), statistics.strips
     cost = np.zeros(strips + 1)  # T[1, j] of Fig. 8, with T[1, 0] = 0
