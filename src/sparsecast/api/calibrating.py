@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
@@ -21,7 +21,7 @@ from sparsecast.devices import DEVICES, Threads, number_of
 from sparsecast.devices import machine_of as machine_of
 from sparsecast.devices import threads_of as threads_of
 from sparsecast.devices.target import Target
-from sparsecast.errors import InputError, ProfileError
+from sparsecast.errors import ProfileError
 from sparsecast.formats.libraries import chosen_libraries as chosen_libraries
 from sparsecast.machines.machine import Machine, detect
 from sparsecast.machines.profile import Profile, find_profile, known_profiles, missing_profiles
@@ -72,7 +72,7 @@ def machines() -> tuple[Machine, dict[str, Profile | ProfileError]]:
 
 def machines_at_hand(only: Profile | None = None) -> Machines:
     """Return this machine, and the contents, origin and disturbances of each profile at hand, or of one."""
-    profiles: dict[str, Profile | ProfileError]
+    profiles: Mapping[str, Profile | ProfileError]
     here, profiles = machines() if only is None else (only.machine, {only.name: only})
     usable = {name: profile for name, profile in profiles.items() if isinstance(profile, Profile)}
     return Machines(

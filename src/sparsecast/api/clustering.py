@@ -138,9 +138,7 @@ def cluster(
     problem = cluster_problem(A, profile, options.get("dtype"))
     if not problem.structure.nnz:
         raise InputError("a matrix without non-zeros: expected some to forecast; name another matrix")
-    answering = _Answering(
-        problem, fit, per_node, algorithms or default_algorithms(), formats, partitions
-    )
+    answering = _Answering(problem, fit, per_node, algorithms or default_algorithms(), formats, partitions)
     forecasts = [forecast for count in sorted(set(ranks)) for forecast in answering.of_ranks(count)]
     if not forecasts:
         raise InputError(

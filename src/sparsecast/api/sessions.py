@@ -562,11 +562,9 @@ class Session:
         candidates = [item.candidate if isinstance(item, Forecast) else item for item in table]
         kinds = {candidate.device for candidate in candidates}
         if device is not None and (not kinds or parse_device(device)[0] in kinds):
-            machine = machine_of(device)
-        else:
-            machine = DEVICES.get(max(kinds, default=PROCESSOR)).describe()
+            machine_of(device)  # selects it
         if isinstance(table, Prediction):
-            require_own(table.profile, machine)
+            require_own(table.profile, DEVICES.get(max(kinds, default=PROCESSOR)).describe())
         records, _ = measure_here(problem, candidates, keeps=keeps, meter=meter)
         return records
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -56,8 +56,8 @@ def cost(
     from sparsecast.reports.progress import counted_bar
     from sparsecast.results.application import DOCUMENTS, CostReport
 
-    named = {"damping": damping, "epsilon": epsilon, "tolerance": tolerance}
-    named |= {"preconditioner": preconditioner}
+    named: dict[str, Any] = {"damping": damping, "epsilon": epsilon, "tolerance": tolerance}
+    named["preconditioner"] = preconditioner
     settings = {name: value for name, value in named.items() if value is not None}
     problem = read_matrix(matrix)
     question = api.application_question(application, problem, **settings)

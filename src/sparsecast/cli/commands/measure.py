@@ -146,8 +146,8 @@ def _alone(
                     problem, choice.candidates, keeps=keeps, meter=meter, on_sample=advance
                 )
             records += some
-            for candidate, why in left_out.items():
-                refused.setdefault(candidate.format, str(why))
+            for candidate, error in left_out.items():
+                refused.setdefault(candidate.format, str(error))
     forecasts = {forecast.candidate: forecast for forecast in prediction or ()}
     rounding = api.rounding(problem, session.setting)
     notes += [rounding.sentence()] if rounding else []
