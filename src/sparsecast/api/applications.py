@@ -229,20 +229,27 @@ def application_cost(
     session.refuse_given("the cost of a run", "dtype", "vectors", "values", "as_printed")
     session = session.changed(threads=threads)
     profile, _ = session.question(problem)
-    if measures and profile.name == machine_of(PROCESSOR).name and not profile.bandwidths:
+    is_here = profile.name == machine_of(PROCESSOR).name
+    if measures and is_here and not profile.bandwidths:
         profile = profile.with_bandwidths(DEVICES.get(PROCESSOR).measure_bandwidths(profile.machine, 1))
         session = Session(profile, session.setting, session.trust)
     times, loops_s = measures and not networks, dict[str, float]()
     if iterations is not None:
         expected = Iterations.known(iterations)
-    elif times and threads != 1 and profile.name == machine_of(PROCESSOR).name:
-        expected, loops_s = _timed(application, threads)
+    elif not measures:
+        expected = application.untried()
     else:
-        start = perf_counter()
-        expected = application.iterations(most_s=TRIED_S) if measures else application.untried()
+        start, laps = perf_counter(), Laps()
+        # Several threads leave parts of the vectors in the cache of another core, which bandwidths do not
+        # include: loops over vectors are timed.
+        is_timed = times and is_here and threads != 1
+        op = in_csr(application.matrix, threads) if is_timed else None
+        expected = application.iterations(op, laps, TRIED_S)
+        if is_timed:
+            loops_s = {name: total_s / laps.runs[name] for name, total_s in laps.time_s.items()}
         if expected.tried:
             where = "The iterations were tried on this machine; their number is the same on any."
-            why = expected.why if profile.name == machine_of(PROCESSOR).name else f"{expected.why} {where}"
+            why = expected.why if is_here else f"{expected.why} {where}"
             expected = replace(expected, why=why, tried_s=perf_counter() - start)
     plan = session.plan(problem, products=expected.expected, probe_s=None if times else 0)
     prediction = session.changed(drift_correction=False).predict(problem)
@@ -275,18 +282,6 @@ def application_cost(
     low_s, convert_s, high_s = (f * plan.convert_s for f in (slower.low, slower.expected, slower.high))
     told = prediction.profile, expected, plan, loops, power_w, notes, convert_s
     return ApplicationCost(application.name, *told, (low_s, high_s))
-
-
-def _timed(application: Application, threads: int | None) -> tuple[Iterations, dict[str, float]]:
-    """Return the iterations forecast from some done here, and the seconds of their loops over vectors.
-
-    Several threads leave parts of the vectors in the cache of another core, which bandwidths do not include.
-    """
-    start, laps = perf_counter(), Laps()
-    op = in_csr(application.matrix, threads)
-    found = application.iterations(op, laps, TRIED_S)
-    loops_s = {name: total_s / laps.runs[name] for name, total_s in laps.time_s.items()}
-    return replace(found, tried_s=perf_counter() - start), loops_s
 
 
 def run_application(

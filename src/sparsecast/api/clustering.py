@@ -216,9 +216,6 @@ def _checked(ranks: Sequence[int], ranks_per_node: int | None, price: float | No
 #: Ranks with the most entries, of which the slowest is looked for.
 _LOOKED_AT = 2
 
-#: A rank, and the times of its own part and of that of other ranks' x, by format.
-_NodeTimes = tuple[int | None, Mapping[str, LocalTime], Mapping[str, LocalTime]]
-
 
 @dataclass(frozen=True)
 class ClusterProblem:
@@ -257,41 +254,26 @@ class ClusterProblem:
     def question(
         self, product: type[DistributedProduct], distribution: Distribution, partition: Partition | None
     ) -> Question:
-        """Return what is known of the matrix in a distribution; `partition` is None where there is none."""
+        """Return what is known of the matrix in a distribution; `partition` is None where there is none.
+
+        What the node model says is of the slowest of the ranks with the most entries.
+        """
         structure = self.structure
         lengths = structure.groups.get("row_lengths")
         mispredicted = getattr(lengths, "mispredicted", None)
         share = None if mispredicted is None else mispredicted / max(structure.rows, 1)
+        deviation = getattr(lengths, "deviation", None)
         block = None if partition is None else self._block_of(partition)
-        rank, local, remote = self._node_times(product, distribution, partition, block)
-        return Question(distribution, local, remote, share, getattr(lengths, "deviation", None), rank, block)
-
-    def _block_of(self, partition: Partition) -> Callable[[int], csr_array[Any]]:
-        """Return what gives the block of a rank; the matrix is renumbered at the first one."""
-        renumbered = cache(lambda: partition.renumbered(csr_array(self.matrix)))
-        return lambda rank: block_of(renumbered(), partition, rank)
-
-    def _node_times(
-        self,
-        product: type[DistributedProduct],
-        distribution: Distribution,
-        partition: Partition | None,
-        block: Callable[[int], csr_array[Any]] | None,
-    ) -> _NodeTimes:
-        """Return a rank and what the node model says of it; nothing without one.
-
-        It is the slowest of the ranks with the most entries.
-        """
+        known = Question(distribution, mispredicted_share=share, deviation=deviation, block=block)
         if not self.has_node_times or not distribution.nnz.any():
-            return None, {}, {}
+            return known
         most = np.argsort(-distribution.nnz, kind="stable")[:_LOOKED_AT].tolist()
         if partition is None or block is None:
-            rank = most[0]
-            rows, nnz = int(distribution.rows[rank]), int(distribution.nnz[rank])
-            cols = max(int(product.x_words(distribution)[rank]), 1)
+            rows, nnz = int(distribution.rows[most[0]]), int(distribution.nnz[most[0]])
+            cols = max(int(product.x_words(distribution)[most[0]]), 1)
             counts = counted_structure(f"counts:rows={rows}&cols={cols}&nnz={min(nnz, rows * cols)}")
-            return rank, self._predicted(counts), {}
-        timed: list[tuple[float, _NodeTimes]] = []
+            return replace(known, local=self._predicted(counts), rank=most[0])
+        timed: list[tuple[float, Question]] = []
         for rank in most:
             part = RankPart(partition, rank, block(rank))
             layout = local_layout(part) if product.has_remote else None
@@ -299,8 +281,13 @@ class ClusterProblem:
             matrices = (part.matrix, None) if layout is None else (layout.local, layout.remote)
             local, remote = map(self._predicted, matrices)
             least_s = [min((time.time_s for time in own.values()), default=0.0) for own in (local, remote)]
-            timed.append((sum(least_s), (rank, local, remote)))
+            timed.append((sum(least_s), replace(known, local=local, remote=remote, rank=rank)))
         return max(timed, key=lambda item: item[0])[1]
+
+    def _block_of(self, partition: Partition) -> Callable[[int], csr_array[Any]]:
+        """Return what gives the block of a rank; the matrix is renumbered at the first one."""
+        renumbered = cache(lambda: partition.renumbered(csr_array(self.matrix)))
+        return lambda rank: block_of(renumbered(), partition, rank)
 
     def _predicted(self, part: Any) -> Mapping[str, LocalTime]:
         """Return the times of a part; none of one without entries, which takes no time that matters."""

@@ -120,7 +120,7 @@ class Session:
     _is_this_machine: bool = field(init=False)
     _by_threads: dict[int, Session] = field(default_factory=dict, init=False, repr=False)
     _targets: set[Target] = field(default_factory=set, init=False, repr=False)
-    _bases: dict[_Kind, ForecastBasis] = field(default_factory=dict, init=False, repr=False)
+    _bases: dict[tuple[_Kind, bool], ForecastBasis] = field(default_factory=dict, init=False, repr=False)
     _energies: dict[_Kind, Forecaster | None] = field(default_factory=dict, init=False, repr=False)
     _drifts: dict[Target, tuple[float, Drift, tuple[str, ...]]] = field(
         default_factory=dict, init=False, repr=False
@@ -167,12 +167,10 @@ class Session:
     def basis(self, A: Problem | Structure, *, transfers: bool = True) -> ForecastBasis:
         """Return the fitted model for a matrix; without `transfers`, from Records of the setting alone."""
         profile, target = self.question(A)
-        if not transfers:
-            return ForecastBasis.of(A, profile, target, self.trust, transfers=False)
-        kind = self._kind(A, target)
-        if kind not in self._bases:
-            self._bases[kind] = ForecastBasis.of(A, profile, target, self.trust)
-        return self._bases[kind]
+        asked = self._kind(A, target), transfers
+        if asked not in self._bases:
+            self._bases[asked] = ForecastBasis.of(A, profile, target, self.trust, transfers=transfers)
+        return self._bases[asked]
 
     @staticmethod
     def _kind(A: Problem | Structure, target: Target) -> _Kind:

@@ -16,14 +16,12 @@ from scipy.sparse import csr_array
 
 from sparsecast.api.calibrating import own_profile
 from sparsecast.api.executing import adapting
-from sparsecast.api.forecast_basis import ForecastBasis
 from sparsecast.api.profiles import require_own
 from sparsecast.api.sessions import Session
 from sparsecast.api.settings import Setting, Trust
 from sparsecast.devices import machine_of
 from sparsecast.devices.binding import Bound
 from sparsecast.devices.product_timer import ReferenceProduct
-from sparsecast.devices.target import Target
 from sparsecast.errors import DisturbedError, InputError, MatrixSizeError, ProfileError, reason_of
 from sparsecast.machines.machine import PROCESSOR
 from sparsecast.machines.profile import Profile
@@ -174,20 +172,13 @@ class _Ways:
         self.notes: dict[str, None] = {}
         self.kept: dict[Kind, str] = {}
         self.unplanned: dict[Kind, str] = {}
-        self._bases: dict[Target, ForecastBasis] = {}
         self._is_applied = is_applied
         sample = Problem.of(gallery("poisson2d", n=10))
         profile = profile or own_profile(sample, threads=threads)
         require_own(profile.name, machine_of(PROCESSOR))
         self._session = Session(profile, Setting(threads), Trust(anyway=anyway))
         with suppress(ProfileError):  # is the reason for each matrix
-            adapting(self._basis(sample), sample)
-
-    def _basis(self, problem: Problem) -> ForecastBasis:
-        _, target = self._session.question(problem)
-        if target not in self._bases:
-            self._bases[target] = self._session.basis(problem, transfers=False)
-        return self._bases[target]
+            adapting(self._session.basis(sample, transfers=False), sample)
 
     def planned(self, row: SeenProducts) -> SeenProducts:
         """Return a row with what ``apply`` would save, found by doing some of its products again."""
@@ -274,7 +265,7 @@ class _Ways:
             bound.of(vectors)(checked, out)
             self.error = max(reference.check(out.ravel(), name), self.error or 0.0)
 
-        return adapting(self._basis(problem), problem, check)
+        return adapting(self._session.basis(problem, transfers=False), problem, check)
 
 
 class _Replacing:

@@ -9,7 +9,7 @@ import typer
 
 from sparsecast.cli import options
 from sparsecast.cli.commands import Panel, command
-from sparsecast.cli.output import Drawn, Output
+from sparsecast.cli.output import Output
 from sparsecast.cli.reading import profile_for, read_matrix, shown_parts
 from sparsecast.operators.applications.defaults import DAMPING, EPSILON, TOLERANCE
 from sparsecast.system.texts import counted
@@ -76,12 +76,10 @@ def cost(
                 question, cost.plan, most=iterations, on_iteration=lambda number, residual: advance()
             )
     report = CostReport(problem.name, cost, run)
-
-    def chart() -> Drawn:
-        title = f"{application} on {problem.name}: {counted(cost.iterations.expected, 'iteration')} expected"
-        done = "" if run is None else f", {run.iterations:,} done"
-        return shares(cost, run), title + done
-
+    title = f"{application} on {problem.name}: {counted(cost.iterations.expected, 'iteration')} expected"
+    title += "" if run is None else f", {run.iterations:,} done"
     notes = (*(f"{problem.name} {note}." for note in problem.notes), *question.application.notes)
     shown = [*report.tables(), *report.sentences()]
-    return Output(DOCUMENTS["cost"], report, shown, (*notes, *cost.plan.notes), chart)
+    return Output(
+        DOCUMENTS["cost"], report, shown, (*notes, *cost.plan.notes), lambda: (shares(cost, run), title)
+    )

@@ -8,7 +8,7 @@ import typer
 
 from sparsecast.cli import options
 from sparsecast.cli.commands import Panel, command
-from sparsecast.cli.output import Drawn, Output
+from sparsecast.cli.output import Output
 from sparsecast.cli.reading import pending_output, tell_taken_over
 from sparsecast.errors import InputError
 
@@ -93,16 +93,18 @@ def evaluate(
     if rows is not None:
         result.write_rows(rows)
     tell_taken_over(result.taken_over)
-
-    def chart() -> Drawn | None:
-        title = f"Forecast over measurement: {result.profile}"
-        return (agreements(result), title) if result.rows else None
-
+    title = f"Forecast over measurement: {result.profile}"
     shown: list[Any] = [result.table(), result.sizes(), result.choices()] if result.models else []
     shown += [result.worst_sentence(), result.repeats_sentence()]
     shown += [f"Left out: {line}" for line in lines_of(result.refused)]
     stopped = collection.stopped if result.interrupted else ""
-    return Output(DOCUMENTS["evaluate"], result, shown, chart=chart, stopped=stopped)
+    return Output(
+        DOCUMENTS["evaluate"],
+        result,
+        shown,
+        chart=lambda: (agreements(result), title) if result.rows else None,
+        stopped=stopped,
+    )
 
 
 def _of_ranks(profile: str | None) -> Output:

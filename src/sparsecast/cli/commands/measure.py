@@ -109,12 +109,17 @@ def _on_ranks(matrix: str, products: dict[str, Any], keeps: bool) -> Output | No
         done = api.measure_on_ranks(comm, matrix, api.ProductOptions(**products), keeps=keeps)
     if done is None:
         return None
-
-    def chart() -> Drawn:
-        rows = {done.problem.name: intervals.rank_rows(done.measured)}
-        return intervals.times(rows, "one product"), f"Measured on ranks: {done.problem.name}"
-
-    return Output(DOCUMENTS["measure --algorithm"], done, [done.table()], done.notes, chart)
+    name = done.problem.name
+    return Output(
+        DOCUMENTS["measure --algorithm"],
+        done,
+        [done.table()],
+        done.notes,
+        lambda: (
+            intervals.times({name: intervals.rank_rows(done.measured)}, "one product"),
+            f"Measured on ranks: {name}",
+        ),
+    )
 
 
 def _alone(

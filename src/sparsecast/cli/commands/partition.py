@@ -9,7 +9,7 @@ import typer
 
 from sparsecast.cli import options
 from sparsecast.cli.commands import Panel, command
-from sparsecast.cli.output import Drawn, Output
+from sparsecast.cli.output import Output
 from sparsecast.cli.reading import read_matrix
 from sparsecast.errors import InputError
 from sparsecast.system.texts import counted
@@ -54,11 +54,6 @@ def partition(
     if out is not None:
         api.keep_partition(problem, compared.partitions[0].partition, out)
     title = f"{problem.name} on {counted(compared.distribution.ranks, 'rank')}"
-
-    def chart() -> Drawn:
-        shown = [estimate.partition for estimate in compared.partitions]
-        return patterns.partitions(problem.matrix, shown), title
-
     table = compared.table(title, problem.matrix.dtype.itemsize)
     item = {
         "problem": problem,
@@ -67,4 +62,11 @@ def partition(
         "refused": compared.refused,
         "notes": [*compared.notes, *problem.notes],
     }
-    return Output(DOCUMENTS["partition"], item, [table, *problem.notes], compared.notes, chart)
+    drawn = [estimate.partition for estimate in compared.partitions]
+    return Output(
+        DOCUMENTS["partition"],
+        item,
+        [table, *problem.notes],
+        compared.notes,
+        lambda: (patterns.partitions(problem.matrix, drawn), title),
+    )

@@ -49,13 +49,16 @@ def predict(
         prediction = session.predict(A, probe_s=probe_s)
     of = "y = A x" if setting.vectors == 1 else f"Y = A X, {setting.vectors} vectors"
     title = f"Forecast of {of}: {name} on {prediction.profile}"
-
-    def chart() -> Drawn:
-        drawn = intervals.times({name: intervals.forecast_rows(prediction)}, "one product")
-        return drawn, f"{title}, model {prediction.model}"
-
-    item = {"name": name, "prediction": prediction}
-    return Output(DOCUMENTS["predict"], item, [prediction.table(title)], (*notes, *prediction.notes), chart)
+    return Output(
+        DOCUMENTS["predict"],
+        {"name": name, "prediction": prediction},
+        [prediction.table(title)],
+        (*notes, *prediction.notes),
+        lambda: (
+            intervals.times({name: intervals.forecast_rows(prediction)}, "one product"),
+            f"{title}, model {prediction.model}",
+        ),
+    )
 
 
 def _table(
