@@ -39,6 +39,7 @@ from experiment import (
 )
 from sparsecast import api
 from sparsecast.api.forecast_basis import ForecastBasis
+from sparsecast.api.settings import Trust
 from sparsecast.devices.target import Target
 from sparsecast.errors import InputError, ProfileError
 from sparsecast.features.analysis import structure as structure_of
@@ -267,7 +268,9 @@ def forecast_cost(
     differences: dict[str, list[float]] = {}
     for problem in named(matrices, LARGE):
         A = problem.matrix
-        bases = {name: ForecastBasis.of(problem, chosen_profile, target, name) for name in models.split(",")}
+        bases = {
+            name: ForecastBasis.of(problem, chosen_profile, target, Trust(name)) for name in models.split(",")
+        }
         exact, sample = problem.structure, problem.sampled_structure
         tasks: dict[str, Callable[[], Any]] = {
             "product": checked_product(A, "csr"),

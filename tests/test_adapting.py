@@ -17,7 +17,7 @@ from sparsecast.errors import InputError, MatrixSizeError
 from sparsecast.machines.machine import detect
 from sparsecast.machines.profile import Profile
 from sparsecast.planning import adapting
-from sparsecast.planning.adapting import HORIZON, SHORT_S, Adapting, Ways
+from sparsecast.planning.adapting import HORIZON, SHORT_S, Adapting
 from sparsecast.planning.trials import LOST_SHARE, Contest
 from sparsecast.records import Candidate, Forecast
 
@@ -53,7 +53,7 @@ class Made:
             self.product_of[name] = product
             return Bound(None, product)
 
-        self.block = Adapting(Ways(named["csr"], options, build, lambda candidate: 0.0), 1)
+        self.block = Adapting(named["csr"], options, build, lambda candidate: 0.0, 1)
 
     def run(self, products):
         """Do some products; return their seconds."""

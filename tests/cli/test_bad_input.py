@@ -134,6 +134,7 @@ evaluate {tmp}/void.mtx
 cost gmres SMALL
 cost cg SMALL --preconditioner ilu
 cost cg SMALL --tolerance 2
+cost cg SMALL --threads auto
 cost cg {tmp}/wide.mtx
 cost cg {tmp}/skew.mtx
 cost cg {tmp}/nan.mtx

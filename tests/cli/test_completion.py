@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from sparsecast.cli import completing
+from sparsecast.cli import options
 from sparsecast.models import MODELS
 
 
 def test_models_and_profiles_are_completed(foreign):
-    assert completing.models("") == MODELS.names()
-    assert foreign in completing.profiles(foreign[:3])
+    assert options.matching_models("") == MODELS.names()
+    assert foreign in options.matching_profiles(foreign[:3])
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash here")

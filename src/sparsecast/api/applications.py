@@ -15,7 +15,7 @@ from sparsecast.api.executing import in_csr, load, operator_of
 from sparsecast.api.profiles import model_records
 from sparsecast.api.sessions import Session
 from sparsecast.api.settings import refuse_unknown
-from sparsecast.devices import AUTO, DEVICES, machine_of, number_of, parse_device
+from sparsecast.devices import AUTO, DEVICES, Threads, machine_of, number_of, parse_device
 from sparsecast.devices.target import Target
 from sparsecast.errors import InputError
 from sparsecast.machines.machine import PROCESSOR
@@ -36,14 +36,7 @@ from sparsecast.operators.applications.application import (
 )
 from sparsecast.operators.applications.defaults import DAMPING, EPSILON, TOLERANCE
 from sparsecast.operators.block_operator import Operator
-from sparsecast.planning.application_cost import (
-    RunConditions,
-    Usual,
-    costs_of,
-    usual_conversion,
-    usual_over_full,
-)
-from sparsecast.records import VALUE_BYTES
+from sparsecast.planning.application_cost import Usual, costs_of, usual_conversion, usual_over_full
 from sparsecast.results.application import ApplicationCost, ApplicationRun
 from sparsecast.results.plan import Plan
 
@@ -198,8 +191,11 @@ def application_question(name: str, A: Any, **settings: Any) -> ApplicationQuest
     return ApplicationQuestion(application, problem)
 
 
-def threads_of_networks(networks: Sequence[Path], threads: int | None) -> int | None:
-    """Return the threads of products that networks forecast: one; raise an InputError for others."""
+def threads_of_run(threads: Threads, networks: Sequence[Path]) -> int | None:
+    """Return the threads of a whole run, one where networks forecast its products; refuse others."""
+    if threads == AUTO:
+        raise InputError(f"threads {AUTO} of a whole run: expected one number; name it, or leave it out")
+    threads = number_of(threads)
     if networks and threads not in (None, 1):
         raise InputError(f"threads {threads} with a network: expected 1, which it forecasts; leave them out")
     return 1 if networks else threads
@@ -228,27 +224,32 @@ def application_cost(
     Errors are those of `Session.plan`, `Session.predict` and `product_forecast`, and a ProfileError for a
     profile without Bandwidths. Those of this machine are measured first, unless `measures` is false.
     """
-    if session.setting.threads == AUTO:
-        raise InputError(f"threads {AUTO} of a whole run: expected one number; name it, or leave it out")
-    threads = threads_of_networks(networks, number_of(session.setting.threads))
+    threads = threads_of_run(session.setting.threads, networks)
     application, problem = question.application, question.problem
     session.refuse_given("the cost of a run", "dtype", "vectors", "values", "as_printed")
     session = session.changed(threads=threads)
     profile, _ = session.question(problem)
-    if measures and profile.name == machine_of(PROCESSOR).name and not profile.bandwidths:
+    is_here = profile.name == machine_of(PROCESSOR).name
+    if measures and is_here and not profile.bandwidths:
         profile = profile.with_bandwidths(DEVICES.get(PROCESSOR).measure_bandwidths(profile.machine, 1))
         session = Session(profile, session.setting, session.trust)
     times, loops_s = measures and not networks, dict[str, float]()
     if iterations is not None:
         expected = Iterations.known(iterations)
-    elif times and threads != 1 and profile.name == machine_of(PROCESSOR).name:
-        expected, loops_s = _timed(application, threads)
+    elif not measures:
+        expected = application.untried()
     else:
-        start = perf_counter()
-        expected = application.iterations(most_s=TRIED_S) if measures else application.untried()
+        start, laps = perf_counter(), Laps()
+        # Several threads leave parts of the vectors in the cache of another core, which bandwidths do not
+        # include: loops over vectors are timed.
+        is_timed = times and is_here and threads != 1
+        op = in_csr(application.matrix, threads) if is_timed else None
+        expected = application.iterations(op, laps, TRIED_S)
+        if is_timed:
+            loops_s = {name: total_s / laps.runs[name] for name, total_s in laps.time_s.items()}
         if expected.tried:
             where = "The iterations were tried on this machine; their number is the same on any."
-            why = expected.why if profile.name == machine_of(PROCESSOR).name else f"{expected.why} {where}"
+            why = expected.why if is_here else f"{expected.why} {where}"
             expected = replace(expected, why=why, tried_s=perf_counter() - start)
     plan = session.plan(problem, products=expected.expected, probe_s=None if times else 0)
     prediction = session.changed(drift_correction=False).predict(problem)
@@ -257,16 +258,11 @@ def application_cost(
         time_s = next((f.time_s for f in forecasts if f.time_s is not None), plan.baseline.time_s)
         plan = plan.csr_alone(time_s)
     csr = plan.baseline.candidate
-    vector_bytes = problem.matrix.shape[0] * VALUE_BYTES[csr.dtype]
-    # The bytes of a product have those of x and y, which are two of the vectors.
     stored = {(block.candidate.format, block.candidate.parameters) for block in plan.blocks}
     product_bytes = max(f.bytes for f in prediction if (f.candidate.format, f.candidate.parameters) in stored)
-    vectors_bytes = application.vectors * vector_bytes
     target = Target(csr.device, csr.dtype, csr.index_bits, csr.threads)
     records = model_records(profile, target)
-    working_bytes = product_bytes + vectors_bytes - 2 * vector_bytes
-    conditions = RunConditions(vector_bytes, vectors_bytes, working_bytes, usual_over_full(records), loops_s)
-    loops = costs_of(application.loops, plan, profile, conditions)
+    loops = costs_of(application, plan, profile, product_bytes, usual_over_full(records), loops_s)
     is_forecast = plan.convert_s > 0 and plan.trials is None
     slower = usual_conversion(TrainingSet.of(profile, records), plan) if is_forecast else Usual()
     notes = (expected.why, *plan.notes, *(forecast.note for forecast in forecasts))
@@ -286,18 +282,6 @@ def application_cost(
     low_s, convert_s, high_s = (f * plan.convert_s for f in (slower.low, slower.expected, slower.high))
     told = prediction.profile, expected, plan, loops, power_w, notes, convert_s
     return ApplicationCost(application.name, *told, (low_s, high_s))
-
-
-def _timed(application: Application, threads: int | None) -> tuple[Iterations, dict[str, float]]:
-    """Return the iterations forecast from some done here, and the seconds of their loops over vectors.
-
-    Several threads leave parts of the vectors in the cache of another core, which bandwidths do not include.
-    """
-    start, laps = perf_counter(), Laps()
-    op = in_csr(application.matrix, threads)
-    found = application.iterations(op, laps, TRIED_S)
-    loops_s = {name: total_s / laps.runs[name] for name, total_s in laps.time_s.items()}
-    return replace(found, tried_s=perf_counter() - start), loops_s
 
 
 def run_application(
@@ -326,7 +310,10 @@ def run_application(
     most = application.most_iterations if most is None else most
     application.run(op, 2, no_iteration, Laps())
     meter = meter or DEVICES.get(plan.device).meter()
-    product_s = _alone_s(op, plan)
+    # A product that follows another product, as in a Record.
+    x, out = op.domain.host_zeros(), op.range.host_zeros()
+    cores = DEVICES.get(plan.device).core_speed(plan.threads)
+    product_s = measure_calls({PRODUCT: lambda: op.matvec(x, out=out)}, cores=cores)[PRODUCT].time_s
     before = meter.joules() if meter else None
     runs: list[ApplicationRun] = []
     products = 0
@@ -344,10 +331,3 @@ def run_application(
         meter.work(products * application.matrix.nnz)
     joules = used_joules(before, meter.joules())
     return replace(shortest, energy_j=None if joules is None else joules / len(runs))
-
-
-def _alone_s(op: Operator, plan: Plan) -> float:
-    """Return the seconds of a product that follows another product, as in a Record."""
-    x, out = op.domain.host_zeros(), op.range.host_zeros()
-    cores = DEVICES.get(plan.device).core_speed(plan.threads)
-    return measure_calls({PRODUCT: lambda: op.matvec(x, out=out)}, cores=cores)[PRODUCT].time_s

@@ -1,4 +1,4 @@
-"""Calibrations and profiles."""
+"""Calibrations and profiles, also of published results: machines that nobody here has."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ from sparsecast.api.profiles import (
     origin,
 )
 from sparsecast.api.settings import refuse_unknown
+from sparsecast.benchmark.published import import_published
 from sparsecast.benchmark.run import Calibration, Progress, RatingSuite, no_progress, rating_suites
 from sparsecast.devices import DEVICES, Threads, number_of
 from sparsecast.devices import machine_of as machine_of
 from sparsecast.devices import threads_of as threads_of
 from sparsecast.devices.target import Target
-from sparsecast.errors import InputError, ProfileError
+from sparsecast.errors import ProfileError
 from sparsecast.formats.libraries import chosen_libraries as chosen_libraries
 from sparsecast.machines.machine import Machine, detect
 from sparsecast.machines.profile import Profile, find_profile, known_profiles, missing_profiles
 from sparsecast.machines.profile import user_path as user_path
-from sparsecast.results.machines import Machines, kernel_speeds
+from sparsecast.results.machines import Imported, Machines
 
 #: Seconds of the calibration that starts automatically if the machine is not calibrated. Compiling, 20 to 35
 #: seconds once, is not included: a slow machine would be left without forecasts for some formats.
@@ -69,18 +70,10 @@ def machines() -> tuple[Machine, dict[str, Profile | ProfileError]]:
     return detect(), found
 
 
-def machines_at_hand() -> Machines:
-    """Return this machine, and the contents, origin and disturbances of each profile at hand."""
-    return _described(*machines())
-
-
-def profile_at_hand(name: str) -> dict[str, Any]:
-    """Return one profile as in `machines_at_hand`, under `here`, and the `gflops` of its kernels."""
-    one = profile(name)
-    return {"here": _described(one.machine, {one.name: one}), "gflops": kernel_speeds(one.records)}
-
-
-def _described(here: Machine, profiles: Mapping[str, Profile | InputError]) -> Machines:
+def machines_at_hand(only: Profile | None = None) -> Machines:
+    """Return this machine, and the contents, origin and disturbances of each profile at hand, or of one."""
+    profiles: Mapping[str, Profile | ProfileError]
+    here, profiles = machines() if only is None else (only.machine, {only.name: only})
     usable = {name: profile for name, profile in profiles.items() if isinstance(profile, Profile)}
     return Machines(
         here,
@@ -95,6 +88,24 @@ def _described(here: Machine, profiles: Mapping[str, Profile | InputError]) -> M
             for name, profile in usable.items()
         },
     )
+
+
+def import_machine(
+    path: str | Path | Sequence[str | Path], name: str, machine: str | None = None
+) -> tuple[Imported, Path]:
+    """Turn published results into a profile of the user's data folder, and return it with its place.
+
+    `path` is a table, also with gzip, or Ginkgo's benchmark JSON, one file, a folder, or several together;
+    `benchmark/published.py` and `benchmark/published_moments.py` say with which columns. An earlier import
+    under the `name` is replaced. `machine` says which machine of the file it is, where it has several, and
+    which it was, where the file names none.
+
+    An InputError or a ProfileError says that the name cannot be, or that the file has another layout or times
+    that cannot be.
+    """
+    paths = [path] if isinstance(path, str | Path) else path
+    imported = import_published([Path(file) for file in paths], name, machine)
+    return imported, Path(imported.profile.save())
 
 
 class CalibrationOptions(TypedDict, total=False):
@@ -152,20 +163,16 @@ def calibration(
     refuse_unknown(CalibrationOptions, options)
     machine, vectors = machine_of(options.get("device", "cpu")), options.get("vectors", 1)
     libraries, dtype = chosen_libraries(options.get("library"), machine.device), options.get("dtype")
+    threads = options.get("threads")
+    most = DEVICES.get(machine.device).threads(machine, threads)
     targets = [
         Target(machine.device, values, 32, count, vectors=vectors, libraries=libraries)
         for values in (("float64", "float32") if dtype is None else (dtype,))
-        for count in thread_counts(machine, options.get("threads"))
+        for count in ([most, 1] if threads is None and most > 1 else [most])
     ]
     last = rating_suites() if vectors == 1 else []  # their figures are of one
     suites = options.get("suites", ())
     return Calibration(machine, targets, budget_s, rating=rating, last=last, suites=suites)
-
-
-def thread_counts(machine: Machine, threads: int | None) -> list[int]:
-    """Return the numbers of threads to measure: the given one, or all and one."""
-    count = DEVICES.get(machine.device).threads(machine, threads)
-    return [count, 1] if threads is None and count > 1 else [count]
 
 
 def own_profile(
@@ -176,15 +183,7 @@ def own_profile(
     device: str = "cpu",
     on_progress: Progress = no_progress,
 ) -> Profile:
-    """Return the profile of this machine; calibrate it first if necessary, with a line on standard error.
-
-    Parameters
-    ----------
-    A, threads, dtype, device
-        As in `predict`.
-    on_progress : callable
-        As in `calibrate`.
-    """
+    """Return the profile of this machine for a question, as `profile_for` does."""
     machine = machine_of(device)
     return profile_for(machine, Target.of(A, machine, number_of(threads), dtype), device, on_progress)
 
@@ -192,7 +191,10 @@ def own_profile(
 def profile_for(
     machine: Machine, target: Target, device: str, on_progress: Progress = no_progress
 ) -> Profile:
-    """Return the profile of this machine with Records of a target: `own_profile` without a matrix."""
+    """Return the profile of this machine with Records of a target.
+
+    It is calibrated first if necessary, with a line on standard error; `on_progress` is as in `calibrate`.
+    """
     profile = calibrated_profile(machine)
     if model_records(profile, target):
         return profile

@@ -48,15 +48,6 @@ class Campaign:
     on_progress: Progress = no_progress
     taken: dict[tuple[str, str, Candidate], Record] = field(default_factory=dict)
 
-    def take_over(self) -> None:
-        """Reuse Records that this version and its kernels measured; of several the last."""
-        is_current = DEVICES.get(self.here.device).is_current
-        self.taken = {
-            (record.matrix, record.suite, record.candidate): record
-            for record in kept(self.here).records
-            if record.version == VERSION and record.regime == "warm" and is_current(record, is_here=True)
-        }
-
     def run(self, turns: Iterable[tuple[str, Turn]], count: int) -> bool:
         """Call the turns of `count` matrices, and release each matrix; return whether the user stopped it."""
         start_s = perf_counter()
@@ -86,7 +77,7 @@ class Campaign:
             if missing:
                 energies = suite == USER_SUITE  # what is measured again tells how far times differ
                 how: dict[str, Any] = {"keeps": self.keeps, "reads_energy": energies, "meter": self.meter}
-                records = measure_here(problem, missing, self.here, suite=suite, **how)
+                records, _ = measure_here(problem, missing, suite=suite, **how)
         except (FormatError, MatrixSizeError):
             if not taken:
                 raise  # else what is missing are those that do not fit, as before
@@ -126,8 +117,13 @@ def campaign_of(
         options.get("transpose", False),
         options.get("on_progress", no_progress),
     )
-    if options.get("resume"):
-        campaign.take_over()
+    if options.get("resume"):  # what this version and its kernels measured; of several the last
+        is_current = DEVICES.get(machine.device).is_current
+        campaign.taken = {
+            (record.matrix, record.suite, record.candidate): record
+            for record in kept(machine).records
+            if record.version == VERSION and record.regime == "warm" and is_current(record, is_here=True)
+        }
     return campaign
 
 
@@ -140,24 +136,9 @@ def measure_all(
 ) -> MeasuredCollection:
     """Measure the products of a collection, or of a shard of it, in every suitable format.
 
-    A matrix that cannot be measured is skipped with its reason; an interrupted run returns what was done.
-
-    Parameters
-    ----------
-    session : Session
-    matrices
-        As in `Session.evaluate`.
-    meter
-        As in `Session.measure`.
-    **options
-        As in `CollectionOptions`.
-
-    Raises
-    ------
-    InputError
-        If a folder has no matrix files, or there is no such shard.
-    StorageError
-        If Records cannot be kept.
+    A matrix that cannot be measured is skipped with its reason; an interrupted run returns what was done. The
+    arguments are as in `Session.evaluate` and `Session.measure`. An InputError says that a folder has no
+    matrix files, or that there is no such shard; a StorageError that Records cannot be kept.
     """
     refuse_unknown(CollectionOptions, options)
     session.require_here()
@@ -177,8 +158,7 @@ def measure_all(
 
 def pending(matrices: Sequence[Any], shard: str | Shard | None = None, device: str = PROCESSOR) -> Pending:
     """Return the matrices of a collection, or of a shard of it, and the number of their kept Records."""
-    campaign = Campaign(machine_of(device), *named_problems(matrices, shard))
-    campaign.take_over()
+    campaign = campaign_of(machine_of(device), matrices, {"shard": shard, "resume": True})
     counts = Counter(matrix for matrix, _, _ in campaign.taken)
     rows = [
         {"matrix": name, "kept": counts[problem.specification]} for name, problem in campaign.problems.items()

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
 from math import ceil, isqrt
 from typing import Any, TypedDict, Unpack
 
-from sparsecast.api.cluster_questions import ClusterProblem, cluster_problem
+import numpy as np
+from scipy.sparse import csr_array
+
 from sparsecast.api.forecasting import without_joules
 from sparsecast.api.profiles import calibrated_profile, disturbed, model_records, training_for
 from sparsecast.api.profiles import energy_model as fitted_energy_model
-from sparsecast.api.settings import refuse_unknown
+from sparsecast.api.sessions import Session
+from sparsecast.api.settings import Setting, Trust, refuse_unknown
 from sparsecast.benchmark.journal import kept
 from sparsecast.devices import machine_of
 from sparsecast.devices.target import Target
+from sparsecast.distributed.distributed_product import DistributedProduct
+from sparsecast.distributed.parts import RankPart, block_of, local_layout
 from sparsecast.distributed.products import PRODUCTS, default_algorithms
 from sparsecast.errors import InputError, ProfileError
 from sparsecast.features.structure import Structure
@@ -35,6 +41,7 @@ from sparsecast.matrices.partitioning.methods import (
 )
 from sparsecast.matrices.partitioning.partition import Partition
 from sparsecast.matrices.problem import Problem
+from sparsecast.matrices.structure_files import counted_structure
 from sparsecast.models.clusters import CLUSTER_MODELS as CLUSTER_MODELS
 from sparsecast.models.clusters import DEFAULT_CLUSTER_MODEL
 from sparsecast.models.clusters.cluster_model import (
@@ -48,7 +55,7 @@ from sparsecast.models.clusters.cluster_model import (
 from sparsecast.models.power import ClusterPower, PowerFile, PricesWork
 from sparsecast.models.training import Withheld, with_even_rows
 from sparsecast.planning.plan import refuse_objective
-from sparsecast.records import Configuration
+from sparsecast.records import Configuration, Forecast
 from sparsecast.results.cluster import ClusterAnswer, ClusterChoice
 from sparsecast.results.plan import amount
 
@@ -118,26 +125,19 @@ def cluster(
     refuse_unknown(ClusterOptions, options)
     profile = profile or calibrated_profile(machine_of(PROCESSOR))
     per_node = _checked(ranks, options.get("ranks_per_node"), price, profile)
-    algorithms, formats = options.get("algorithms") or (), options.get("formats") or ()
-    partitions = options.get("partitions") or ()
+    algorithms = list(dict.fromkeys(options.get("algorithms") or ()))
+    formats = list(dict.fromkeys(options.get("formats") or ()))
+    partitions = list(dict.fromkeys(options.get("partitions") or ()))
     PRODUCTS.require(algorithms)
     FORMATS.require(formats)
     METHODS.require(partitions)
     refuse_objective(objective)
     name = options.get("model") or DEFAULT_CLUSTER_MODEL
-    chosen = CLUSTER_MODELS.get(name)()
-    fit = chosen.fit(training_of_ranks(profile))
+    fit = CLUSTER_MODELS.get(name)().fit(training_of_ranks(profile))
     problem = cluster_problem(A, profile, options.get("dtype"))
     if not problem.structure.nnz:
         raise InputError("a matrix without non-zeros: expected some to forecast; name another matrix")
-    answering = _Answering(
-        problem,
-        fit,
-        per_node,
-        _once(algorithms or default_algorithms()),
-        _once(formats),
-        _once(partitions),
-    )
+    answering = _Answering(problem, fit, per_node, algorithms or default_algorithms(), formats, partitions)
     forecasts = [forecast for count in sorted(set(ranks)) for forecast in answering.of_ranks(count)]
     if not forecasts:
         raise InputError(
@@ -166,10 +166,7 @@ def cluster(
 
 
 def _power(
-    problem: ClusterProblem,
-    per_node: int,
-    options: ClusterOptions,
-    objective: str,
+    problem: ClusterProblem, per_node: int, options: ClusterOptions, objective: str
 ) -> ClusterPower | None:
     """Return the power of a node, from a file or from Records with joules; None without either."""
     machine = problem.profile.machine
@@ -215,6 +212,103 @@ def _checked(ranks: Sequence[int], ranks_per_node: int | None, price: float | No
     return per_node
 
 
+#: Ranks with the most entries, of which the slowest is looked for.
+_LOOKED_AT = 2
+
+
+@dataclass(frozen=True)
+class ClusterProblem:
+    """A matrix, or its counts, with the profile and the type that products are forecast for."""
+
+    matrix: Any
+    structure: Structure
+    profile: Profile
+    dtype: str
+
+    @property
+    def index_bits(self) -> int:
+        """Of column indices that reach all of the matrix."""
+        return 32 if max(self.structure.nnz, self.structure.rows, self.structure.cols) < 2**31 else 64
+
+    @property
+    def is_square(self) -> bool:
+        """Whether it has as many rows as columns."""
+        return self.structure.rows == self.structure.cols
+
+    @cached_property
+    def _node(self) -> Session:
+        """What forecasts the products of one rank."""
+        return Session(
+            self.profile, Setting(1, self.dtype, PROCESSOR), Trust(drift_correction=False, anyway=True)
+        )
+
+    @property
+    def has_node_times(self) -> bool:
+        """Whether the profile has times of products on a node."""
+        machine = self.profile.machine
+        return machine.published_as is None and any(
+            record.candidate.device == PROCESSOR for record in self.profile.records
+        )
+
+    def question(
+        self, product: type[DistributedProduct], distribution: Distribution, partition: Partition | None
+    ) -> Question:
+        """Return what is known of the matrix in a distribution; `partition` is None where there is none.
+
+        What the node model says is of the slowest of the ranks with the most entries.
+        """
+        structure = self.structure
+        lengths = structure.groups.get("row_lengths")
+        mispredicted = getattr(lengths, "mispredicted", None)
+        share = None if mispredicted is None else mispredicted / max(structure.rows, 1)
+        deviation = getattr(lengths, "deviation", None)
+        block = None if partition is None else self._block_of(partition)
+        known = Question(distribution, mispredicted_share=share, deviation=deviation, block=block)
+        if not self.has_node_times or not distribution.nnz.any():
+            return known
+        most = np.argsort(-distribution.nnz, kind="stable")[:_LOOKED_AT].tolist()
+        if partition is None or block is None:
+            rows, nnz = int(distribution.rows[most[0]]), int(distribution.nnz[most[0]])
+            cols = max(int(product.x_words(distribution)[most[0]]), 1)
+            counts = counted_structure(f"counts:rows={rows}&cols={cols}&nnz={min(nnz, rows * cols)}")
+            return replace(known, local=self._predicted(counts), rank=most[0])
+        timed: list[tuple[float, Question]] = []
+        for rank in most:
+            part = RankPart(partition, rank, block(rank))
+            layout = local_layout(part) if product.has_remote else None
+            # The matrix that a rank multiplies, and where that is apart the one of other ranks' x.
+            matrices = (part.matrix, None) if layout is None else (layout.local, layout.remote)
+            local, remote = map(self._predicted, matrices)
+            least_s = [min((time.time_s for time in own.values()), default=0.0) for own in (local, remote)]
+            timed.append((sum(least_s), replace(known, local=local, remote=remote, rank=rank)))
+        return max(timed, key=lambda item: item[0])[1]
+
+    def _block_of(self, partition: Partition) -> Callable[[int], csr_array[Any]]:
+        """Return what gives the block of a rank; the matrix is renumbered at the first one."""
+        renumbered = cache(lambda: partition.renumbered(csr_array(self.matrix)))
+        return lambda rank: block_of(renumbered(), partition, rank)
+
+    def _predicted(self, part: Any) -> Mapping[str, Forecast]:
+        """Return the times of a part; none of one without entries, which takes no time that matters."""
+        if part is None or not part.nnz:
+            return {}
+        if not isinstance(part, Structure):
+            part.sort_indices()
+        times: dict[str, Forecast] = {}
+        for forecast in self._node.predict(part):
+            times.setdefault(forecast.candidate.format, forecast)
+        return times
+
+
+def cluster_problem(A: Any, profile: Profile, dtype: str | None = None) -> ClusterProblem:
+    """Return the problem of a sparse matrix, or of the counts of a Structure; an InputError for its dtype."""
+    dtype = Target.of(A, profile.machine, None, dtype).dtype
+    if isinstance(A, Structure):
+        return ClusterProblem(None, A, profile, dtype)
+    problem = Problem.of(A)
+    return ClusterProblem(problem.matrix, problem.sampled_structure, profile, dtype)
+
+
 @dataclass
 class _Answering:
     """One query, and what was refused for it."""
@@ -257,10 +351,15 @@ class _Answering:
 
     def _methods(self, ranks: int) -> Iterator[tuple[str, list[str]]]:
         """Yield each partition with the algorithms that use it."""
+        problem, methods = self.problem, self.partitions
+        if not methods and problem.matrix is None:
+            methods = ["metis" if problem.is_square else "rows", GRID]
+        elif not methods:
+            methods = [*dict.fromkeys((default_method(problem.matrix.shape)[0], "nonzeros")), GRID]
         of_blocks = [name for name in self.algorithms if PRODUCTS.get(name).is_2d]
         of_rows = [name for name in self.algorithms if name not in of_blocks]
         side = isqrt(ranks)
-        for method in self.partitions or (*self._default_methods(), GRID):
+        for method in methods:
             if method != GRID:
                 yield method, of_rows
             elif side * side == ranks:
@@ -270,11 +369,6 @@ class _Answering:
                     self.refused[f"{name} on {ranks} ranks"] = (
                         f"{ranks} ranks for {name}: expected a square; name {side**2} or {(side + 1) ** 2}"
                     )
-
-    def _default_methods(self) -> list[str]:
-        if self.problem.matrix is None:
-            return ["metis" if self.problem.is_square else "rows"]
-        return _once([default_method(self.problem.matrix.shape)[0], "nonzeros"])
 
     def _distributed(self, ranks: int, method: str) -> tuple[Distribution, Partition | None]:
         problem = self.problem
@@ -293,7 +387,8 @@ class _Answering:
         self, algorithm: str, method: str, question: Question, *, is_checked: bool = True
     ) -> Iterator[ClusterForecast]:
         ranks = question.distribution.ranks
-        for name in self.formats or _default_formats(question):
+        fastest = min(question.local, key=lambda name: question.local[name].time_s, default="csr")
+        for name in self.formats or dict.fromkeys((*COUNTED_FORMATS, fastest)):
             where = f"{algorithm} {name} {method} on {ranks} ranks"
             remote = name if name in (*COUNTED_FORMATS, *question.remote) else "csr"
             configuration = Configuration(
@@ -311,24 +406,14 @@ class _Answering:
                 self.refused[where] = lacking
                 continue
             (forecast,) = self.model.forecast([configuration], question)
-            too_much = self._too_much(forecast) if is_checked else None
-            if too_much is None:
+            machine, count = self.problem.profile.machine, min(self.per_node, ranks)
+            needed = forecast.memory_bytes * count
+            if not is_checked or needed <= machine.memory_bytes:
                 yield forecast
             else:
-                self.refused[where] = too_much
-
-    def _too_much(self, forecast: ClusterForecast) -> str | None:
-        """Return why the memory of a node is too small; None if it suffices or is unknown."""
-        machine = self.problem.profile.machine
-        configuration = forecast.configuration
-        needed = forecast.memory_bytes * min(self.per_node, configuration.ranks)
-        if needed <= machine.memory_bytes:
-            return None
-        return (
-            f"{configuration.algorithm} in {configuration.format} on {configuration.ranks:,} ranks takes "
-            f"{needed / 1e9:.3g} GB of a node: expected at most {machine.memory_bytes / 1e9:.3g} GB, its "
-            f"memory; name more ranks, or fewer a node"
-        )
+                what = f"{algorithm} in {name} on {ranks:,} ranks takes {needed / 1e9:.3g} GB of a node"
+                most = f"expected at most {machine.memory_bytes / 1e9:.3g} GB, its memory"
+                self.refused[where] = f"{what}: {most}; name more ranks, or fewer a node"
 
     def notes(self, forecasts: Sequence[ClusterForecast]) -> tuple[str, ...]:
         """Return the notes on the forecasts."""
@@ -366,14 +451,3 @@ class _Answering:
                 "its width"
             )
         return tuple(notes)
-
-
-def _once(names: Sequence[str]) -> list[str]:
-    """Return each name once, however often it was given."""
-    return list(dict.fromkeys(names))
-
-
-def _default_formats(question: Question) -> tuple[str, ...]:
-    """Return CSR, COO and the fastest format of the node model."""
-    fastest = min(question.local, key=lambda name: question.local[name].time_s, default="csr")
-    return tuple(dict.fromkeys((*COUNTED_FORMATS, fastest)))

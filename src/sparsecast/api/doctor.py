@@ -6,7 +6,7 @@ import importlib.util
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import numba
@@ -40,21 +40,14 @@ _LOOK_S, _NAMED = 0.3, 0.2
 def checkup() -> list[Finding]:
     """Check everything that times, forecasts and devices depend on here; nothing is measured or changed."""
     machine = detect()
-    checks: list[Callable[[Machine], Iterator[Finding]]] = [
-        _processor,
-        _governor,
-        _busy,
-        _memory,
-        _folder,
-        _kernels,
-        _calibration,
-        _gpu,
-        _meter,
-        _mpi,
-        _packages,
-        _libraries,
+    return [
+        *_processor(machine),
+        *_busy(),
+        *_storage(machine),
+        *_calibration(machine),
+        *_devices(),
+        *_packages(),
     ]
-    return [finding for check in checks for finding in check(machine)]
 
 
 def _processor(machine: Machine) -> Iterator[Finding]:
@@ -68,32 +61,21 @@ def _processor(machine: Machine) -> Iterator[Finding]:
     if limit < machine.threads:
         remedy = f"products take {limit} at most, by NUMBA_NUM_THREADS: unset it, or name --threads {limit}"
     yield Finding("threads", f"{machine.threads} of {cores} may be used", remedy)
-
-
-def _governor(machine: Machine) -> Iterator[Finding]:
     try:
         rule = GOVERNOR.read_text().strip()
+        slow = rule not in ("performance", "schedutil")
+        remedy = "cpupower frequency-set -g performance, as root" if slow else ""
     except OSError:
-        state = "the system does not tell its rule, as on most virtual machines"
-        yield Finding("frequency", state, "if times vary: ask who runs the host for a fixed frequency")
-        return
-    slow = rule not in ("performance", "schedutil")
-    yield Finding("frequency", rule, "cpupower frequency-set -g performance, as root" if slow else "")
+        rule = "the system does not tell its rule, as on most virtual machines"
+        remedy = "if times vary: ask who runs the host for a fixed frequency"
+    yield Finding("frequency", rule, remedy)
 
 
-def _busy(machine: Machine) -> Iterator[Finding]:
+def _busy() -> Iterator[Finding]:
     if not hasattr(os, "getloadavg"):
         yield Finding("other programs", "unknown to this system")
         return
     load = os.getloadavg()[0]
-    now = _busy_programs()
-    named = f"; now {', '.join(now)}" if now else ""
-    remedy = "end other programs before you calibrate or measure" if load > _BUSY or now else ""
-    yield Finding("other programs", f"{load:.1f} threads ran in the last minute{named}", remedy)
-
-
-def _busy_programs() -> list[str]:
-    """Return other programs that compute now, the busiest first: name, process and threads."""
 
     def used_s() -> dict[tuple[str, int], float]:
         processes = ((process.pid, process.info) for process in psutil.process_iter(["name", "cpu_times"]))
@@ -107,16 +89,16 @@ def _busy_programs() -> list[str]:
         program: (after[program] - before[program]) / seconds for program in after if program in before
     }
     busy = sorted((program for program in threads if threads[program] > _NAMED), key=lambda p: -threads[p])
-    return [f"{name} (process {pid}) takes {threads[name, pid]:.1f}" for name, pid in busy[:3]]
+    now = [f"{name} (process {pid}) takes {threads[name, pid]:.1f}" for name, pid in busy[:3]]
+    named = f"; now {', '.join(now)}" if now else ""
+    remedy = "end other programs before you calibrate or measure" if load > _BUSY or now else ""
+    yield Finding("other programs", f"{load:.1f} threads ran in the last minute{named}", remedy)
 
 
-def _memory(machine: Machine) -> Iterator[Finding]:
+def _storage(machine: Machine) -> Iterator[Finding]:
     free, whole = free_bytes(), machine.memory_bytes
     remedy = "matrices larger than this are refused: end what takes it" if free < 0.2 * whole else ""
     yield Finding("memory", f"{free / 2**30:.1f} of {whole / 2**30:.1f} GiB are free", remedy)
-
-
-def _folder(machine: Machine) -> Iterator[Finding]:
     folder = storage.home()
     try:
         storage.ensure_writable(folder)
@@ -125,9 +107,6 @@ def _folder(machine: Machine) -> Iterator[Finding]:
         yield Finding("data folder", f"{folder}, {free / 2**30:.1f} GiB free")
     except InputError as error:
         yield Finding("data folder", str(folder), str(error))
-
-
-def _kernels(machine: Machine) -> Iterator[Finding]:
     lost = lost_kernels()
     state = "each process compiles anew" if lost else "kept for the next process"
     yield Finding("compiled kernels", state, lost)
@@ -149,17 +128,15 @@ def _calibration(machine: Machine) -> Iterator[Finding]:
     yield Finding("calibration", state, remedy)
 
 
-def _gpu(machine: Machine) -> Iterator[Finding]:
-    devices = [DEVICES.get(name) for name in DEVICES.names()]
-    for device in (device for device in devices if device.kind == "GPU"):
+def _devices() -> Iterator[Finding]:
+    for device in map(DEVICES.get, DEVICES.names()):
+        if device.kind != "GPU":
+            continue
         try:
             described = device.describe()
             yield Finding("GPU", described.gpu.name if described.gpu else described.name)
         except InputError as error:
             yield Finding("GPU", "none that can be used", f"if there is one: {error}")
-
-
-def _meter(machine: Machine) -> Iterator[Finding]:
     try:
         meter = processor_meter()
     except MeterError as error:
@@ -172,16 +149,13 @@ def _meter(machine: Machine) -> Iterator[Finding]:
         yield Finding("energy", f"counted by {meter.source}, in steps of about {1e3 * meter.step_s:g} ms")
 
 
-def _mpi(machine: Machine) -> Iterator[Finding]:
+def _packages() -> Iterator[Finding]:
     if importlib.util.find_spec("mpi4py") is None:
         yield Finding("MPI", "mpi4py is not installed", "pip install 'sparsecast[mpi]', for many ranks")
-        return
-    run = shutil.which("mpirun")
-    remedy = "" if run else "put the mpirun of your MPI library on PATH"
-    yield Finding("MPI", f"mpi4py, and {run or 'no mpirun'}", remedy)
-
-
-def _packages(machine: Machine) -> Iterator[Finding]:
+    else:
+        run = shutil.which("mpirun")
+        remedy = "" if run else "put the mpirun of your MPI library on PATH"
+        yield Finding("MPI", f"mpi4py, and {run or 'no mpirun'}", remedy)
     for module, package, why in (
         ("vl_convert", "report", "figures"),
         ("jinja2", "report", "pages"),
@@ -190,9 +164,6 @@ def _packages(machine: Machine) -> Iterator[Finding]:
         is_there = importlib.util.find_spec(module) is not None
         remedy = "" if is_there else f"pip install 'sparsecast[{package}]'"
         yield Finding(why, "can be made" if is_there else f"{module} is not installed", remedy)
-
-
-def _libraries(machine: Machine) -> Iterator[Finding]:
     for library in map(LIBRARIES.get, LIBRARIES.names()):
         version = library.version()
         state = f"{library.title} {version or 'is not installed'}"

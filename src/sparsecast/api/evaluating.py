@@ -2,35 +2,47 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property, partial
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
 from time import perf_counter
 from typing import Any
 
 from sparsecast.api.campaigns import Campaign, CollectionOptions, Turn, campaign_of
+from sparsecast.api.clustering import ClusterProblem, cluster_problem, training_of_ranks
 from sparsecast.api.forecast_basis import ForecastBasis
-from sparsecast.api.profiles import asked_machine, require_own, training_for
+from sparsecast.api.profiles import (
+    asked_machine,
+    calibrated_profile,
+    measured_again,
+    require_own,
+    training_for,
+)
 from sparsecast.api.sessions import UNMEASURED, Session
 from sparsecast.api.settings import Setting, refuse_unknown
 from sparsecast.benchmark.evaluation import Scoring
-from sparsecast.benchmark.journal import AGAIN_SUITE, kept
-from sparsecast.benchmark.replay import FOLDS
+from sparsecast.benchmark.journal import AGAIN_SUITE
+from sparsecast.benchmark.replay import FOLDS, replay_clusters
 from sparsecast.benchmark.replay import replay as replay_records
-from sparsecast.devices import AUTO, DEVICES, machine_of, number_of
+from sparsecast.devices import AUTO, machine_of, number_of
 from sparsecast.devices.target import Target, whole_matrix
+from sparsecast.distributed.products import PRODUCTS
 from sparsecast.errors import InputError
 from sparsecast.features.analysis import structure
 from sparsecast.formats.libraries import chosen_libraries
 from sparsecast.machines.machine import PROCESSOR
 from sparsecast.machines.profile import Profile, find_profile
+from sparsecast.matrices.partitioning.distribution import Distribution
+from sparsecast.matrices.partitioning.methods import partition
 from sparsecast.matrices.problem import Problem
 from sparsecast.models import MODELS
+from sparsecast.models.clusters import CLUSTER_MODELS
+from sparsecast.models.clusters.cluster_model import Question
 from sparsecast.models.model import Model
 from sparsecast.models.store import fitted
 from sparsecast.models.training import TrainingSet
-from sparsecast.records import Estimate
+from sparsecast.records import DistributedRecord
+from sparsecast.results.cluster import ClusterEvaluation
 from sparsecast.results.evaluation import Evaluation
 
 #: One matrix in so many is measured once more at the end, and not more than so many matrices.
@@ -88,11 +100,6 @@ class _Run:
     #: Of a target and a part of the groups.
     bases: dict[tuple[Target, int | None], list[ForecastBasis]] = field(default_factory=dict)
 
-    @cached_property
-    def groups(self) -> set[str]:
-        """Those of its matrices."""
-        return {problem.group for problem in self.campaign.problems.values()}
-
     def turns(self, again: int) -> Iterator[tuple[str, Turn]]:
         """Give each matrix to be forecast and measured, then some once more, spread over the collection."""
         for name in self.campaign.problems:
@@ -117,7 +124,7 @@ class _Run:
         )
         estimates = []
         for basis in self._bases(profile, target, problem.group):
-            forecast = partial(_estimates, basis, problem)
+            forecast = partial(basis.estimates, problem)
             try:
                 estimates.append((basis.model, forecast()))
                 self.scoring.costs_s[name, basis.model.name] = analysis_s + _least_seconds(forecast)
@@ -134,28 +141,21 @@ class _Run:
         """Return the models for a target, fitted without a part of the known groups that has this one."""
         if target not in self.trainings:
             training = training_for(profile, target)
-            self.trainings[target] = training, sorted(self.groups & set(training.groups()))
+            groups = {problem.group for problem in self.campaign.problems.values()}
+            self.trainings[target] = training, sorted(groups & set(training.groups()))
         training, known = self.trainings[target]
         part = known.index(group) % FOLDS if group in known else None
         if (target, part) not in self.bases:
             out = set() if part is None else set(known[part::FOLDS])
             unseen = training.where(lambda record: training.group(record) not in out)
-            self.bases[target, part] = [
-                ForecastBasis(profile, target, target, unseen, model)
-                for model in self._fitted(unseen, bool(out))
-            ]
+            self.bases[target, part] = bases = []
+            for kind in self.models:
+                try:  # a fit to a part of the Records is not stored for later
+                    model = kind().fit(unseen) if out else fitted(kind(), unseen)
+                    bases.append(ForecastBasis(profile, target, target, unseen, model))
+                except InputError as error:
+                    self.scoring.refused.setdefault(f"model {kind.name}", str(error))
         return self.bases[target, part]
-
-    def _fitted(self, unseen: TrainingSet, is_part: bool) -> list[Model]:
-        """Return the fitted models. A fit to a part of the Records is not stored for later."""
-        models = []
-        for kind in self.models:
-            model = kind()
-            try:
-                models.append(model.fit(unseen) if is_part else fitted(model, unseen))
-            except InputError as error:
-                self.scoring.refused.setdefault(f"model {kind.name}", str(error))
-        return models
 
     def _measure_again(self, name: str, problem: Problem) -> None:
         """Measure what was measured of a matrix once more."""
@@ -167,10 +167,6 @@ class _Run:
                 del taken[key]  # it was measured again before it was measured
         records, _ = self.campaign.measured(problem, list(first), AGAIN_SUITE)
         self.scoring.add_again(name, records)
-
-
-def _estimates(basis: ForecastBasis, problem: Problem) -> list[Estimate]:
-    return basis.estimates(basis.structure(problem))
 
 
 def _least_seconds(call: Callable[[], object]) -> float:
@@ -224,17 +220,50 @@ def replay(
     machine = asked_machine(profile, setting.device)
     libraries = chosen_libraries(setting.library, machine.device, is_here=False)
     target = Target.on(machine, setting.dtype or "float64", number_of(setting.threads))
-    target = dataclasses.replace(target, vectors=setting.vectors, libraries=libraries)
+    target = replace(target, vectors=setting.vectors, libraries=libraries)
     makers = [
         partial(kind, **compared)
         for kind in chosen_models(models, setting.vectors)
         for compared in kind.compared
     ]
-    again = [
-        record
-        for record in kept(profile.machine).records
-        if record.suite == AGAIN_SUITE and DEVICES.get(record.candidate.device).is_current(record)
-    ]
-    training = training_for(profile, target)
+    training, again = training_for(profile, target), measured_again(profile.machine)
     how: dict[str, Any] = {"vectors": setting.vectors, "transpose": transpose}
     return replay_records(training, makers, on_fold=on_fold, again=again, **how)
+
+
+def cluster_fits() -> int:
+    """Return how often `replay_ranks` fits at most."""
+    return FOLDS * sum(len(CLUSTER_MODELS.get(name).compared) for name in CLUSTER_MODELS.names())
+
+
+def replay_ranks(
+    profile: Profile | None = None, *, on_fold: Callable[[], None] = lambda: None
+) -> ClusterEvaluation:
+    """Score every model of products on many ranks on kept records, on matrices that it has not seen.
+
+    The profile, by default this machine's, has micro-benchmarks of ranks. Its times of products on a node are
+    used for matrices that can be made or read again. No rank is started. `on_fold` is called after each fit.
+    """
+    known = profile or calibrated_profile(machine_of(PROCESSOR))
+    questions: dict[tuple[object, ...], Question] = {}
+
+    @lru_cache(maxsize=1)  # records of a matrix follow one another, and a matrix may be large
+    def rebuilt(specification: str) -> ClusterProblem | None:
+        problem = Problem.rebuilt(specification)
+        return cluster_problem(problem, known) if problem else None
+
+    def question(record: DistributedRecord) -> Question:
+        """Return the Question of a record; a matrix is partitioned once for each method and layout."""
+        configuration = record.configuration
+        product = PRODUCTS.get(configuration.algorithm)
+        key = record.matrix, configuration.partition, configuration.ranks, product.layout()
+        if key not in questions:
+            distribution, problem = Distribution.from_dict(record.distribution), rebuilt(record.matrix)
+            questions[key] = Question(distribution, deviation=record.deviation)
+            if problem is not None:
+                parts = partition(problem.matrix, configuration.ranks, configuration.partition)
+                # The matrices of all records do not fit in memory: misses follow from counts.
+                questions[key] = replace(problem.question(product, distribution, parts), block=None)
+        return questions[key]
+
+    return replay_clusters(training_of_ranks(known), question, on_fold)

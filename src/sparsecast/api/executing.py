@@ -11,19 +11,17 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from sparsecast.api.forecast_basis import ForecastBasis
-from sparsecast.api.profiles import require_own
-from sparsecast.api.sessions import UNMEASURED, Session, session
+from sparsecast.api.sessions import session
 from sparsecast.benchmark.journal import USER_SUITE, keep
-from sparsecast.benchmark.measurement import Instruments, LeftOut, check_plan, measure_candidates
+from sparsecast.benchmark.measurement import Instruments, check_plan, measure_candidates
 from sparsecast.benchmark.trials import REORDERED
-from sparsecast.devices import AUTO, DEVICES, machine_of, parse_device, threads_of
+from sparsecast.devices import DEVICES, machine_of, parse_device, threads_of
 from sparsecast.devices.binding import Bound, as_compiled, bind, in_first_order, prepared, row_slice
 from sparsecast.devices.target import Target, memory_bytes, whole_matrix
 from sparsecast.errors import InputError, MatrixSizeError, MeterError
 from sparsecast.features.analysis import structure as structure_of
 from sparsecast.features.row_blocks import RowBlocks
-from sparsecast.machines.machine import PROCESSOR, Machine, detect
-from sparsecast.machines.profile import Profile
+from sparsecast.machines.machine import PROCESSOR, detect
 from sparsecast.matrices.problem import Problem
 from sparsecast.matrices.reordering import reordered
 from sparsecast.measuring.condition_monitor import ConditionMonitor
@@ -34,54 +32,13 @@ from sparsecast.measuring.energy import idle_power_w, is_modelled
 from sparsecast.measuring.meters import METERS
 from sparsecast.measuring.timing import DEFAULT_EFFORT, Effort
 from sparsecast.operators.block_operator import BlockOperator, RowProduct, Transposed
-from sparsecast.planning.adapting import Adapting, AdaptingOperator, Ways
+from sparsecast.planning.adapting import Adapting, AdaptingOperator
 from sparsecast.planning.trials import LOADER
 from sparsecast.records import Candidate, Forecast, Record
 from sparsecast.results.columns import stored_as
 from sparsecast.results.plan import Plan, PlanCheck
-from sparsecast.results.prediction import Prediction
 from sparsecast.system.memory import free_bytes
 from sparsecast.system.texts import size
-
-
-def compiled(
-    session: Session, A: Any, plan: Plan | None, products: int, transpose: bool | Plan, adapt: bool
-) -> BlockOperator:
-    """Build a matrix as a plan says: see `Session.compile`."""
-    if isinstance(plan, Profile):
-        raise InputError(
-            f"profile {plan.name} in place of a plan: expected a Plan; write profile=, or a session"
-        )
-    problem, setting = Problem.of(A), session.setting
-    device = setting.device
-    if adapt:
-        if plan is not None or isinstance(transpose, Plan) or setting.values is not None:
-            raise InputError("adapt with a plan or values: expected one of them; leave the others out")
-        session.require_here()
-        session.refuse_given("an operator that adapts", "vectors", "as_printed")
-        if DEVICES.get(parse_device(device or PROCESSOR)[0]).operator_type() is not BlockOperator:
-            raise InputError(f"adapt on {device}: expected a device that computes on the host; plan instead")
-        # Trials correct its forecasts, whatever disturbed the calibration.
-        session = session.changed(anyway=True)
-        if setting.threads == AUTO:
-            session = session.changed(threads=session.plan(problem).threads)
-        adapted = adapting(session.basis(problem, transfers=False), problem)
-        if transpose:
-            adapted.transpose()
-        return adapted
-    if plan is None:
-        plan = session.plan(problem, products=products)
-    first = plan.baseline.candidate
-    found = first.threads, first.dtype, plan.rounding and "float32", first.vectors
-    wanted = setting.threads, setting.dtype, setting.values, None if setting.vectors == 1 else setting.vectors
-    for name, planned in zip(wanted, found, strict=True):
-        if name not in (None, AUTO, planned):
-            raise InputError(
-                f"{name} with a plan for {planned or 'values in full'}: expected the same; plan it so, or "
-                f"leave it out"
-            )
-    _select(device, plan)
-    return operator_of(problem, plan, transpose)
 
 
 def operator_of(problem: Problem, plan: Plan, transpose: bool | Plan = False) -> BlockOperator:
@@ -151,8 +108,17 @@ def _built(problem: Problem, made: Plan) -> list[RowProduct]:
     planned = (planned_rows, matrix.shape[1] if made.order is None else planned_rows)
     if planned != matrix.shape:
         raise InputError(f"plan for {planned} rows and columns: expected {matrix.shape}; plan it again")
-    if not problem.built:
-        _refuse_beyond_free(problem, made)
+    if not problem.built and (needed := made.building_bytes) > (free := free_bytes()):
+        structure = problem.sampled_structure
+        target = Target(first.device, first.dtype, first.index_bits, first.threads)
+        candidates = whole_matrix(structure, target, detect()).candidates
+        sizes = {stored_as(each): memory_bytes(each, RowBlocks.of(structure))[1] for each in candidates}
+        fitting = sorted((most, name) for name, most in sizes.items() if most is not None and most <= free)
+        listed = ", ".join(f"{name} ({size(most)})" for most, name in fitting)
+        raise MatrixSizeError(
+            f"a plan that takes {size(needed)} while it is built: expected at most the {size(free)} of free "
+            f"memory; use what fits, {listed}"
+        )
     ready = prepared(matrix, first.dtype, first.index_bits)
     blocks = []
     for block in made.blocks:
@@ -171,27 +137,8 @@ def _built(problem: Problem, made: Plan) -> list[RowProduct]:
     return blocks
 
 
-def _refuse_beyond_free(problem: Problem, made: Plan) -> None:
-    """Raise a MatrixSizeError, which says what would fit, unless the free memory suffices to build a plan."""
-    needed, free = made.building_bytes, free_bytes()
-    if needed <= free:
-        return
-    first, structure = made.baseline.candidate, problem.sampled_structure
-    target = Target(first.device, first.dtype, first.index_bits, first.threads)
-    candidates = whole_matrix(structure, target, detect()).candidates
-    sizes = {stored_as(each): memory_bytes(each, RowBlocks.of(structure))[1] for each in candidates}
-    fitting = sorted((most, name) for name, most in sizes.items() if most is not None and most <= free)
-    listed = ", ".join(f"{name} ({size(most)})" for most, name in fitting)
-    raise MatrixSizeError(
-        f"a plan that takes {size(needed)} while it is built: expected at most the {size(free)} of free "
-        f"memory; use what fits, {listed}"
-    )
-
-
 def _transposed(
-    problem: Problem,
-    blocks: Sequence[Any],
-    built: Callable[[csr_array[Any]], Sequence[Any]],
+    problem: Problem, blocks: Sequence[Any], built: Callable[[csr_array[Any]], Sequence[Any]]
 ) -> Transposed:
     """Return what does products with the transpose: the blocks of the matrix where they can, else its own."""
     kind = problem.proven(["symmetry"]).symmetry.kind
@@ -223,7 +170,7 @@ def load(problem: Problem, made: Plan) -> None:
         LOADER.load(DEVICES.get(made.device), as_compiled(block.candidate, problem.structure))
 
 
-def _select(device: str | None, made: Plan) -> None:
+def select(device: str | None, made: Plan) -> None:
     """Compute on the device that `device` names from now on; without a name, nothing changes."""
     if device is None:
         return
@@ -237,76 +184,40 @@ def _select(device: str | None, made: Plan) -> None:
 def check(A: Any, made: Plan, effort: Effort = DEFAULT_EFFORT, *, device: str | None = None) -> PlanCheck:
     """Build a plan here and measure its operator in turn with plain CSR and SciPy.
 
-    Without `device`, a plan for a GPU is measured on the current one.
-
-    Raises
-    ------
-    InputError, DeviceError
-        If the plan is for no such device, or the device cannot be found.
-    WrongResultError
-        If the operator is wrong.
+    Without `device`, a plan for a GPU is measured on the current one. An InputError or a DeviceError says
+    that the plan is for no such device, or that it cannot be found, a WrongResultError that the operator is
+    wrong.
     """
     problem = Problem.of(A)
-    _select(device, made)
+    select(device, made)
     load(problem, made)
     return check_plan(
         problem.matrix, made, lambda: operator_of(problem, made), effort, DEVICES.get(made.device)
     )
 
 
-def measured(
-    session: Session,
-    A: Any,
-    table: Prediction | Sequence[Forecast | Candidate] | None,
-    name: str,
-    keeps: bool,
-    meter: Meter | None,
-) -> list[Record]:
-    """Measure the product of a matrix here: see `Session.measure`."""
-    problem, device = Problem.of(A, name), session.setting.device
-    session.require_here()
-    session.refuse_given("a measurement", *UNMEASURED)
-    if table is None:
-        table = session.choice(problem).candidates
-    candidates = [item.candidate if isinstance(item, Forecast) else item for item in table]
-    kinds = {candidate.device for candidate in candidates}
-    if device is not None and (not kinds or parse_device(device)[0] in kinds):
-        machine = machine_of(device)
-    else:
-        machine = DEVICES.get(max(kinds, default=PROCESSOR)).describe()
-    if isinstance(table, Prediction):
-        require_own(table.profile, machine)
-    return measure_here(problem, candidates, machine, keeps=keeps, meter=meter)
-
-
 def measure_here(
     problem: Problem,
     candidates: Sequence[Candidate],
-    machine: Machine,
     *,
     keeps: bool,
     suite: str = USER_SUITE,
     reads_energy: bool = True,
     meter: Meter | None = None,
     on_sample: Callable[[], None] = lambda: None,
-    on_left_out: LeftOut = lambda candidate, why: None,
-) -> list[Record]:
-    """Measure Candidates of this machine's device, as `measure`; energy only where something counts it.
+) -> tuple[list[Record], dict[Candidate, InputError]]:
+    """Measure Candidates on the current device of their kind, as `measure`; energy where something counts it.
 
     Without `reads_energy` none is read, unless a `meter` is given. Records with modelled joules are not kept.
+    `on_sample` is called after every sample and reading of energy.
 
-    `on_sample` is called after every sample and reading of energy, `on_left_out` with each Candidate that
-    turns out not to fit the matrix or the memory, and why.
+    Return what was measured, fastest first, and why some turned out not to fit the matrix or the memory.
     """
-    computing = DEVICES.get(machine.device)
+    computing = DEVICES.get(max((candidate.device for candidate in candidates), default=PROCESSOR))
+    machine = computing.describe()
     for candidate in candidates:
         computing.threads(machine, candidate.threads)
-    refused: list[InputError] = []
-
-    def leave_out(candidate: Candidate, why: InputError) -> None:
-        refused.append(why)
-        on_left_out(candidate, why)
-
+    refused: dict[Candidate, InputError] = {}
     threads = max((candidate.threads for candidate in candidates), default=1)
     if meter is None and reads_energy:
         meter = computing.meter()
@@ -318,22 +229,19 @@ def measure_here(
         DEFAULT_EFFORT,
         Instruments(computing, meter, monitor, None if meter is None else idle_power_w(meter)),
         on_sample,
-        leave_out,
+        refused.__setitem__,
     )
     if refused and not records:
-        raise refused[0]
+        raise next(iter(refused.values()))
     if keeps and not is_modelled(meter):
         keep(machine, problem, records)
-    return sorted(records, key=lambda record: record.time_s)
+    return sorted(records, key=lambda record: record.time_s), refused
 
 
 def held_frequency(hz: float | None) -> AbstractContextManager[None]:
     """Hold this processor's cores at a frequency; None leaves it to the machine.
 
-    Raises
-    ------
-    DeviceError
-        On entering, if that is not permitted or cannot be.
+    On entering, a DeviceError says that this is not permitted or cannot be.
     """
     return nullcontext() if hz is None else Frequencies().at(hz)
 
@@ -341,12 +249,7 @@ def held_frequency(hz: float | None) -> AbstractContextManager[None]:
 def named_meter(name: str) -> Meter:
     """Return the meter of the processor that has this name in METERS.
 
-    Raises
-    ------
-    UnknownNameError
-        If there is none.
-    MeterError
-        If this machine lacks it, or does not permit it.
+    An UnknownNameError says that there is none, a MeterError that this machine lacks or forbids it.
     """
     kind = METERS.get(name)
     if not kind.is_present():
@@ -385,5 +288,8 @@ def _adapting_block(
 
     kernels = basis.model.kernels("csr")
     csr = target.candidate("csr", RowBlocks.of(structure), basis.profile.machine, kernels)
-    ways = Ways(csr, options, build, lambda each: LOADER.forecast_s(as_compiled(each, structure)))
-    return Adapting(ways, A.shape[0])
+
+    def loading_s(candidate: Candidate) -> float:
+        return LOADER.forecast_s(as_compiled(candidate, structure))
+
+    return Adapting(csr, options, build, loading_s, A.shape[0])

@@ -12,12 +12,14 @@ from weakref import WeakKeyDictionary
 from sparsecast.api.profiles import (
     described,
     disturbed,
-    energy_model,
     model_records,
+    reads_of,
     records_for,
     refuse_disturbed,
     training_for,
 )
+from sparsecast.api.settings import Setting as ProductSetting
+from sparsecast.api.settings import Trust
 from sparsecast.benchmark.journal import keep
 from sparsecast.benchmark.trials import Outcome, Question, Spending, try_contenders
 from sparsecast.devices import DEVICES
@@ -31,12 +33,11 @@ from sparsecast.formats.narrowing import suited
 from sparsecast.machines.machine import PROCESSOR, Machine, detect
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.problem import Problem
-from sparsecast.models import DEFAULT_MODEL, MODELS
+from sparsecast.models import MODELS
 from sparsecast.models.fitting import LEAST_RANKED, UNTRIED_FACTOR
 from sparsecast.models.forecaster import Forecaster
 from sparsecast.models.linear import LinearModel
 from sparsecast.models.model import Model
-from sparsecast.models.power import PowerFile
 from sparsecast.models.probing import Correction
 from sparsecast.models.store import fitted, probe_correction
 from sparsecast.models.training import TrainingSet, Withheld, unusual_groups
@@ -56,7 +57,7 @@ class ForecastBasis:
     1. `Withheld`: the model is fitted without features that the question, or the published results, lack.
     2. `Transfer`: times of another setting of the profile are carried over, with wider intervals.
     3. `tried`: products measured here correct the model. They are of the target, so nothing is transferred.
-    4. `with_energy`: a model of energy adds joules, for the machine as it was calibrated.
+    4. A model of energy adds joules, for the machine as it was calibrated.
     5. `Drift`: times are scaled to the machine as it is now. After trials, which tell that, they are not.
     """
 
@@ -77,67 +78,63 @@ class ForecastBasis:
         A: Problem | Structure,
         profile: Profile,
         target: Target,
-        model: str = DEFAULT_MODEL,
+        trust: Trust,
         *,
         transfers: bool = True,
-        anyway: bool = False,
     ) -> ForecastBasis:
         """Return the basis for a matrix, or for all with the same feature groups.
 
-        `transfers` tells whether another setting of the profile may answer where its own has too few
-        Records; `anyway` whether one may that was disturbed too much.
-
-        Raises
-        ------
-        ProfileError
-            If no setting of the profile suffices: the error of the nearest one.
-        DisturbedError
-            If its calibration is no basis for a forecast, and nobody asks `anyway`.
+        `transfers` tells whether another setting of the profile may answer where its own has too few Records.
+        A ProfileError says that none suffices, for the reason of the nearest one; a DisturbedError that its
+        calibration is no basis for a forecast, and nobody asks `anyway`.
         """
+        # The settings that can answer, the nearest first. Published results are of one setting, with kernels
+        # that are unknown: they answer nothing else.
+        sources = [target]
+        if transfers:
+            settings = sources if target.is_published else _settings(target, profile)
+            known = [source for source in settings if model_records(profile, source)]
+            sources = sorted(known, key=lambda source: Setting.of(target).distance(Setting.of(source)))
+        if not sources:
+            records_for(profile, target)  # raises
         refusals = []
-        for source in sources(profile, target) if transfers else [target]:
-            if not anyway:
+        for source in sources:
+            if not trust.anyway:
                 refuse_disturbed(profile, source)
             try:
-                return cls._of_source(A, profile, target, source, model)
+                return cls._of_source(A, profile, target, source, trust)
             except ProfileError as error:
                 refusals.append(error)
         raise refusals[0]
 
     @classmethod
     def _of_source(
-        cls, A: Problem | Structure, profile: Profile, target: Target, source: Target, model: str
+        cls, A: Problem | Structure, profile: Profile, target: Target, source: Target, trust: Trust
     ) -> ForecastBasis:
-        training = training_for(profile, source)
+        kind, training = MODELS.get(trust.time_model), training_for(profile, source)
         withheld, unused = Withheld(), Withheld()
         if isinstance(A, Structure) or target.is_published:
-            groups = MODELS.get(model).groups
-            structure = A if isinstance(A, Structure) else _read(A, profile, target, groups)
+            structure = A if isinstance(A, Structure) else _read(A, profile, target, kind.groups)
             unused = Withheld.of_question(structure, training)
             withheld = Withheld.of(structure, training) if isinstance(A, Structure) else withheld
-            for group in groups:
+            for group in kind.groups:
                 unused.structure(structure).require(group)
         training = withheld.training(training)
-        fit: Forecaster = fitted(MODELS.get(model)(), training)
-        transferred = ""
-        if source != target:
-            fit, transferred = _transferred(profile, target, source, fit, training)
-        several = ""
+        printed = kind.compared[-1] if trust.as_printed else {}
+        notes = []
+        if source == target:
+            fit: Forecaster = fitted(kind(**printed), training)
+        else:
+            fit, transferred = _transferred(profile, target, source, fitted(kind(), training), training)
+            notes.append(transferred)
         if target.vectors > 1 and sum(r.candidate.vectors > 1 for r in training.records) < LEAST_RANKED:
-            several = (
+            notes.append(
                 "Forecast from one vector: the profile has too few records of several; calibrate for these."
             )
-        notes = transferred, several, withheld.sentence() or unused.unused_sentence()
+        notes.append(withheld.sentence() or unused.unused_sentence())
+        if printed and source != target:
+            notes.append("These are our fits: printed ones are not transferred.")
         return cls(profile, target, source, training, fit, unused, tuple(filter(None, notes)))
-
-    def as_printed(self) -> ForecastBasis:
-        """Return the basis with the model fitted as its paper prints it, where that differs from ours."""
-        kind = MODELS.get(self.model.name)
-        if not kind.compared[-1]:
-            return self
-        if self.source != self.target:
-            return replace(self, notes=(*self.notes, "These are our fits: printed ones are not transferred."))
-        return replace(self, model=fitted(kind(**kind.compared[-1]), self.training))
 
     @property
     def transferred_from(self) -> Setting | None:
@@ -156,39 +153,36 @@ class ForecastBasis:
         published = dict.fromkeys(record.candidate for record in self.training.records)
         return published_choice(structure, tuple(published), machine)
 
-    def estimates(self, structure: Structure) -> list[Estimate]:
+    def estimates(self, A: Problem | Structure) -> list[Estimate]:
+        structure = self.structure(A)
         return self.model.estimates(self.unused.structure(structure), self.choice(structure).candidates)
 
     def forecasts(self, structure: Structure) -> tuple[list[Forecast], dict[str, str]]:
         """Return the Forecasts of a matrix, and by format why others have none."""
         choice = self.choice(structure)
         forecasts = self.model.forecast(self.unused.structure(structure), choice.candidates)
-        forecast_formats = {forecast.candidate.format for forecast in forecasts}
-        lacking = {
-            each.format: f"{each.format.upper()} has no forecast: {self._lacking(each)}"
-            for each in choice.candidates
-            if each.format not in forecast_formats
-        }
-        return forecasts, choice.refused | lacking
-
-    def _lacking(self, candidate: Candidate) -> str:
-        if candidate.vectors > 1 and candidate.format in self.model.formats():
-            return f"it takes {candidate.vectors} products of one vector; ask for one"
-        if candidate.format in self.target.libraries:
-            return f"{self.profile.name} has too few records of it; sparsecast calibrate --libraries"
-        known = sum(record.candidate.format == candidate.format for record in self.training.records)
-        has = f"the profile has {counted(known, 'record')} of it"
-        return f"{has}; {self.model.lacking(candidate.format)}"
+        known, refused = {forecast.candidate.format for forecast in forecasts}, dict(choice.refused)
+        for candidate in choice.candidates:
+            name = candidate.format
+            if name in known:
+                continue
+            if candidate.vectors > 1 and name in self.model.formats():
+                why = f"it takes {candidate.vectors} products of one vector; ask for one"
+            elif name in self.target.libraries:
+                why = f"{self.profile.name} has too few records of it; sparsecast calibrate --libraries"
+            else:
+                count = sum(record.candidate.format == name for record in self.training.records)
+                why = f"the profile has {counted(count, 'record')} of it; {self.model.lacking(name)}"
+            refused[name] = f"{name.upper()} has no forecast: {why}"
+        return forecasts, refused
 
     def prediction(
-        self,
-        structure: Structure,
-        trust: tuple[Drift, tuple[str, ...]],
-        energy: Forecaster | None,
+        self, structure: Structure, trust: tuple[Drift, tuple[str, ...]], energy: Forecaster | None
     ) -> Prediction:
         """Return the forecasts of a matrix, fastest first, for the machine as it is now.
 
-        `trust` is that of `trust`, `energy` that of `energy`. The seconds it took are left to the caller.
+        `trust` is that of `trust`, and `energy` a fitted model of joules, which are for the machine as it was
+        calibrated. The seconds it took are left to the caller.
         """
         forecasts, refused = self.forecasts(structure)
         drift, notes = trust
@@ -196,10 +190,20 @@ class ForecastBasis:
             shown = ", ".join(groups).replace("_", " ")
             sample = f"A sample of {structure.sampled_nnz:,} entries shows {shown}"
             notes = (f"{sample}: a conversion reads all, and may refuse.", *notes)
-        drifted = (
-            drift.forecast(forecast, self.profile.machine)
-            for forecast in self.with_energy(structure, forecasts, energy)
-        )
+        joules: dict[Candidate, Estimate] = {}
+        if energy is not None:
+            candidates = [forecast.candidate for forecast in forecasts]
+            estimates = energy.estimates(self.unused.structure(structure), candidates)
+            joules = {estimate.candidate: estimate for estimate in estimates}
+        drifted = []
+        for forecast in forecasts:
+            if own := joules.get(forecast.candidate):
+                forecast = replace(forecast, energy_j=own.value, energy_low_j=own.low, energy_high_j=own.high)
+            drifted.append(drift.forecast(forecast, self.profile.machine))
+        dense_bytes, dense = structure.rows * structure.cols * self.target.value_bytes, None
+        if self.target.vectors == 1 and (reads := reads_of(self.profile, self.target)):
+            nearest = min(reads, key=lambda read: (read.bytes < dense_bytes, abs(read.bytes - dense_bytes)))
+            dense = Dense(dense_bytes, dense_bytes / nearest.bandwidth_bytes_per_s)
         return Prediction(
             forecasts=tuple(sorted(drifted, key=lambda forecast: forecast.time_s)),
             refused=refused,
@@ -209,47 +213,8 @@ class ForecastBasis:
             predict_s=0.0,
             notes=(*self.notes, *notes),
             transferred_from=self.transferred_from,
-            dense=self._dense(structure),
+            dense=dense,
         )
-
-    def _dense(self, structure: Structure) -> Dense | None:
-        """Return what reading the matrix takes if it is stored dense."""
-        target, size = self.target, structure.rows * structure.cols * self.target.value_bytes
-        reads = [
-            read
-            for read in self.profile.bandwidths
-            if (read.kind, read.device, read.threads) == ("read", target.device, target.threads)
-        ]
-        if not reads or target.vectors > 1:
-            return None
-        nearest = min(reads, key=lambda read: (read.bytes < size, abs(read.bytes - size)))
-        return Dense(size, size / nearest.bandwidth_bytes_per_s)
-
-    def with_energy(
-        self, structure: Structure, forecasts: Sequence[Forecast], energy: Forecaster | None
-    ) -> list[Forecast]:
-        """Return Forecasts with what a model of energy says of them."""
-        if energy is None:
-            return list(forecasts)
-        estimates = energy.estimates(self.unused.structure(structure), [f.candidate for f in forecasts])
-        joules = {estimate.candidate: estimate for estimate in estimates}
-        return [
-            replace(f, energy_j=estimate.value, energy_low_j=estimate.low, energy_high_j=estimate.high)
-            if (estimate := joules.get(f.candidate))
-            else f
-            for f in forecasts
-        ]
-
-    def energy(self, power_model: PowerFile | None = None, name: str | None = None) -> Forecaster | None:
-        """Return what forecasts joules: `power_model`, or the fitted model of a name.
-
-        None where no joules were measured in this setting, and no model is named.
-        """
-        if power_model is not None:
-            return power_model.model(self.model)
-        if self.transferred_from and name is None:
-            return None
-        return energy_model(self.training, name)
 
     @cached_property
     def correction(self) -> Correction:
@@ -304,19 +269,19 @@ def is_local(machine: Machine) -> bool:
 _ROUNDINGS: WeakKeyDictionary[Problem, dict[str, Rounding]] = WeakKeyDictionary()
 
 
-def rounding(
-    A: Problem | Structure, values: str | None, dtype: str | None = None, device: str | None = None
-) -> Rounding | None:
-    """Return what a matrix loses in `values` on the processor; None where these are not asked for.
+def rounding(A: Problem | Structure, setting: ProductSetting) -> Rounding | None:
+    """Return what a matrix loses in the `values` of a setting; None where these are not asked for.
 
     All its entries tell from now on whether they need it. An InputError refuses what cannot be stored so.
     """
+    values, device = setting.values, setting.device
     if values is None:
         return None
     if isinstance(A, Structure) or device not in (None, PROCESSOR):
         where = "without the matrix" if isinstance(A, Structure) else f"on {device}"
         raise InputError(f"values '{values}' {where}: expected a matrix to round, on cpu; leave values out")
-    target, known = replace(Target.of(A, detect(), None, dtype), values=values), _ROUNDINGS.setdefault(A, {})
+    target = replace(Target.of(A, detect(), None, setting.dtype), values=values)
+    known = _ROUNDINGS.setdefault(A, {})
     if target.dtype not in known:
         holds = suited(narrowest(A.proven(["narrow_storage"])), target.dtype)
         known[target.dtype] = Rounding(0.0, 0.0) if "values" in holds else Rounding.of(A.matrix, target.dtype)
@@ -332,23 +297,6 @@ def _read(problem: Problem, profile: Profile, target: Target, groups: Sequence[s
             read = structure_of(problem.matrix, groups=lacking, is_sampled=is_sampled)
             structure = structure.having(*read.groups.values())
     return structure
-
-
-def sources(profile: Profile, target: Target) -> list[Target]:
-    """Return the settings that can answer, the nearest first: the target's own, where it has Records.
-
-    Published results are of one setting, with kernels that are unknown: they answer nothing else.
-
-    Raises
-    ------
-    ProfileError
-        If there is none.
-    """
-    settings = [target] if target.is_published else _settings(target, profile)
-    with_records = [source for source in settings if model_records(profile, source)]
-    if not with_records:
-        records_for(profile, target)  # raises
-    return sorted(with_records, key=lambda source: Setting.of(target).distance(Setting.of(source)))
 
 
 def _settings(target: Target, profile: Profile) -> list[Target]:

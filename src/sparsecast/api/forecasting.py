@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from sparsecast.api.forecast_basis import ForecastBasis
 from sparsecast.api.profiles import model_records
+from sparsecast.api.settings import Trust
 from sparsecast.devices.target import Target, believed
 from sparsecast.errors import InputError, ProfileError
 from sparsecast.features.narrow_storage import GROUP_ROWS
@@ -88,31 +89,27 @@ def thread_numbers(profile: Profile, target: Target) -> list[int]:
 
 def merge_plans(plans: Sequence[Plan]) -> Plan:
     """Return the plan with the fewest threads that no other beats by LEAST_GAIN in what it makes least."""
-    least = min(map(_cost, plans))
-    best = next(plan for plan in plans if _cost(plan) <= least * (1 + LEAST_GAIN))
+    costs = []
+    for plan in plans:
+        total_s = plan.convert_s + plan.products * plan.time_s
+        joules = None if plan.energy_j is None else plan.energy_j / plan.time_s * total_s
+        costs.append(amount(plan.objective, total_s, joules))
+    most = min(costs) * (1 + LEAST_GAIN)
+    best = next(plan for plan, cost in zip(plans, costs, strict=True) if cost <= most)
     return replace(best, thread_plans=tuple(plans))
-
-
-def _cost(plan: Plan) -> float:
-    """Return the seconds of all products and the conversion, or the joules, or both multiplied."""
-    total_s = plan.convert_s + plan.products * plan.time_s
-    joules = None if plan.energy_j is None else plan.energy_j / plan.time_s * total_s
-    return amount(plan.objective, total_s, joules)
 
 
 def in_one_prediction(predictions: Sequence[Prediction]) -> Prediction:
     """Return all forecasts in one ranking; what was measured for them is that of the fastest."""
     fastest = min(predictions, key=lambda prediction: prediction[0].time_s if prediction else float("inf"))
     notes = dict.fromkeys(note for prediction in predictions for note in prediction.notes)
-    refused: Mapping[str, str] = {
-        name: why for prediction in predictions for name, why in prediction.refused.items()
-    }
+    refused = {name: why for prediction in predictions for name, why in prediction.refused.items()}
     # Where one thread does the product whatever is asked for, the first answer stands for all.
     forecasts = {each.candidate: each for prediction in predictions[::-1] for each in prediction}.values()
     return replace(
         fastest,
         forecasts=tuple(sorted(forecasts, key=lambda forecast: forecast.time_s)),
-        refused=dict(refused),
+        refused=refused,
         predict_s=sum(prediction.predict_s for prediction in predictions),
         notes=tuple(notes),
     )
@@ -137,24 +134,18 @@ def printed_planner(model: str | None) -> Planner:
     return PLANNERS.get(name)()
 
 
-def check_probe(
-    probe_s: float | None,
-    *,
-    drift_correction: bool = True,
-    as_printed: bool = False,
-    has_matrix: bool = True,
-) -> None:
+def check_probe(probe_s: float | None, trust: Trust, *, has_matrix: bool = True) -> None:
     """Raise an InputError for an invalid probe; 0 s measure nothing."""
     if probe_s is None:
         return
     if not 0 <= probe_s < math.inf:
         raise InputError(f"a probe of {probe_s:g} s: expected seconds from 0 on; name how long to measure")
-    if probe_s and not drift_correction:
+    if probe_s and not trust.drift_correction:
         raise InputError(
             "a probe of the machine as it was calibrated: expected one of --probe and "
             "--no-drift-correction; leave one out"
         )
-    if probe_s and as_printed:
+    if probe_s and trust.as_printed:
         raise InputError(
             f"a probe of {probe_s:g} s with fits as printed: expected one of both, as it corrects our fits; "
             f"leave one out"

@@ -9,7 +9,7 @@ from typing import Any
 
 from sparsecast.benchmark.evaluation import distinct_names as distinct_names
 from sparsecast.benchmark.published import FIVE, OF_MATRIX, summarised
-from sparsecast.benchmark.published_moments import Line, described, has_moments, moment_matrices, table_lines
+from sparsecast.benchmark.published_moments import described, has_moments, moment_matrices, table_lines
 from sparsecast.errors import InputError, StorageError
 from sparsecast.features import FEATURES
 from sparsecast.features.analysis import structure as structure_of
@@ -19,9 +19,6 @@ from sparsecast.matrices.reading import collected
 from sparsecast.matrices.shards import Shard
 from sparsecast.matrices.structure_files import COUNTS_PREFIX, counted_structure
 from sparsecast.matrices.structure_files import read_structure as read_structure_file
-
-#: Tables of matrices, as those of published results.
-TABLE_SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 
 
 def read_matrix(specification: str | Path) -> Problem:
@@ -97,8 +94,8 @@ def shared_structure(problem: Problem) -> Structure:
 
 
 def is_table(text: str) -> bool:
-    """Tell whether a question is about a table of matrices."""
-    return text.lower().endswith(TABLE_SUFFIXES)
+    """Tell whether a question is about a table of matrices, such as one of published results."""
+    return text.lower().endswith((".csv", ".csv.gz", ".tsv", ".tsv.gz"))
 
 
 def read_table(path: str | Path) -> tuple[dict[str, Structure], dict[str, str]]:
@@ -110,8 +107,9 @@ def read_table(path: str | Path) -> tuple[dict[str, Structure], dict[str, str]]:
     """
     structures: dict[str, Structure] = {}
     refused: dict[str, str] = {}
-    moments = has_moments(Path(path))
-    for line in moment_matrices(Path(path)) if moments else _summaries(Path(path)):
+    path, columns = Path(path), ("group", *FIVE, "rd_variance")
+    moments = has_moments(path)
+    for line in moment_matrices(path) if moments else table_lines(path, OF_MATRIX, columns):
         name = f"{line['group']}/{line['matrix']}" if line["group"] else line["matrix"]
         if name in structures or name in refused:
             continue
@@ -122,7 +120,3 @@ def read_table(path: str | Path) -> tuple[dict[str, Structure], dict[str, str]]:
     if not structures:
         raise InputError(next(iter(refused.values()), f"{path} has no lines: expected matrices; add some"))
     return structures, refused
-
-
-def _summaries(path: Path) -> Iterator[Line]:
-    return table_lines(path, OF_MATRIX, ("group", *FIVE, "rd_variance"))

@@ -158,7 +158,19 @@ def hits(  # type: ignore[no-untyped-def]
         raise nx.PowerIterationFailedConvergence(max_iter)
     start, A = None if nstart is None else G.vector(nstart), G.operator("weight")
     if method == "power_iteration":  # the usual one of NetworkX 3.7
-        hubs, authorities = _hubs_by_iteration(G, A, start, max_iter, tol)
+        if start is not None and not start.sum():
+            raise nx.NetworkXError("nstart values must not sum to zero; give some that do not")
+
+        def step(hubs):  # type: ignore[no-untyped-def]
+            found = A.matvec(A.T.matvec(hubs))
+            if not found.max():  # without edges
+                raise nx.PowerIterationFailedConvergence(max_iter)
+            return found / found.max()
+
+        begin = np.full(len(G), 1 / len(G)) if start is None else start / start.sum()
+        hubs = G.fixed_point(step, begin, max_iter, tol / len(G))
+        authorities = A.T.matvec(hubs)
+        authorities = authorities / authorities.max()
     else:
         try:
             _, _, vectors = svds(A, k=1, v0=start, maxiter=max_iter, tol=tol)
@@ -169,21 +181,3 @@ def hits(  # type: ignore[no-untyped-def]
     if normalized:
         hubs, authorities = hubs / hubs.sum(), authorities / authorities.sum()
     return G.by_node(hubs), G.by_node(authorities)
-
-
-def _hubs_by_iteration(
-    G: Graph, A: Any, start: NDArray[Any] | None, max_iter: int, tol: float
-) -> tuple[NDArray[Any], NDArray[Any]]:
-    if start is not None and not start.sum():
-        raise nx.NetworkXError("nstart values must not sum to zero; give some that do not")
-
-    def step(hubs: NDArray[Any]) -> NDArray[Any]:
-        found: NDArray[Any] = A.matvec(A.T.matvec(hubs))
-        if not found.max():  # without edges
-            raise nx.PowerIterationFailedConvergence(max_iter)
-        return np.asarray(found / found.max())
-
-    begin = np.full(len(G), 1 / len(G)) if start is None else start / start.sum()
-    hubs = G.fixed_point(step, begin, max_iter, tol / len(G))
-    authorities = A.T.matvec(hubs)
-    return hubs, authorities / authorities.max()

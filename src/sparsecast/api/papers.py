@@ -20,23 +20,10 @@ def listed_papers() -> list[dict[str, Any]]:
 
 
 def paper(name: str, setting: ExperimentSetting | None = None, records: Profile | None = None) -> PaperReport:
-    """Run the experiment of a paper, and return its tables with our columns.
+    """Run the experiment of a paper, one of `listed_papers`, and return its tables with our columns.
 
-    Parameters
-    ----------
-    name : str
-        One of `listed_papers`.
-    setting : ExperimentSetting, optional
-        Device, type of values, matrices, profile and budget; by default those of the experiment.
-    records : Profile, optional
-        Whose Records are taken, and nothing is measured.
-
-    Raises
-    ------
-    UnknownNameError
-        If there is no such paper.
-    InputError
-        If the paper's experiment cannot be done so.
+    With `records`, those of that profile are taken, and nothing is measured. An UnknownNameError says that
+    there is no such paper, an InputError that its experiment cannot be done so.
     """
     experiment, setting = EXPERIMENTS.get(name)(), setting or ExperimentSetting()
     report = experiment.run(setting) if records is None else experiment.from_records(records, setting)

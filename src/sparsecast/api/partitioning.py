@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -58,18 +57,30 @@ def distribute(A: Any, partition: Partition) -> Distribution:
     return distributing.distribute(Problem.of(A).matrix, partition)
 
 
-def partitions(problem: Problem, ranks: int, method: str | None) -> Partitions:
-    """Return the partition of a matrix by a method, or by each that suits."""
-    if method is None:
-        return compared(problem.matrix, ranks, methods.METHODS.names())
-    usable, notes = methods.usable_method(method)
-    return Partitions([partitioned(problem.matrix, ranks, usable)], {}, notes)
-
-
-def kept_partition(problem: Problem, path: Path) -> Partitions:
-    """Return the partition of a matrix that was kept, alone."""
-    found = storage.load(path, problem.matrix)
-    return Partitions([Partitioned(found, distributing.distribute(problem.matrix, found), None)], {})
+def partitions(problem: Problem, ranks: int, method: str | None, kept: Path | None = None) -> Partitions:
+    """Return the partition of a matrix by a method, or by each that suits; or alone the one that was kept."""
+    A = problem.matrix
+    if kept is not None:
+        found = storage.load(kept, A)
+        return Partitions([Partitioned(found, distributing.distribute(A, found), None)], {})
+    if method is not None:
+        usable, notes = methods.usable_method(method)
+        return Partitions([partitioned(A, ranks, usable)], {}, notes)
+    ranks = checked_ranks(ranks)
+    compared: list[Partitioned] = []
+    refused: dict[str, str] = {}
+    for name in methods.METHODS.names():
+        _, notes = usable_method(name)
+        if notes:
+            refused[name] = notes[0]
+            continue
+        try:
+            compared.append(partitioned(A, ranks, name))
+        except InputError as error:
+            refused[name] = str(error)
+    if not compared:
+        raise InputError("; ".join(refused.values()))
+    return Partitions(sorted(compared, key=lambda each: each.distribution.volume_words), refused)
 
 
 def keep_partition(problem: Problem, partition: Partition, path: Path) -> None:
@@ -83,25 +94,3 @@ def partitioned(A: csr_array[Any], ranks: int, method: str) -> Partitioned:
     made = methods.partition(A, ranks, method)
     partition_s = time.perf_counter() - began
     return Partitioned(made, distributing.distribute(A, made), partition_s)
-
-
-def compared(A: csr_array[Any], ranks: int, methods: Sequence[str]) -> Partitions:
-    """Return the partitions by several methods, of which some may not suit.
-
-    An InputError says that there cannot be so many ranks, or that no method suits.
-    """
-    ranks = checked_ranks(ranks)
-    found: list[Partitioned] = []
-    refused: dict[str, str] = {}
-    for method in methods:
-        _, notes = usable_method(method)
-        if notes:
-            refused[method] = notes[0]
-            continue
-        try:
-            found.append(partitioned(A, ranks, method))
-        except InputError as error:
-            refused[method] = str(error)
-    if not found:
-        raise InputError("; ".join(refused.values()))
-    return Partitions(sorted(found, key=lambda each: each.distribution.volume_words), refused)

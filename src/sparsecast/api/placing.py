@@ -141,9 +141,6 @@ class _Question:
     #: One for each place, so that many matrices share its fitted models.
     sessions: dict[tuple[str, Setting], Session] = field(default_factory=dict)
 
-    def session(self, profile: Profile, setting: Setting) -> Session:
-        return self.sessions.setdefault((profile.name, setting), Session(profile, setting, self.trust))
-
     @classmethod
     def of(cls, products: int, prices: Mapping[str, float] | None, options: PlaceOptions) -> _Question:
         if products < 1:
@@ -174,14 +171,7 @@ class _Place:
     def name(self) -> str:
         return (self.device or self.profile.name) + (" on ranks" if self.has_ranks else "")
 
-    def answer(self, A: Problem | Structure, question: _Question) -> Placement:
-        placed = (self._on_ranks if self.has_ranks else self._alone)(A, question)
-        is_here = self.profile.machine.published_as is None and is_local(self.profile.machine)
-        named = (self.name, placed.machine, self.asked)
-        price = next((question.prices[name] for name in named if name in question.prices), None)
-        return replace(placed, price_per_hour=price, is_here=is_here)
-
-    def _alone(self, A: Problem | Structure, question: _Question) -> Placement:
+    def alone(self, A: Problem | Structure, question: _Question) -> Placement:
         """Return the products of one process: planned, or in the best format if no plan can be made."""
         profile, machine = self.profile, asked_machine(self.profile, self.device)
         is_published, count = machine.published_as is not None, question.products
@@ -189,7 +179,8 @@ class _Place:
         if is_published or machine.gpu:
             unused = question.left_out("these are for calibrated processors", "threads", "library")
             setting = replace(setting, threads=None, library=None)
-        session = question.session(profile, setting)
+        session = Session(profile, setting, question.trust)
+        session = question.sessions.setdefault((profile.name, setting), session)
         if isinstance(A, Problem) and not is_published:
             plan = session.plan(A, products=count, probe_s=0)
             vectors_s = copies_s(profile, A.matrix.shape, plan.baseline.candidate.dtype)
@@ -201,7 +192,7 @@ class _Place:
         copies, notes = None if machine.gpu else 0.0, (*prediction.notes, *unused)
         return Placement(getattr(A, "name", "counts"), profile.name, best, count, copies, notes=notes)
 
-    def _on_ranks(self, A: Problem | Structure, question: _Question) -> Placement:
+    def on_ranks(self, A: Problem | Structure, question: _Question) -> Placement:
         """Return the products on the fewest ranks of NODES beyond which more ranks do not pay."""
         profile = self.profile
         dtype = question.setting.dtype
@@ -230,9 +221,15 @@ def _answer(
     for number, place in enumerate(places):
         tell("forecasting", number, len(places))  # a fit takes seconds
         try:
-            placements.append(place.answer(A, question))
+            placed = (place.on_ranks if place.has_ranks else place.alone)(A, question)
         except InputError as error:
             refused[place.name] = error
+            continue
+        machine, prices = place.profile.machine, question.prices
+        of_place = (place.name, placed.machine, place.asked)
+        price = next((prices[name] for name in of_place if name in prices), None)
+        is_here = machine.published_as is None and is_local(machine)
+        placements.append(replace(placed, price_per_hour=price, is_here=is_here))
     return placements, {**refused, **damaged}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from sparsecast.benchmark.journal import AGAIN_SUITE, TRIED_SUITE, kept
 from sparsecast.devices import DEVICES, parse_device, threads_text
@@ -18,7 +18,7 @@ from sparsecast.models import MODELS, model_for
 from sparsecast.models.model import Model
 from sparsecast.models.store import fitted
 from sparsecast.models.training import TrainingSet
-from sparsecast.records import RATING_SUITES, Candidate, Record
+from sparsecast.records import RATING_SUITES, Bandwidth, Candidate, Record
 from sparsecast.system.texts import counted
 
 
@@ -31,9 +31,6 @@ def asked_machine(profile: Profile, device: str | None) -> Machine:
         f"device '{device}' of profile {profile.name}: expected {profile.machine.device}, its device; "
         f"name that, or another profile"
     )
-
-
-_SECONDS_A_DAY = 86_400
 
 
 def calibrated_profile(machine: Machine) -> Profile:
@@ -71,13 +68,7 @@ def model_records(profile: Profile, target: Target) -> list[Record]:
 
 
 def records_for(profile: Profile, target: Target) -> list[Record]:
-    """Return the Records to forecast a target from.
-
-    Raises
-    ------
-    ProfileError
-        If there are none.
-    """
+    """Return the Records to forecast a target from; a ProfileError says that there are none."""
     records = model_records(profile, target)
     if not records:
         raise ProfileError(
@@ -92,6 +83,22 @@ def training_for(profile: Profile, target: Target) -> TrainingSet:
     records_for(profile, target)
     whole = kept(profile.machine).into(profile)
     return TrainingSet.of(whole, model_records(whole, target))
+
+
+def reads_of(profile: Profile, target: Target) -> list[Bandwidth]:
+    """Return the bandwidths of reads in the setting of a target, of the smallest array first."""
+    setting = "read", target.device, target.threads
+    reads = [read for read in profile.bandwidths if (read.kind, read.device, read.threads) == setting]
+    return sorted(reads, key=lambda read: read.bytes)
+
+
+def measured_again(machine: Machine) -> list[Record]:
+    """Return the Records of a machine that were measured once more, which tells the noise."""
+    return [
+        record
+        for record in kept(machine).records
+        if record.suite == AGAIN_SUITE and DEVICES.get(record.candidate.device).is_current(record)
+    ]
 
 
 def energy_model(training: TrainingSet, name: str | None = None) -> Model | None:
@@ -160,4 +167,4 @@ def refuse_disturbed(profile: Profile, target: Target) -> None:
 def age_days(records: Sequence[Record]) -> float | None:
     """Return the days since the newest of some Records; None where no time of measurement is known."""
     dates = [datetime.fromisoformat(record.measured_at) for record in records if record.measured_at]
-    return (datetime.now(UTC) - max(dates)).total_seconds() / _SECONDS_A_DAY if dates else None
+    return (datetime.now(UTC) - max(dates)) / timedelta(days=1) if dates else None

@@ -79,36 +79,16 @@ class ProductOptions:
 
 
 def measure_on_ranks(
-    comm: Any,
-    matrix: str | Path,
-    options: ProductOptions,
-    *,
-    keeps: bool = True,
+    comm: Any, matrix: str | Path, options: ProductOptions, *, keeps: bool = True
 ) -> MeasuredOnRanks | None:
-    """Measure distributed products of a matrix on the ranks of a communicator.
+    """Measure distributed products of a matrix on the ranks of a communicator; None on all ranks but 0.
 
-    Parameters
-    ----------
-    comm : communicator of mpi4py
-    matrix : str or Path
-        A file or ``gallery:NAME?...``; rank 0 reads or makes it.
-    options : ProductOptions
-    keeps : bool
-        Whether the records are kept in the data folder, for the models.
-
-    Returns
-    -------
-    MeasuredOnRanks or None
-        None on all ranks but 0.
-
-    Raises
-    ------
-    RanksError
-        On all ranks, if a name is unknown, the matrix cannot be read, or the ranks cannot do an algorithm.
+    Rank 0 reads or makes the `matrix`. With `keeps` the records are kept in the data folder, for the models.
+    A RanksError says on all ranks that a name is unknown, that the matrix cannot be read, or that the ranks
+    cannot do an algorithm.
     """
     machine = node_machine()
     nodes = Nodes.of(comm, machine)
-    in_step(comm, lambda: _refuse_unknown(options, comm.size))
     problem, configured = in_step(comm, lambda: _prepared(comm, matrix, options, nodes, keeps))
     configurations = comm.bcast(configured)
     refused: dict[str, str] = {}
@@ -136,21 +116,9 @@ def measure_suites_on_ranks(
 ) -> tuple[int, int]:
     """Measure products of benchmark matrices on all ranks, until all are measured or the budget is spent.
 
-    Each is kept at once. A later run on as many ranks goes on with the matrices that are left.
-
-    Parameters
-    ----------
-    comm : communicator of mpi4py
-    suites : sequence of str
-        Of SUITES; they take turns.
-    budget_s : float
-    on_progress : callable
-        Called on rank 0 with the seconds done, the seconds expected in all, and the matrix.
-
-    Returns
-    -------
-    measured, left : int
-        Matrices that were measured, and those for which the budget did not suffice; on all ranks.
+    Each is kept at once. A later run on as many ranks goes on with the matrices that are left. The suites
+    take turns. `on_progress` is called on rank 0 with the seconds done, the seconds expected in all, and the
+    matrix. Return on all ranks how many matrices were measured, and for how many the budget did not suffice.
     """
     machine, ranks = node_machine(), comm.size
     every = in_turn(SUITES.get(name)().whole(machine, ranks) for name in suites)
@@ -171,25 +139,19 @@ def measure_suites_on_ranks(
         matrix = every[place]
         if comm.rank == 0:
             on_progress(used_s, budget_s, matrix.name)
-        measure_on_ranks(
-            comm,
-            matrix.problem.specification,
-            ProductOptions(formats=matrix.formats or None, suite=matrix.suite),
-        )
+        options = ProductOptions(formats=matrix.formats or None, suite=matrix.suite)
+        measure_on_ranks(comm, matrix.problem.specification, options)
         measured += 1
-
-
-def _refuse_unknown(options: ProductOptions, ranks: int) -> None:
-    FORMATS.require([*(options.formats or ()), *filter(None, [options.remote_format])])
-    METHODS.require(filter(None, [options.partition]))
-    for name in options.algorithms or ():
-        check_ranks(Configuration(name, "csr", "csr", "rows", ranks, 1), ranks)
 
 
 def _prepared(
     comm: Any, matrix: str | Path, options: ProductOptions, nodes: Nodes, keeps: bool
 ) -> tuple[Problem | None, list[Configuration]]:
-    """Read the matrix on rank 0, and return it with the Configurations to measure."""
+    """Refuse unknown names, read the matrix on rank 0, and return it with the Configurations to measure."""
+    FORMATS.require([*(options.formats or ()), *filter(None, [options.remote_format])])
+    METHODS.require(filter(None, [options.partition]))
+    for name in options.algorithms or ():
+        check_ranks(Configuration(name, "csr", "csr", "rows", comm.size, 1), comm.size)
     if comm.rank:
         return None, []
     if keeps:
@@ -197,37 +159,27 @@ def _prepared(
     problem = Problem.named(matrix)
     if problem.matrix.nnz == 0:
         raise InputError(f"{problem.name} has no entries: expected at least one; name another")
-    configurations = [
-        _configuration(problem, algorithm, name, options, nodes)
-        for algorithm in options.algorithms or _possible(comm.size)
-        for name in options.formats or ("csr",)
-    ]
+    A, ranks = problem.matrix, range(comm.size)
+    is_square = math.isqrt(comm.size) ** 2 == comm.size
+    possible = [name for name in default_algorithms() if is_square or not PRODUCTS.get(name).is_2d]
+    configurations = []
+    for algorithm in options.algorithms or possible:
+        product = PRODUCTS.get(algorithm)
+        for name in options.formats or ("csr",):
+            remote = options.remote_format or (name if name == "coo" else "csr")
+            configurations.append(
+                Configuration(
+                    algorithm=algorithm,
+                    format=name,
+                    remote_format=remote if product.has_remote else name,
+                    partition=options.partition or (GRID if product.is_2d else default_method(A.shape)[0]),
+                    ranks=len(ranks),
+                    nodes=nodes.count(ranks),
+                    dtype=options.dtype or A.dtype.name,
+                    index_bits=32 if max(A.nnz, *A.shape) < 2**31 else 64,
+                )
+            )
     return problem, configurations
-
-
-def _possible(ranks: int) -> list[str]:
-    """Return our algorithms that so many ranks can do."""
-    is_square = math.isqrt(ranks) ** 2 == ranks
-    return [name for name in default_algorithms() if is_square or not PRODUCTS.get(name).is_2d]
-
-
-def _configuration(
-    problem: Problem, algorithm: str, name: str, options: ProductOptions, nodes: Nodes
-) -> Configuration:
-    product = PRODUCTS.get(algorithm)
-    A = problem.matrix
-    remote = options.remote_format or (name if name == "coo" else "csr")
-    ranks = range(len(nodes.of_rank))
-    return Configuration(
-        algorithm=algorithm,
-        format=name,
-        remote_format=remote if product.has_remote else name,
-        partition=options.partition or (GRID if product.is_2d else default_method(A.shape)[0]),
-        ranks=len(ranks),
-        nodes=nodes.count(ranks),
-        dtype=options.dtype or A.dtype.name,
-        index_bits=32 if max(A.nnz, *A.shape) < 2**31 else 64,
-    )
 
 
 def _forecasts(

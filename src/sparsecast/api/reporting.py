@@ -11,7 +11,7 @@ import numpy as np
 from sparsecast.api.evaluating import chosen_models
 from sparsecast.api.matrices import left_out, structure
 from sparsecast.api.next_steps import forecast_next_steps
-from sparsecast.api.profiles import age_days, training_for
+from sparsecast.api.profiles import age_days, measured_again, reads_of, training_for
 from sparsecast.api.sessions import Session
 from sparsecast.benchmark.evaluation import Scoring
 from sparsecast.benchmark.journal import AGAIN_SUITE, kept
@@ -19,13 +19,11 @@ from sparsecast.benchmark.replay import score
 from sparsecast.devices import DEVICES
 from sparsecast.devices.target import Target
 from sparsecast.errors import InputError, MatrixSizeError, ProfileError
-from sparsecast.features.structure import Structure
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.problem import Problem
 from sparsecast.models import MODELS, model_for
-from sparsecast.models.training import TrainingSet
 from sparsecast.planning.drift import drift_since, one_reading
-from sparsecast.records import Bandwidth, Record
+from sparsecast.records import Record
 from sparsecast.results.reports import CollectionReport, MatrixReport, Rarity, Trust, rarities
 
 
@@ -34,33 +32,40 @@ def matrix_report(session: Session, problem: Problem, *, products: int = 1000) -
 
     The plan is for this number of `products`; errors are those of `Session.predict`.
     """
+    session = session if session.trust.anyway else session.changed(anyway=True)
     with one_reading():
-        return _report(session if session.trust.anyway else session.changed(anyway=True), problem, products)
-
-
-def _report(session: Session, problem: Problem, products: int) -> MatrixReport:
-    prediction = session.predict(problem)
-    profile, target = session.question(problem)
-    made, unplanned = None, ""
-    try:
-        made = session.plan(problem, products=products, probe_s=0)
-    except (MatrixSizeError, ProfileError) as error:
-        unplanned = str(error)
-    source = prediction.transferred_from
-    learned = replace(target, dtype=source.dtype, threads=source.threads) if source else target
-    return MatrixReport(
-        problem,
-        profile,
-        target,
-        structure(problem),
-        prediction,
-        made,
-        unplanned,
-        _measured(problem, profile, target),
-        _roofs(profile, target),
-        _trust(profile, learned),
-        forecast_next_steps(problem, profile, made, session.trust) if made else (),
-    )
+        prediction = session.predict(problem)
+        profile, target = session.question(problem)
+        made, unplanned = None, ""
+        try:
+            made = session.plan(problem, products=products, probe_s=0)
+        except (MatrixSizeError, ProfileError) as error:
+            unplanned = str(error)
+        source = prediction.transferred_from
+        learned = replace(target, dtype=source.dtype, threads=source.threads) if source else target
+        records = profile.select(device=learned.device, dtype=learned.dtype, threads=learned.threads)
+        noises = [record.noise for record in records if record.noise is not None]
+        drift = drift_since(profile, learned, records)
+        trust = Trust(
+            len(records),
+            len({record.matrix for record in records}),
+            float(np.median(noises)) if noises else None,
+            age_days(records),
+            (drift.sentence() or "none beyond the noise") if drift.scales else "not known here",
+        )
+        return MatrixReport(
+            problem,
+            profile,
+            target,
+            structure(problem),
+            prediction,
+            made,
+            unplanned,
+            _measured(problem, profile, target),
+            tuple(reads_of(profile, target)),
+            trust,
+            forecast_next_steps(problem, profile, made, session.trust) if made else (),
+        )
 
 
 def _measured(problem: Problem, profile: Profile, target: Target) -> dict[str, Record]:
@@ -81,26 +86,6 @@ def _measured(problem: Problem, profile: Profile, target: Target) -> dict[str, R
         ):
             found[candidate.format] = record
     return found
-
-
-def _roofs(profile: Profile, target: Target) -> tuple[Bandwidth, ...]:
-    own = [b for b in profile.bandwidths if b.kind == "read" and b.device == target.device]
-    with_threads = [b for b in own if b.threads == target.threads]
-    return tuple(sorted(with_threads, key=lambda each: each.bytes))
-
-
-def _trust(profile: Profile, learned: Target) -> Trust:
-    """Return how far a profile can be trusted for what was learned of one setting."""
-    records = profile.select(device=learned.device, dtype=learned.dtype, threads=learned.threads)
-    noises = [record.noise for record in records if record.noise is not None]
-    drift = drift_since(profile, learned, records)
-    return Trust(
-        len(records),
-        len({record.matrix for record in records}),
-        float(np.median(noises)) if noises else None,
-        age_days(records),
-        (drift.sentence() or "none beyond the noise") if drift.scales else "not known here",
-    )
 
 
 def first_readable(problems: Mapping[str, Problem], refused: Mapping[str, str]) -> Problem:
@@ -155,41 +140,27 @@ def collection_report(
     kinds = chosen_models(models)
     kinds = kinds if MODELS.get(shown) in kinds else [MODELS.get(shown), *kinds]
     makers = [partial(kind, **settings) for kind in kinds for settings in kind.compared]
-    again = [record for record in kept(profile.machine).records if _tells_noise(record)]
+    again = measured_again(profile.machine)
     scoring = Scoring(profile.machine)
     unusual: dict[str, tuple[Rarity, ...]] = {}
-    for target, names in _by_setting(reports).items():
+    # For each type of values and number of threads the names of its matrices, by specification.
+    by_setting: dict[tuple[str, str, int], tuple[Target, dict[str, str]]] = {}
+    for name, report in reports.items():
+        target = report.target
+        _, names = by_setting.setdefault((target.device, target.dtype, target.threads), (target, {}))
+        names[report.problem.specification] = name
+    for target, names in by_setting.values():
         try:
             training = training_for(profile, target)
         except ProfileError as error:  # forecast from another setting: nothing was learned of this one
             scoring.refused |= dict.fromkeys(names.values(), str(error))
             continue
         score(scoring, training, makers, names, on_fold=on_fold, again=again)
-        unusual |= {
-            name: rarities(reports[name].structure, _others(training, reports[name].problem.group))
-            for name in names.values()
-            if reports[name].measured
-        }
+        for name in names.values():
+            report = reports[name]
+            if report.measured:
+                # The matrices of other groups that a model learns from, each once.
+                others = {r.matrix: r for r in training.records if training.group(r) != report.problem.group}
+                unusual[name] = rarities(report.structure, list(map(training.structure, others.values())))
     evaluation = scoring.evaluation(profile.name)
     return CollectionReport(tuple(matrices), reports, shown, evaluation, unusual, refused)
-
-
-def _tells_noise(record: Record) -> bool:
-    return record.suite == AGAIN_SUITE and DEVICES.get(record.candidate.device).is_current(record)
-
-
-def _by_setting(reports: Mapping[str, MatrixReport]) -> dict[Target, dict[str, str]]:
-    """Return for each type of values and number of threads the names of its matrices, by specification."""
-    found: dict[tuple[str, str, int], tuple[Target, dict[str, str]]] = {}
-    for name, report in reports.items():
-        target = report.target
-        setting = target.device, target.dtype, target.threads
-        _, names = found.setdefault(setting, (target, {}))
-        names[report.problem.specification] = name
-    return dict(found.values())
-
-
-def _others(training: TrainingSet, group: str) -> list[Structure]:
-    """Return the Structures of the matrices of other groups that a model learns from, each once."""
-    found = {r.matrix: training.structure(r) for r in training.records if training.group(r) != group}
-    return list(found.values())

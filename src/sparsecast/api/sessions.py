@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from time import monotonic, perf_counter
 from typing import TYPE_CHECKING, Any, Unpack
@@ -21,11 +21,16 @@ from sparsecast.api.forecasting import (
     without_joules,
 )
 from sparsecast.api.matrices import structure as structure_of
-from sparsecast.api.profiles import asked_machine, calibrated_profile, model_records, require_own
+from sparsecast.api.profiles import (
+    asked_machine,
+    calibrated_profile,
+    energy_model,
+    model_records,
+    require_own,
+)
 from sparsecast.api.settings import SessionOptions, Setting, Trust, setting_and_trust
 from sparsecast.benchmark.trials import UNLIMITED, Outcome, Spending, in_best_order, may_pay
-from sparsecast.devices import AUTO, machine_of
-from sparsecast.devices.product_timer import Rounding
+from sparsecast.devices import AUTO, DEVICES, machine_of, parse_device
 from sparsecast.devices.target import Choice, Target, whole_matrix
 from sparsecast.errors import DisturbedError, InputError, ProfileError
 from sparsecast.features.structure import Structure
@@ -54,7 +59,7 @@ if TYPE_CHECKING:
 DRIFT_HOLDS_S = 60.0
 
 #: Options of Trust, which do not count where products are only measured.
-UNMEASURED = ("model", "drift_correction", "as_printed", "power_model", "energy_model", "anyway")
+UNMEASURED = tuple(option.name for option in fields(Trust))
 
 #: What the matrices of one fitted model have in common: the target; of a Structure its groups, and whether
 #: the order of its rows is known.
@@ -115,7 +120,7 @@ class Session:
     _is_this_machine: bool = field(init=False)
     _by_threads: dict[int, Session] = field(default_factory=dict, init=False, repr=False)
     _targets: set[Target] = field(default_factory=set, init=False, repr=False)
-    _bases: dict[_Kind, ForecastBasis] = field(default_factory=dict, init=False, repr=False)
+    _bases: dict[tuple[_Kind, bool], ForecastBasis] = field(default_factory=dict, init=False, repr=False)
     _energies: dict[_Kind, Forecaster | None] = field(default_factory=dict, init=False, repr=False)
     _drifts: dict[Target, tuple[float, Drift, tuple[str, ...]]] = field(
         default_factory=dict, init=False, repr=False
@@ -142,7 +147,7 @@ class Session:
         This machine is calibrated first, with a line on standard error, if its profile lacks Records.
         """
         if self._is_this_machine:
-            machine = machine_of(PROCESSOR if self.setting.device is None else self.setting.device)
+            machine = machine_of(self._device_here)
             target = self.setting.target(A, machine)
             if self.profile is None or target not in self._targets:
                 # Records of one vector are enough to answer for several.
@@ -162,17 +167,10 @@ class Session:
     def basis(self, A: Problem | Structure, *, transfers: bool = True) -> ForecastBasis:
         """Return the fitted model for a matrix; without `transfers`, from Records of the setting alone."""
         profile, target = self.question(A)
-        if not transfers:
-            return self._fitted(A, profile, target, transfers=False)
-        kind = self._kind(A, target)
-        if kind not in self._bases:
-            self._bases[kind] = self._fitted(A, profile, target)
-        return self._bases[kind]
-
-    def _fitted(self, A: Any, profile: Profile, target: Target, *, transfers: bool = True) -> ForecastBasis:
-        how: dict[str, Any] = {"transfers": transfers, "anyway": self.trust.anyway}
-        basis = ForecastBasis.of(A, profile, target, self.trust.time_model, **how)
-        return basis.as_printed() if self.trust.as_printed else basis
+        asked = self._kind(A, target), transfers
+        if asked not in self._bases:
+            self._bases[asked] = ForecastBasis.of(A, profile, target, self.trust, transfers=transfers)
+        return self._bases[asked]
 
     @staticmethod
     def _kind(A: Problem | Structure, target: Target) -> _Kind:
@@ -182,11 +180,13 @@ class Session:
         return target, frozenset(A.groups), getattr(lengths, "mispredicted", None) is not None
 
     def _energy(self, A: Problem | Structure, basis: ForecastBasis) -> Forecaster | None:
+        """Return what forecasts joules; None where none were measured here, and no model is named."""
         if self.trust.power_model is not None:  # which adds to the times of the basis, corrected or not
-            return basis.energy(self.trust.power_model)
-        kind = self._kind(A, basis.target)
+            return self.trust.power_model.model(basis.model)
+        kind, name = self._kind(A, basis.target), self.trust.energy_model
         if kind not in self._energies:
-            self._energies[kind] = basis.energy(name=self.trust.energy_model)
+            is_known = name is not None or basis.transferred_from is None
+            self._energies[kind] = energy_model(basis.training, name) if is_known else None
         return self._energies[kind]
 
     def _drift(self, basis: ForecastBasis, *, is_measured: bool = True) -> tuple[Drift, tuple[str, ...]]:
@@ -198,18 +198,14 @@ class Session:
             held = self._drifts[basis.source] = (monotonic(), *basis.trust(drift_correction=True))
         return held[1:]
 
-    def _rounding(self, A: Problem | Structure) -> Rounding | None:
-        return rounding(A, self.setting.values, self.setting.dtype, self.setting.device)
-
     def refuse_given(self, what: str, *names: str) -> None:
         """Raise an InputError for an option of this session, of these names, that does not count."""
-        given = {**asdict(self.setting), **{f.name: getattr(self.trust, f.name) for f in fields(Trust)}}
-        defaults = {f.name: f.default for f in (*fields(Setting), *fields(Trust))}
-        for name in names:
-            if given[name] != defaults[name]:
-                raise InputError(
-                    f"{name} {given[name]!r} of {what}: expected none, as it does not count; leave it out"
-                )
+        for part in (self.setting, self.trust):
+            for option in fields(part):
+                given = getattr(part, option.name)
+                if option.name in names and given != option.default:
+                    why = "expected none, as it does not count; leave it out"
+                    raise InputError(f"{option.name} {given!r} of {what}: {why}")
 
     def require_here(self) -> None:
         """Raise an InputError for the profile of another machine, where something is measured or run."""
@@ -231,13 +227,8 @@ class Session:
     ) -> tuple[ForecastBasis, Outcome | None]:
         """Return the basis for a matrix; with `spending` its model is corrected by what is measured here.
 
-        Raises
-        ------
-        InputError
-            If seconds are stated for that, and the profile is not that of this machine.
-        ProfileError, DisturbedError
-            As `ForecastBasis.of`. With stated seconds, the setting of the target alone answers, whose profile
-            must forecast plain CSR.
+        With stated seconds, the profile must be that of this machine, and the setting of the target alone
+        answers, which must forecast plain CSR.
         """
         if spending is None or isinstance(A, Structure):
             return self.basis(A), None
@@ -258,15 +249,6 @@ class Session:
                 f"which a probe compares with its measurement; choose another model, or leave --probe out"
             )
         return basis, outcome
-
-    def _check_probe(self, probe_s: float | None, *, has_matrix: bool = True) -> None:
-        held = self.trust
-        check_probe(
-            probe_s,
-            drift_correction=held.drift_correction,
-            as_printed=held.as_printed,
-            has_matrix=has_matrix,
-        )
 
     def predict(self, A: Any, *, probe_s: float | None = None) -> Prediction:
         """Forecast the product of a matrix in every format that suits it.
@@ -302,9 +284,9 @@ class Session:
         DisturbedError
             If other programs disturbed the measurement of these Records too much, and `anyway` is not set.
         """
-        self._check_probe(probe_s, has_matrix=not isinstance(A, Structure))
+        check_probe(probe_s, self.trust, has_matrix=not isinstance(A, Structure))
         A = A if isinstance(A, Structure) else Problem.of(A)
-        lost = self._rounding(A)
+        lost = rounding(A, self.setting)
         if self.setting.threads == AUTO:
             return in_one_prediction([each.predict(A, probe_s=probe_s) for each in self._of_each_number(A)])
         self.question(A)
@@ -354,14 +336,14 @@ class Session:
         """
         if products < 1:
             raise InputError(f"products {products}: expected at least 1; name how many you will do")
-        self._check_probe(probe_s)
+        check_probe(probe_s, self.trust)
         refuse_objective(objective)
         is_printed = self.trust.as_printed
         if is_printed and objective != "time":
             raise InputError(f"objective '{objective}' for a plan as printed: expected time; leave it out")
         planner = printed_planner(self.trust.time_model) if is_printed else None
         matrix = Problem.of(A)
-        lost = self._rounding(matrix)
+        lost = rounding(matrix, self.setting)
         if self.setting.threads == AUTO:
             how: dict[str, Any] = {"products": products, "objective": objective, "probe_s": probe_s}
             return merge_plans([each.plan(matrix, **how) for each in self._of_each_number(matrix)])
@@ -408,7 +390,7 @@ class Session:
     def choice(self, A: Any) -> Choice:
         """Return the candidates for a matrix on this machine, and the reasons against others."""
         machine, A = machine_of(self._device_here), A if isinstance(A, Structure) else Problem.of(A)
-        self._rounding(A)  # refuses
+        rounding(A, self.setting)  # refuses
         target = self.setting.target(A, machine)
         counts = [target.threads]
         if self.setting.threads == AUTO:
@@ -487,9 +469,45 @@ class Session:
         DeviceError
             If the device of the plan cannot be found.
         """
-        from sparsecast.api.executing import compiled
+        from sparsecast.api.executing import adapting, operator_of, select
+        from sparsecast.operators.block_operator import BlockOperator
 
-        return compiled(self, A, plan, products, transpose, adapt)
+        if isinstance(plan, Profile):
+            raise InputError(
+                f"profile {plan.name} in place of a plan: expected a Plan; write profile=, or a session"
+            )
+        problem, setting = Problem.of(A), self.setting
+        if adapt:
+            if plan is not None or isinstance(transpose, Plan) or setting.values is not None:
+                raise InputError("adapt with a plan or values: expected one of them; leave the others out")
+            self.require_here()
+            self.refuse_given("an operator that adapts", "vectors", "as_printed")
+            if DEVICES.get(parse_device(self._device_here)[0]).operator_type() is not BlockOperator:
+                raise InputError(
+                    f"adapt on {setting.device}: expected a device that computes on the host; plan instead"
+                )
+            # Trials correct its forecasts, whatever disturbed the calibration.
+            alike = self.changed(anyway=True)
+            if setting.threads == AUTO:
+                alike = alike.changed(threads=alike.plan(problem).threads)
+            adapted = adapting(alike.basis(problem, transfers=False), problem)
+            if transpose:
+                adapted.transpose()
+            return adapted
+        plan = plan or self.plan(problem, products=products)
+        first = plan.baseline.candidate
+        vectors = None if setting.vectors == 1 else setting.vectors
+        for name, planned in (
+            (setting.threads, first.threads),
+            (setting.dtype, first.dtype),
+            (setting.values, plan.rounding and "float32"),
+            (vectors, first.vectors),
+        ):
+            if name not in (None, AUTO, planned):
+                what = f"{name} with a plan for {planned or 'values in full'}"
+                raise InputError(f"{what}: expected the same; plan it so, or leave it out")
+        select(setting.device, plan)
+        return operator_of(problem, plan, transpose)
 
     def measure(
         self,
@@ -531,9 +549,22 @@ class Session:
         WrongResultError
             If the result of a kernel is wrong.
         """
-        from sparsecast.api.executing import measured
+        from sparsecast.api.executing import measure_here
+        from sparsecast.records import Forecast
 
-        return measured(self, A, table, name, keeps, meter)
+        problem, device = Problem.of(A, name), self.setting.device
+        self.require_here()
+        self.refuse_given("a measurement", *UNMEASURED)
+        if table is None:
+            table = self.choice(problem).candidates
+        candidates = [item.candidate if isinstance(item, Forecast) else item for item in table]
+        kinds = {candidate.device for candidate in candidates}
+        if device is not None and (not kinds or parse_device(device)[0] in kinds):
+            machine_of(device)  # selects it
+        if isinstance(table, Prediction):
+            require_own(table.profile, DEVICES.get(max(kinds, default=PROCESSOR)).describe())
+        records, _ = measure_here(problem, candidates, keeps=keeps, meter=meter)
+        return records
 
     def evaluate(
         self,

@@ -16,8 +16,8 @@ from sparsecast.models import model_for
 from sparsecast.models.power import PowerFile
 
 
-class SettingOptions(TypedDict, total=False):
-    """The fields of Setting, as keyword arguments."""
+class SessionOptions(TypedDict, total=False):
+    """The fields of Setting and Trust, as keyword arguments."""
 
     threads: Threads
     dtype: str | None
@@ -25,11 +25,6 @@ class SettingOptions(TypedDict, total=False):
     vectors: int
     values: str | None
     library: str | None
-
-
-class SessionOptions(SettingOptions, total=False):
-    """The fields of Setting and Trust, as keyword arguments."""
-
     model: str | None
     drift_correction: bool
     as_printed: bool
@@ -117,7 +112,7 @@ class Trust:
 
 
 def split_options(kind: type, options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the options that a TypedDict has, and the others."""
+    """Return the options that a TypedDict or a dataclass has, and the others."""
     own = {name: value for name, value in options.items() if name in kind.__annotations__}
     return own, {name: value for name, value in options.items() if name not in own}
 
@@ -132,4 +127,4 @@ def refuse_unknown(kind: type, options: Mapping[str, Any]) -> None:
 def setting_and_trust(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the fields of Setting and those of Trust; a TypeError refuses what is of neither."""
     refuse_unknown(SessionOptions, options)
-    return split_options(SettingOptions, options)
+    return split_options(Setting, options)

@@ -202,8 +202,15 @@ class StripExperiment(Experiment):
             problem.specification  # noqa: B018 - what is no file is refused before anything is measured
         if setting.profile is not None:
             require_own(setting.profile.name, machine)
-        else:
-            self._calibrate(setting, threads)
+        else:  # a run that is interrupted ends the experiment, and what it measured is kept
+            budget_s = max(_SUITE_SHARE * setting.budget_s, min(setting.budget_s, LEAST_BUDGET_S))
+            how: dict[str, Any] = {"dtype": setting.dtype or DTYPE, "device": setting.device}
+            run = calibration(budget_s, threads=threads, suites=[self.suite], **how)
+            run.adds, run.on_progress = True, setting.on_progress
+            run.compile_kernels()  # before the budget counts
+            run.run()
+            if run.interrupted:
+                raise KeyboardInterrupt
         measured = setting.profile or profile(machine.name)
         target = Target.on(measured.machine, setting.dtype or DTYPE, threads)
         records = model_records(measured, target)
@@ -225,18 +232,6 @@ class StripExperiment(Experiment):
             trials = dataclasses.replace(trials, notes=(*trials.notes, f"{nothing}: run the command again."))
         return self.report(trials, setting, start_s)
 
-    def _calibrate(self, setting: ExperimentSetting, threads: int) -> None:
-        """Measure the suite; a run that is interrupted ends the experiment, and what it measured is kept."""
-        budget_s = max(_SUITE_SHARE * setting.budget_s, min(setting.budget_s, LEAST_BUDGET_S))
-        dtype = setting.dtype or DTYPE
-        run = calibration(budget_s, threads=threads, dtype=dtype, device=setting.device, suites=[self.suite])
-        run.adds = True
-        run.on_progress = setting.on_progress
-        run.compile_kernels()  # before the budget counts
-        run.run()
-        if run.interrupted:
-            raise KeyboardInterrupt
-
     def from_records(self, profile: Profile, setting: ExperimentSetting) -> PaperReport:
         """Take what was measured before; the matrices of the setting choose among it.
 
@@ -256,7 +251,13 @@ class StripExperiment(Experiment):
         target = dataclasses.replace(Target.on(profile.machine, dtype, None), threads=threads)
         records = model_records(profile, target)
         if target.is_published:
-            records, tested = _halves(profile, records)
+            # They lie on no grid of strips and lengths. So models are fitted to matrices of nearly constant
+            # row length of half of the groups, and tried on those of the other half.
+            held_out = set(sorted({group_of(record.matrix) for record in records})[1::2])
+            alike = [(record, profile.structure(record)) for record in records]
+            alike = [(r, s) for r, s in alike if s.row_lengths.deviation <= ALIKE * s.row_lengths.mean]
+            records = [record for record, _ in alike if group_of(record.matrix) not in held_out]
+            tested = [item for item in alike if group_of(item[0].matrix) in held_out]
         else:
             tested = _scored(profile, target)
         if names := {str(matrix) for matrix in setting.matrices}:
@@ -316,9 +317,14 @@ def _errors_left_out(
     profile: Profile, fitted: Model, own: Sequence[Record], what: str
 ) -> Iterator[tuple[int, str, str, float]]:
     """Give the size that was left out, kernel, way and error of each forecast by a fit to the others."""
-    sizes = grouped(own, lambda record: _size(profile.structure(record), what))
+
+    def size(record: Record) -> int:
+        structure = profile.structure(record)
+        return round(structure.row_lengths.mean) if what == "row lengths" else structure.rows
+
+    sizes = grouped(own, size)
     for group, of_group in sizes.items():
-        others = chain.from_iterable(records for size, records in sizes.items() if size != group)
+        others = chain.from_iterable(records for other, records in sizes.items() if other != group)
         rest = TrainingSet.of(profile, others)
         for way, settings in zip(WAYS, fitted.compared, strict=True):
             try:
@@ -329,10 +335,6 @@ def _errors_left_out(
                 time_s = float(model.values(record.candidate, RowBlocks.of(profile.structure(record)))[0])
                 kernel = f"{record.candidate.format.upper()} {record.candidate.kernel}"
                 yield group, kernel, way, abs(time_s - record.time_s) / record.time_s
-
-
-def _size(structure: Structure, what: str) -> int:
-    return round(structure.row_lengths.mean) if what == "row lengths" else structure.rows
 
 
 def _tried(
@@ -373,25 +375,6 @@ def _scored(profile: Profile, target: Target) -> Tested:
         for record in model_records(profile, target)
         if record.suite in SCORED_SUITES and record.regime == "warm"
     ]
-
-
-def _halves(profile: Profile, records: Sequence[Record]) -> tuple[list[Record], Tested]:
-    """Return what models are fitted to of the results of others, and what they are tried on.
-
-    These lie on no grid of strips and lengths. So both are matrices of nearly constant row length, of half of
-    the groups each.
-    """
-    held_out = set(sorted({group_of(record.matrix) for record in records})[1::2])
-    known: list[Record] = []
-    tested: Tested = []
-    for record in records:
-        structure = profile.structure(record)
-        if structure.row_lengths.deviation <= ALIKE * structure.row_lengths.mean:
-            if group_of(record.matrix) in held_out:
-                tested.append((record, structure))
-            else:
-                known.append(record)
-    return known, tested
 
 
 def records_of(

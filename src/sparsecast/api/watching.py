@@ -16,21 +16,19 @@ from scipy.sparse import csr_array
 
 from sparsecast.api.calibrating import own_profile
 from sparsecast.api.executing import adapting
-from sparsecast.api.forecast_basis import ForecastBasis
 from sparsecast.api.profiles import require_own
 from sparsecast.api.sessions import Session
 from sparsecast.api.settings import Setting, Trust
 from sparsecast.devices import machine_of
 from sparsecast.devices.binding import Bound
 from sparsecast.devices.product_timer import ReferenceProduct
-from sparsecast.devices.target import Target
 from sparsecast.errors import DisturbedError, InputError, MatrixSizeError, ProfileError, reason_of
 from sparsecast.machines.machine import PROCESSOR
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.gallery import gallery
 from sparsecast.matrices.problem import Problem, sound
 from sparsecast.matrices.values import computed_dtype
-from sparsecast.measuring.timing import Call, Effort, Timing, measure
+from sparsecast.measuring.timing import Call, Effort, measure
 from sparsecast.operators.scipy_products import (
     ASKED_FROM,
     KEPT_S,
@@ -80,7 +78,16 @@ class Watch:
         rows = [SeenProducts(each, run_s, unplanned=_unplanned(each, each.matrix)) for each in counted]
         if applied is None:
             return Seen(tuple(rows), run_s)
-        return Seen(tuple(map(applied.applied, rows)), run_s, True, applied.error, tuple(applied.notes))
+        done = []
+        for row, each in zip(rows, counted, strict=True):
+            if each.planning_s:
+                saving = Saving(each.scipy_s * each.replaced - each.replaced_s - each.planning_s)
+                how: dict[str, Any] = {"plan": applied.kept.get(each.kind), "planning_s": each.planning_s}
+                how |= {"saving": saving, "unplanned": applied.unplanned.get(each.kind, "")}
+            else:
+                how = {"unplanned": "too little time, or too few products, of one matrix"}
+            done.append(replace(row, **how))
+        return Seen(tuple(done), run_s, True, applied.error, tuple(applied.notes))
 
     def planned(
         self, profile: Profile | None = None, *, threads: int | None = None, anyway: bool = False
@@ -165,20 +172,13 @@ class _Ways:
         self.notes: dict[str, None] = {}
         self.kept: dict[Kind, str] = {}
         self.unplanned: dict[Kind, str] = {}
-        self._bases: dict[Target, ForecastBasis] = {}
         self._is_applied = is_applied
         sample = Problem.of(gallery("poisson2d", n=10))
         profile = profile or own_profile(sample, threads=threads)
         require_own(profile.name, machine_of(PROCESSOR))
         self._session = Session(profile, Setting(threads), Trust(anyway=anyway))
         with suppress(ProfileError):  # is the reason for each matrix
-            adapting(self._basis(sample), sample)
-
-    def _basis(self, problem: Problem) -> ForecastBasis:
-        _, target = self._session.question(problem)
-        if target not in self._bases:
-            self._bases[target] = self._session.basis(problem, transfers=False)
-        return self._bases[target]
+            adapting(self._session.basis(sample, transfers=False), sample)
 
     def planned(self, row: SeenProducts) -> SeenProducts:
         """Return a row with what ``apply`` would save, found by doing some of its products again."""
@@ -200,29 +200,21 @@ class _Ways:
             loaded_s, timed = LOADER.spent_s - loaded_s, measure(calls, _COMPARED)
         if kind in self.unplanned:
             return replace(row, unplanned=self.unplanned[kind])
-        plan_s, less_s = timed["plan"].time_s, _less_s(mean_s, timed["plan"], timed["scipy"])
+        plan_s, scipy_s = timed["plan"].time_s, timed["scipy"].time_s
+        # In a program, caches are colder than where the two are timed. That takes both as much longer where
+        # vectors are read again, and both times as long where the matrix is: the middle is the forecast.
+        ends = min(mean_s, scipy_s) - plan_s, mean_s * (1 - plan_s / scipy_s)
+        noise_s = sum((each.noise or 0.0) * each.time_s for each in timed.values())
+        less_s = sum(ends) / 2, min(ends) - noise_s, max(ends) + noise_s
         each_s = max(0.0, asked_s - loaded_s + max(0.0, repeated_s - repeated * plan_s))
         planning_s = done.matrices * each_s
         return replace(
             row,
             plan=self.kept[kind],
             plan_s=plan_s,
-            scipy_s=timed["scipy"].time_s,
+            scipy_s=scipy_s,
             planning_s=planning_s,
             saving=Saving.forecast(done.products, first, less_s, planning_s),
-        )
-
-    def applied(self, row: SeenProducts) -> SeenProducts:
-        """Return a row with what did products of it, or with the reason why nothing did."""
-        done, kind = row.counted, row.counted.kind
-        if not done.planning_s:
-            return replace(row, unplanned="too little time, or too few products, of one matrix")
-        return replace(
-            row,
-            plan=self.kept.get(kind),
-            planning_s=done.planning_s,
-            saving=Saving(done.scipy_s * done.replaced - done.replaced_s - done.planning_s),
-            unplanned=self.unplanned.get(kind, ""),
         )
 
     def product(self, done: Counted, plain: Multiply, matrix: Any, x: NDArray[Any]) -> Multiply | None:
@@ -273,7 +265,7 @@ class _Ways:
             bound.of(vectors)(checked, out)
             self.error = max(reference.check(out.ravel(), name), self.error or 0.0)
 
-        return adapting(self._basis(problem), problem, check)
+        return adapting(self._session.basis(problem, transfers=False), problem, check)
 
 
 class _Replacing:
@@ -311,17 +303,6 @@ class _Replacing:
             skipped, their_s = self.adapting.skip(products - done - 1)
             done, skipped_s = done + 1 + skipped, skipped_s + their_s
         return done, perf_counter() - start + skipped_s
-
-
-def _less_s(mean_s: float, plan: Timing, scipy: Timing) -> tuple[float, float, float]:
-    """Return what a product of a plan takes less in a program where one of SciPy takes `mean_s`, with ends.
-
-    In a program, caches are colder than where the two are timed. That takes both as much longer where vectors
-    are read again, and both times as long where the matrix is: the middle is the forecast.
-    """
-    ends = min(mean_s, scipy.time_s) - plan.time_s, mean_s * (1 - plan.time_s / scipy.time_s)
-    noise_s = sum((each.noise or 0.0) * each.time_s for each in (plan, scipy))
-    return sum(ends) / 2, min(ends) - noise_s, max(ends) + noise_s
 
 
 def _unplanned(counted: Counted, matrix: Any) -> str:

@@ -44,7 +44,8 @@ def build() -> typer.Typer:
         if isinstance(entry.run, typer.Typer):  # it has commands of its own
             app.add_typer(entry.run, name=name, rich_help_panel=entry.panel.value)
         else:
-            brief = _brief(entry.run.__doc__ or "")
+            # The first clause of its description: the list of all commands then fits a screen.
+            brief, *_ = re.split(r"[,;:.](?=\s|$)", (entry.run.__doc__ or "").strip(), maxsplit=1)
             settings = {"allow_interspersed_args": not entry.passes_on}
             app.command(name, short_help=brief, rich_help_panel=entry.panel.value, context_settings=settings)(
                 entry.run
@@ -58,11 +59,6 @@ def _show_version(is_asked: bool) -> None:
         raise typer.Exit
 
 
-def _brief(description: str) -> str:
-    """Return the first clause of a command's description: the list of all commands then fits a screen."""
-    return re.split(r"[,;:.](?=\s|$)", description.strip(), maxsplit=1)[0]
-
-
 def main() -> None:
     """Run the command line and exit: 0 done, 2 the input was wrong (one line says how), 1 our fault.
 
@@ -73,7 +69,12 @@ def main() -> None:
 
 def _status() -> Any:
     try:
-        _refuse_environment()
+        # At such numbers of threads the import of Numba fails, or warns.
+        threads = os.environ.get("NUMBA_NUM_THREADS", "1")
+        if not threads.strip().isdecimal() or int(threads) == 0:
+            raise InputError(
+                f"NUMBA_NUM_THREADS={threads}: expected a number from 1; correct it, or unset it"
+            )
         status = build()(standalone_mode=False)
         # The parser makes a status of an interrupt, without a word.
         return _complain(STOPPED_LINE, STOPPED) if status == STOPPED else status
@@ -100,24 +101,13 @@ def _status() -> Any:
         why = f"the memory does not suffice ({error})" if str(error) else "the memory does not suffice"
         return _complain(f"{why}: expected a smaller matrix; use one, or more memory", INPUT_WRONG)
     except Exception as error:  # the last resort: whatever it is, it is our fault, and its trace helps us
-        if _is_interrupt(error):
-            return _complain(STOPPED_LINE, STOPPED)
+        cause: BaseException | None = error
+        while cause is not None:
+            if isinstance(cause, KeyboardInterrupt):  # it became an error, as in compiled code
+                return _complain(STOPPED_LINE, STOPPED)
+            cause = cause.__cause__ or cause.__context__
         traceback.print_exc()
         return _complain("this is a fault of Sparsecast: please report it with the lines above", OUR_FAULT)
-
-
-def _refuse_environment() -> None:
-    """Raise an InputError for numbers of threads at which the import of Numba fails, or warns."""
-    threads = os.environ.get("NUMBA_NUM_THREADS", "1")
-    if not threads.strip().isdecimal() or int(threads) == 0:
-        raise InputError(f"NUMBA_NUM_THREADS={threads}: expected a number from 1; correct it, or unset it")
-
-
-def _is_interrupt(error: BaseException | None) -> bool:
-    """Tell whether an interrupt became an error, as in compiled code."""
-    while error is not None and not isinstance(error, KeyboardInterrupt):
-        error = error.__cause__ or error.__context__
-    return error is not None
 
 
 def _with_value(message: str, arguments: list[str]) -> str:

@@ -7,13 +7,12 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
-from sparsecast.cli import completing
 from sparsecast.errors import InputError
 from sparsecast.records import DTYPES
 from sparsecast.system.files import Place, exists, is_address, shown, unwritable
@@ -27,6 +26,22 @@ STOPPED_LINE = "stopped from the keyboard"
 
 #: Names are not listed here: to find those of plug-ins takes longer than to show a page of help.
 _DEVICES = "cpu, cuda, cuda:N for GPU number N, or the name of a plug-in."
+
+
+def matching_profiles(incomplete: str) -> list[str]:
+    """Return the profiles whose names begin with what was typed, shipped ones and the user's."""
+    from sparsecast.machines.storage import home
+
+    folders = Path(__file__).parent.parent / "machines" / "profiles", home() / "profiles"
+    names = {path.stem for folder in folders for path in folder.glob("*.parquet")}
+    return sorted(name for name in names if name.startswith(incomplete))
+
+
+def matching_models(incomplete: str) -> list[str]:
+    """Return the models whose names begin with what was typed."""
+    from sparsecast.models import MODELS
+
+    return [name for name in MODELS.names() if name.startswith(incomplete)]
 
 
 def known(check: Callable[[Any, str], object]) -> Callable[[str | None], str | None]:
@@ -93,7 +108,7 @@ ProfileOption = Annotated[
     str | None,
     typer.Option(
         metavar="NAME|PATH",
-        autocompletion=completing.profiles,
+        autocompletion=matching_profiles,
         help="Profile of the machine to forecast for; this machine's by default.",
     ),
 ]
@@ -148,7 +163,7 @@ ModelOption = Annotated[
     typer.Option(
         metavar="NAME",
         callback=known(lambda api, name: api.model_for("time", name)),
-        autocompletion=completing.models,
+        autocompletion=matching_models,
         help="Model used for the forecast.",
     ),
 ]
@@ -213,13 +228,19 @@ DeviceOption = Annotated[str, typer.Option(metavar="DEVICE", help=f"Device of th
 
 
 @dataclass(frozen=True, slots=True)
-class SettingGroup:
-    """The group of options that say where products are done, and how: the same for every command."""
+class PlaceGroup:
+    """The group of options that say where products are done: the same for every command."""
 
     profile: ProfileOption = None
     threads: AnyThreadsOption = None
-    dtype: DtypeOption = None
     device: ForecastDeviceOption = None
+
+
+@dataclass(frozen=True, slots=True)
+class SettingGroup(PlaceGroup):
+    """The group of options that say where products are done, and how: the same for every command."""
+
+    dtype: DtypeOption = None
     vectors: VectorsOption = 1
     values: ValuesOption = None
     library: LibraryOption = None
@@ -234,16 +255,10 @@ class SettingGroup:
     @property
     def named(self) -> dict[str, object]:
         """The options that were given, by how they are typed; None for the others."""
-        return {
-            "--profile": self.profile,
-            "--threads": self.threads,
-            "--dtype": self.dtype,
-            "--device": self.device,
-            "--vectors": None if self.vectors == 1 else self.vectors,
-            "--values": self.values,
-            "--library": self.library,
-            "--transpose": "" if self.transpose else None,
-        }
+        given = {f"--{option.name}": getattr(self, option.name) for option in fields(self)}
+        given["--vectors"] = None if self.vectors == 1 else self.vectors
+        given["--transpose"] = "" if self.transpose else None
+        return given
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,6 +281,21 @@ class TrustGroup:
             "power_model": power_file(self.power_model),
             "energy_model": self.energy_model,
         }
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionGroup:
+    """The group of options for measuring a collection: the same for every command."""
+
+    keep: KeepOption = True
+    resume: ResumeOption = False
+    shard: ShardOption = None
+    dry_run: DryRunOption = False
+
+    @property
+    def stopped(self) -> str:
+        """What became of the measurements where the command was stopped from the keyboard."""
+        return "kept" if self.keep else "shown"
 
 
 def power_file(path: Path | None) -> PowerFile | None:
@@ -311,11 +341,6 @@ class StoppedError(Exception):
     """A command was stopped from the keyboard, and has told what it has."""
 
 
-def stop(is_what_was_measured: str) -> NoReturn:
-    """Leave a command that was stopped from the keyboard, with what became of its measurements."""
-    raise StoppedError(f"{STOPPED_LINE}: what was measured until then is {is_what_was_measured}")
-
-
 def warn(sentences: Iterable[str]) -> None:
     """Print warnings on standard error, in colour."""
     for sentence in sentences:
@@ -334,6 +359,16 @@ def refuse_no_parquet(option: str, place: str) -> None:
         raise InputError(f"{option} {shown(place)}: expected a name that ends in .parquet; name it so")
     if not is_address(place):
         refuse_unwritable(Path(place))
+
+
+def refuse_page(path: Path | None, force: bool) -> None:
+    """Raise if a page that is asked for cannot be written, before anything is measured for it."""
+    if path is not None:
+        from sparsecast.reports.pages.rendering import refuse_undrawable
+
+        refuse_undrawable()
+        refuse_unwritable(path)
+        refuse_taken(path, force)
 
 
 def refuse_figure(path: Path | None) -> None:

@@ -69,14 +69,21 @@ class Output:
             table = self.all_rows or next(item for item in shown if isinstance(item, Table))
             write_file(csv, table.to_csv().encode())
         if markdown is not None:
-            text = "\n\n".join(map(_in_markdown, shown)) + "\n"
-            write_file(markdown, text.encode())
+            parts: list[str] = []  # as a forge shows them: tables with their titles, and sentences
+            for item in shown:
+                if isinstance(item, Table):
+                    parts += [f"**{item.title}**"] if item.title else []
+                    parts += [item.to_markdown(), *item.below]
+                else:
+                    parts.append(str(item))
+            write_file(markdown, ("\n\n".join(parts) + "\n").encode())
         if as_json:
             print(json.dumps(document(self.columns, self.item), allow_nan=False))
         else:
             _print(shown, sys.stderr if self.is_beside else sys.stdout)
         if self.stopped:
-            options.stop(self.stopped)
+            line = f"{options.STOPPED_LINE}: what was measured until then is {self.stopped}"
+            raise options.StoppedError(line)
         if self.status:
             raise typer.Exit(self.status)
 
@@ -90,15 +97,12 @@ def printed(run: Callable[..., Output | None], *, figure: bool, csv: bool) -> Ca
     signature = inspect.signature(run)
     hints = typing.get_type_hints(run, include_extras=True)
     groups = {name: hints[name] for name in signature.parameters if is_dataclass(hints[name])}
-    parameters = [
-        option
-        for item in signature.parameters.values()
-        for option in (
-            _parameters(groups[item.name])
-            if item.name in groups
-            else [item.replace(annotation=hints[item.name])]
-        )
-    ]
+    parameters = []
+    for item in signature.parameters.values():
+        group = groups.get(item.name)
+        options_of = [item] if group is None else inspect.signature(group).parameters.values()
+        own = hints if group is None else typing.get_type_hints(group, include_extras=True)
+        parameters += [option.replace(annotation=own[option.name]) for option in options_of]
     ways: dict[str, Any] = {
         **({"figure": (options.FigureOption, None)} if figure else {}),
         **({"csv": (options.CsvOption, None), "markdown": (options.MarkdownOption, None)} if csv else {}),
@@ -130,23 +134,6 @@ def printed(run: Callable[..., Output | None], *, figure: bool, csv: bool) -> Ca
     )
     command.__annotations__ = {item.name: item.annotation for item in [*parameters, *added]}
     return command
-
-
-def _parameters(group: type) -> list[inspect.Parameter]:
-    """Return the fields of a dataclass as parameters of a command."""
-    hints = typing.get_type_hints(group, include_extras=True)
-    items = inspect.signature(group).parameters.values()
-    return [item.replace(annotation=hints[item.name]) for item in items]
-
-
-def _in_markdown(item: Any) -> str:
-    """Return what people read in the Markdown of a forge: tables with their titles, and sentences."""
-    from sparsecast.system.tabular import Table
-
-    if not isinstance(item, Table):
-        return str(item)
-    title = (f"**{item.title}**",) if item.title else ()
-    return "\n\n".join((*title, item.to_markdown(), *item.below))
 
 
 def _print(shown: Iterable[Any], stream: TextIO) -> None:

@@ -78,12 +78,27 @@ def profile_for(
         return api.own_profile(A, threads=threads, dtype=dtype, device=device, on_progress=on_progress)
 
 
-def session_for(A: Any, setting: options.SettingGroup, trust: options.TrustGroup, **more: Any) -> Session:
-    """Return the session of a command, with this machine calibrated first if need be."""
-    from sparsecast import api
+def session_for(
+    A: Problem | Structure,
+    setting: options.SettingGroup,
+    trust: options.TrustGroup,
+    *,
+    probe_s: float | None = None,
+    as_printed: bool = False,
+) -> Session:
+    """Return the session of a command, with this machine calibrated first if need be.
 
+    What cannot be is refused before that.
+    """
+    from sparsecast import Structure, api
+
+    asked = trust.session_options | {"as_printed": as_printed}
+    api.check_probe(probe_s, api.Trust(**asked), has_matrix=not isinstance(A, Structure))
+    if as_printed:
+        api.printed_planner(trust.model)
+    api.rounding(A, api.Setting(**setting.session_options))
     profile = profile_for(A, setting.profile, setting.threads, setting.dtype, setting.device)
-    return api.session(profile, **setting.session_options, **trust.session_options, **more)
+    return api.session(profile, **setting.session_options, **asked)
 
 
 def tell_taken_over(matrices: int) -> None:

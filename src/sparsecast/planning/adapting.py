@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
@@ -40,19 +39,6 @@ _TURNS, _IN_A_TURN = 3, 3
 _FIRST = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Ways:
-    """How an Adapting finds Candidates to try, and builds them."""
-
-    csr: Candidate
-    #: Returns, for the measured seconds of a product of CSR, forecasts of all that may be tried, each with
-    #: the time of its conversion.
-    options: Callable[[float], Sequence[Forecast]]
-    build: Callable[[Candidate], Bound]  # returns the bound Candidate
-    #: Returns the seconds that it may take to load the code of a Candidate.
-    loading_s: Callable[[Candidate], float]
-
-
 #: What the schedule of an Adapting is: it yields how the next product is done, and is sent its seconds.
 _Schedule = Generator[Product, float, None]
 
@@ -63,6 +49,18 @@ class Adapting:
     It has what a RowProduct has. Several threads may call its product at once: one of them follows the
     schedule, and builds what is tried; the others take what is in use. Several vectors at once stay in CSR.
 
+    Parameters
+    ----------
+    csr : Candidate
+    options : callable
+        Returns, for the measured seconds of a product of CSR, Forecasts of all that may be tried, each with
+        the time of its conversion.
+    build : callable
+        Returns a Candidate, bound.
+    loading_s : callable
+        Returns the seconds that it may take to load the code of a Candidate.
+    rows : int
+
     Attributes
     ----------
     first, end, product, multivector
@@ -72,10 +70,18 @@ class Adapting:
     tried : tuple of Trial
     """
 
-    def __init__(self, ways: Ways, rows: int) -> None:
-        csr = ways.build(ways.csr)
-        self.first, self.end, self.multivector = 0, rows, csr.multivector
-        self._ways, self._kept = ways, csr.product
+    def __init__(
+        self,
+        csr: Candidate,
+        options: Callable[[float], Sequence[Forecast]],
+        build: Callable[[Candidate], Bound],
+        loading_s: Callable[[Candidate], float],
+        rows: int,
+    ) -> None:
+        bound = build(csr)
+        self.first, self.end, self.multivector = 0, rows, bound.multivector
+        self._csr, self._options, self._build, self._loading_s = csr, options, build, loading_s
+        self._kept = bound.product
         self._contest: Contest | None = None
         self._done, self._idle = 0, 0
         self._one_thread = threading.Lock()
@@ -85,7 +91,7 @@ class Adapting:
 
     @property
     def kept(self) -> Candidate:
-        return self._contest.kept if self._contest else self._ways.csr
+        return self._contest.kept if self._contest else self._csr
 
     @property
     def tried(self) -> tuple[Trial, ...]:
@@ -124,8 +130,8 @@ class Adapting:
         csr_s = low((yield from _times(self._kept, _FIRST)))
         if csr_s <= SHORT_S:
             return
-        options, loading_s = list(self._ways.options(csr_s)), self._ways.loading_s
-        contest = Contest(self._ways.csr, csr_s, options, lambda f: (loading_s(f.candidate),) * 2)
+        options = list(self._options(csr_s))
+        contest = Contest(self._csr, csr_s, options, lambda f: (self._loading_s(f.candidate),) * 2)
         self._contest = contest
         while waits := [
             (wait, option)
@@ -144,7 +150,7 @@ class Adapting:
         """Build a Candidate and compare it in turn with what is in use."""
         start = perf_counter()
         try:
-            built = self._ways.build(option.candidate).product
+            built = self._build(option.candidate).product
         except (InputError, MemoryError):
             contest.add(Trial(option.candidate, option.time_s), perf_counter() - start, 0)
             return

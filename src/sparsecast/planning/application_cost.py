@@ -18,8 +18,8 @@ from sparsecast.machines.profile import Profile
 from sparsecast.models.fitting import INTERVAL_SHARE
 from sparsecast.models.forecaster import ConversionCost, what_is_built
 from sparsecast.models.training import TrainingSet
-from sparsecast.operators.applications.application import PRODUCT, VectorLoop
-from sparsecast.records import Bandwidth, Record
+from sparsecast.operators.applications.application import PRODUCT, Application
+from sparsecast.records import VALUE_BYTES, Record
 from sparsecast.results.application import LoopCost
 from sparsecast.results.plan import Plan
 
@@ -66,83 +66,66 @@ def usual_conversion(training: TrainingSet, plan: Plan) -> Usual:
     return Usual.of(ratios, fmean)
 
 
-@dataclass(frozen=True, slots=True)
-class RunConditions:
-    """What a run finds, in which products are not alone."""
-
-    #: vector_bytes, vectors_bytes, bytes: of one vector, of all, and of all with the matrix: what an
-    #: iteration goes through.
-    vector_bytes: int
-    vectors_bytes: int
-    bytes: int
-    usual_over_full: Usual  # what a product takes, over its forecast time
-    loops_s: Mapping[str, float]  # measured seconds of loops over vectors; empty if unknown
-
-
 def costs_of(
-    loops: Sequence[VectorLoop], plan: Plan, profile: Profile, conditions: RunConditions
+    application: Application,
+    plan: Plan,
+    profile: Profile,
+    product_bytes: int,
+    slower: Usual,
+    loops_s: Mapping[str, float],
 ) -> tuple[LoopCost, ...]:
-    """Return the costs of the loops of an application and of its product.
+    """Return the costs of the loops of an application and of its product, which takes `slower` in a run.
 
-    Loops that were measured take as long again. The others run on one thread. A product brings the matrix
-    through the caches, and leaves there a part of the vectors: so these come at a speed between those of the
-    smallest cache that holds all vectors, and of the one that holds the matrix as well. The forecast is the
-    geometric mean of both, which are also the ends of the interval. A loop also takes a call, and so does the
-    product.
+    Loops that were measured, in `loops_s`, take as long again. The others run on one thread. A product brings
+    the matrix through the caches, and leaves there a part of the vectors: so these come at a speed between
+    those of the smallest cache that holds all vectors, and of the one that holds the matrix as well. The
+    forecast is the geometric mean of both, which are also the ends of the interval. A loop also takes a call,
+    and so does the product.
 
     A ProfileError says that the profile has no Bandwidth of reads.
     """
-    speeds = _Speeds.of(profile)
-    slower, call_s = conditions.usual_over_full, speeds.call_s
-    fast, slow = speeds.at(conditions.vectors_bytes), speeds.at(conditions.bytes)
+    vector_bytes = application.matrix.shape[0] * VALUE_BYTES[plan.baseline.candidate.dtype]
+    vectors_bytes = application.vectors * vector_bytes
+    # What an iteration goes through: the bytes of a product have x and y, which are two of the vectors.
+    working_bytes = product_bytes + vectors_bytes - 2 * vector_bytes
+    levels, call_s = _speeds(profile)
+    fast, slow = (
+        next(per_s for holds, per_s in levels if size_bytes <= holds)
+        for size_bytes in (vectors_bytes, working_bytes)
+    )
     low_s, high_s = (
         None if end_s is None else factor * end_s + call_s
         for factor, end_s in ((slower.low, plan.low_s), (slower.high, plan.high_s))
     )
     found = [LoopCost(PRODUCT, slower.expected * plan.time_s + call_s, low_s, high_s)]
-    for loop in loops:
-        moved = loop.moved * conditions.vector_bytes
-        time_s = conditions.loops_s.get(loop.name, call_s + moved / math.sqrt(fast * slow))
+    for loop in application.loops:
+        moved = loop.moved * vector_bytes
+        time_s = loops_s.get(loop.name, call_s + moved / math.sqrt(fast * slow))
         ends = min(time_s, moved / fast), max(time_s, call_s + moved / slow)
         found.append(LoopCost(loop.name, time_s, *ends, loop.is_once))
     return tuple(found)
 
 
-@dataclass(frozen=True, slots=True)
-class _Speeds:
-    """What one thread of a machine reads from each level of its memory, and the seconds of a call.
+def _speeds(profile: Profile) -> tuple[list[tuple[float, float]], float]:
+    """Return the levels of the memory of a machine, and the seconds of a call.
 
-    `holds_bytes` is what the level holds at most, ascending; the last one, the memory, holds anything.
+    Of each level the bytes that it holds at most, ascending, and the bytes a second that one thread reads
+    from it. The last one, the memory, holds anything.
     """
-
-    holds_bytes: tuple[float, ...]
-    per_s: tuple[float, ...]
-    call_s: float
-
-    @classmethod
-    def of(cls, profile: Profile) -> _Speeds:
-        reads = [read for read in profile.bandwidths if read.kind == "read"]
-        if not reads:
-            raise ProfileError(
-                f"profile {profile.name} has no bandwidths: expected those of reads, for the loops over "
-                f"vectors; calibrate the machine"
-            )
-        threads = min(read.threads for read in reads)
-        reads = sorted((read for read in reads if read.threads == threads), key=lambda read: read.bytes)
-        # The smallest array takes a call, and what its bytes take at the speed of the fastest.
-        fastest = max(reads, key=_per_s)
-        call_s = max(0.0, reads[0].time_s - reads[0].bytes / _per_s(fastest))
-        larger = [read for read in reads if read.bytes >= fastest.bytes]
-        caches = sorted(cache.bytes for cache in profile.machine.product_caches)
-        # An array measured the least cache that is not smaller; an unknown cache holds what was measured.
-        holds = [next((c for c in caches if c >= read.bytes), read.bytes) for read in larger]
-        return cls((*holds[:-1], math.inf), tuple(_per_s(read) / threads for read in larger), call_s)
-
-    def at(self, size_bytes: int) -> float:
-        """Return the bytes a second from the least level that holds so many bytes."""
-        level = next(k for k, holds in enumerate(self.holds_bytes) if size_bytes <= holds)
-        return self.per_s[level]
-
-
-def _per_s(read: Bandwidth) -> float:
-    return read.bandwidth_bytes_per_s
+    reads = [read for read in profile.bandwidths if read.kind == "read"]
+    if not reads:
+        raise ProfileError(
+            f"profile {profile.name} has no bandwidths: expected those of reads, for the loops over "
+            f"vectors; calibrate the machine"
+        )
+    threads = min(read.threads for read in reads)
+    reads = sorted((read for read in reads if read.threads == threads), key=lambda read: read.bytes)
+    # The smallest array takes a call, and what its bytes take at the speed of the fastest.
+    fastest = max(reads, key=lambda read: read.bandwidth_bytes_per_s)
+    call_s = max(0.0, reads[0].time_s - reads[0].bytes / fastest.bandwidth_bytes_per_s)
+    larger = [read for read in reads if read.bytes >= fastest.bytes]
+    caches = sorted(cache.bytes for cache in profile.machine.product_caches)
+    # An array measured the least cache that is not smaller; an unknown cache holds what was measured.
+    holds = [next((c for c in caches if c >= read.bytes), read.bytes) for read in larger[:-1]]
+    per_s = [read.bandwidth_bytes_per_s / threads for read in larger]
+    return list(zip((*holds, math.inf), per_s, strict=True)), call_s

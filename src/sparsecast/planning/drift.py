@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -30,16 +30,6 @@ class Drift:
     #: By where the data of a product lie: ``"L2"``, ``"last cache"``, ``"memory read"``. A change within the
     #: noise of the reference products is 1.0. It is None where they waited for cores.
     scales: Mapping[str, float | None]
-
-    @classmethod
-    def since(cls, records: Iterable[Record], now: Mapping[str, Pooled]) -> Drift:
-        """Return the drift between the reference products of some Records and those of now, by level."""
-        readings: dict[str, dict[float, None]] = {}
-        for record in records:
-            for level, seconds in record.references_s.items():
-                readings.setdefault(level, {})[seconds] = None  # once for all that were measured together
-        then = {level: Pooled.of(list(seconds)) for level, seconds in readings.items()}
-        return cls(scale_since(then, now))
 
     def scale(self, forecast: Forecast, machine: Machine) -> float:
         """Return how many times longer a product takes now: its terms of memory change apart from all others.
@@ -138,9 +128,20 @@ def drift_since(profile: Profile, target: Target, records: Sequence[Record]) -> 
     shared, key = _SHARED.get(), (here.name, target.device, target.threads)
     shared = {} if shared is None else shared
     if key not in shared:
-        shared[key] = _read(here, target)
+        monitor, shared[key] = DEVICES.get(target.device).references(here, target.threads), None
+        if monitor is not None:
+            for _ in range(_READINGS):
+                monitor.time()
+            shared[key] = monitor.pooled()
     now = shared[key]
-    return NO_DRIFT if now is None else Drift.since(records, now)
+    if now is None:
+        return NO_DRIFT
+    readings: dict[str, dict[float, None]] = {}
+    for record in records:
+        for level, seconds in record.references_s.items():
+            readings.setdefault(level, {})[seconds] = None  # once for all that were measured together
+    then = {level: Pooled.of(list(seconds)) for level, seconds in readings.items()}
+    return Drift(scale_since(then, now))
 
 
 @contextmanager
@@ -154,13 +155,3 @@ def one_reading() -> Iterator[None]:
         yield
     finally:
         _SHARED.reset(token)
-
-
-def _read(here: Machine, target: Target) -> Readings | None:
-    """Return what the reference products take now; None on a device that has none."""
-    monitor = DEVICES.get(target.device).references(here, target.threads)
-    if monitor is None:
-        return None
-    for _ in range(_READINGS):
-        monitor.time()
-    return monitor.pooled()

@@ -109,20 +109,16 @@ class Costs:
         return candidates
 
     def _of_way(self, first: Candidate, blocks: RowBlocks) -> Floats:
-        conversion_s = self.model.conversion_.seconds(first, blocks)
-        return self._product_s(first, blocks) + conversion_s / self.products
-
-    def _product_s(self, first: Candidate, blocks: RowBlocks) -> Floats:
-        """Return the forecast of each block with its kernel."""
-        fitted = self.model.kernels(first.format)
+        """Return the forecast of each block with its kernel, and with its share of the conversion."""
+        fitted, conversion_s = self.model.kernels(first.format), self.model.conversion_.seconds(first, blocks)
         if len(fitted) < 2:
-            return self.model.values(first, blocks)
+            return self.model.values(first, blocks) + conversion_s / self.products
         chosen = self.target.kernels(first.format, blocks, self.machine, fitted)
         time_s = np.empty(len(blocks.rows))
         for kernel in np.unique(chosen):
             is_done_so = chosen == kernel
             time_s[is_done_so] = self.model.values(replace(first, kernel=str(kernel)), blocks)[is_done_so]
-        return time_s
+        return time_s + conversion_s / self.products
 
 
 def at_most(strips: int) -> int:
@@ -144,12 +140,31 @@ def strip_statistics(
 def best_blocks(statistics: StripStatistics, costs: Costs) -> list[PlannedBlock]:
     """Return the row blocks with the least forecast time of all products and the conversions.
 
-    The strips of `statistics` are the cuts that may be made.
+    The strips of `statistics` are the cuts that may be made. SPMV_OPTIMAL_SOLUTION of Fig. 11 finds, for the
+    best plan of the first j strips, S[1, j], the strips before its last block, and F, the format of that
+    block. All blocks that end at some strips are forecast at once.
     """
-    formats = costs.open_formats(statistics.matrix)
-    split, format_index = _best_splits(statistics, costs, formats)
+    formats, strips = costs.open_formats(statistics.matrix), statistics.strips
+    cost = np.zeros(strips + 1)  # T[1, j] of Fig. 8, with T[1, 0] = 0
+    split = np.zeros(strips + 1, dtype=np.int64)
+    format_index = np.zeros(strips + 1, dtype=np.int64)
+    # The strips that blocks end at, in runs of about _BLOCKS_AT_ONCE blocks each.
+    every_end = np.arange(1, strips + 1)
+    run = np.cumsum(every_end) // _BLOCKS_AT_ONCE
+    for ends in np.split(every_end, np.flatnonzero(np.diff(run)) + 1):
+        of_formats = costs.of_ends(statistics, ends, formats)
+        fastest = of_formats.argmin(axis=0)
+        least = of_formats.min(axis=0)
+        first = 0
+        for j in map(int, ends):  # lines 03 to 13
+            best = fastest[first : first + j]  # F[k + 1, j]
+            total = cost[:j] + least[first : first + j]  # line 07: q = T[1, k] + E[k + 1, j]
+            # Of equals the fewest blocks: argmin takes the smallest k, and k = 0 is the block of all strips.
+            k = int(total.argmin())
+            cost[j], split[j], format_index[j] = total[k], k, best[k]
+            first += j
     blocks: list[PlannedBlock] = []
-    end = statistics.strips
+    end = strips
     while end > 0:  # PRINT_OPTIMAL_STRATEGY of Fig. 11, from the last block to the first
         start = int(split[end])
         block = statistics.blocks(np.array([start]), np.array([end]))
@@ -163,40 +178,6 @@ def best_single_block(statistics: StripStatistics, costs: Costs) -> PlannedBlock
     block = statistics.blocks(np.array([0]), np.array([statistics.strips]))
     formats = costs.open_formats(statistics.matrix)
     return costs.planned(block, 0, min(formats, key=lambda name: float(costs.of_blocks(block, name)[0])))
-
-
-def _best_splits(
-    statistics: StripStatistics, costs: Costs, formats: list[str]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Run SPMV_OPTIMAL_SOLUTION of Fig. 11; all blocks that end at some strips are forecast at once.
-
-    For the best plan of the first j strips, return S[1, j], the strips before its last block, and F, the
-    format of that block: two arrays of shape (strips + 1,).
-    """
-    strips = statistics.strips
-    cost = np.zeros(strips + 1)  # T[1, j] of Fig. 8, with T[1, 0] = 0
-    split = np.zeros(strips + 1, dtype=np.int64)
-    format_index = np.zeros(strips + 1, dtype=np.int64)
-    for ends in _runs_of_ends(strips):
-        of_formats = costs.of_ends(statistics, ends, formats)
-        fastest = of_formats.argmin(axis=0)
-        least = of_formats.min(axis=0)
-        first = 0
-        for j in map(int, ends):  # lines 03 to 13
-            best = fastest[first : first + j]  # F[k + 1, j]
-            total = cost[:j] + least[first : first + j]  # line 07: q = T[1, k] + E[k + 1, j]
-            # Of equals the fewest blocks: argmin takes the smallest k, and k = 0 is the block of all strips.
-            k = int(total.argmin())
-            cost[j], split[j], format_index[j] = total[k], k, best[k]
-            first += j
-    return split, format_index
-
-
-def _runs_of_ends(strips: int) -> list[NDArray[np.int64]]:
-    """Return the strips 1 to N that blocks end at, in runs of about _BLOCKS_AT_ONCE blocks each."""
-    ends = np.arange(1, strips + 1)
-    run = np.cumsum(ends) // _BLOCKS_AT_ONCE
-    return np.split(ends, np.flatnonzero(np.diff(run)) + 1)
 
 
 def _blocks_that_end(statistics: StripStatistics, ends: NDArray[np.int64]) -> RowBlocks:

@@ -29,7 +29,14 @@ def ranked(
     )
     found = Placements((*ordered[:1], *ties), refused={name: str(why) for name, why in refused.items()})
     # From how many products on each place is the best: the lower envelope of their costs.
-    costs = [_costs(placement) for placement in found.comparable]
+    # Each place has the seconds before the products and for each: of its way, and of plain CSR in its plan.
+    costs = []
+    for place in found.comparable:
+        ways = [(place.before_s, place.way.time_s)]
+        if place.plan:
+            csr = place.plan.baseline
+            ways.append((csr.convert_s + (place.transfer_s or 0.0), csr.time_s))
+        costs.append(ways)
     crossings = {1}
     for (before_s, time_s), (other_before_s, other_time_s) in combinations(chain.from_iterable(costs), 2):
         if other_time_s != time_s:
@@ -39,21 +46,12 @@ def ranked(
 
     def best(count: int) -> int:
         """Return the place that costs least; of equals the one with the fastest product."""
-        totals = [min(before_s + count * time_s for before_s, time_s in of_place) for of_place in costs]
+        totals = [min(before_s + count * time_s for before_s, time_s in ways) for ways in costs]
         return min(range(len(costs)), key=lambda place: (totals[place], *costs[place][0][::-1]))
 
     counts_of = groupby(sorted(crossings), best) if found.comparable else ()
     best_from = tuple((next(counts), found.comparable[place]) for place, counts in counts_of)
     return replace(found, best_from=best_from)
-
-
-def _costs(placement: Placement) -> list[tuple[float, float]]:
-    """Return seconds before the products and for each: of the way, and of plain CSR where a plan knows it."""
-    costs = [(placement.before_s, placement.way.time_s)]
-    if placement.plan:
-        baseline = placement.plan.baseline
-        costs.append((baseline.convert_s + (placement.transfer_s or 0.0), baseline.time_s))
-    return costs
 
 
 def copies_s(profile: Profile, shape: tuple[int, int], dtype: str) -> float:

@@ -43,9 +43,34 @@ def calibrate(
         given = {"--threads": threads, "--dtype": dtype, "--vectors": None if vectors == 1 else vectors}
         options.refuse_beside_ranks(given | {"--libraries": "" if libraries else None}, device)
         return _of_ranks(budget, options.names(suites) or [])
+    from sparsecast import api
+    from sparsecast.reports.progress import timed_bar
+    from sparsecast.results.machines import DOCUMENTS
+
     setting: dict[str, Any] = {"threads": threads, "dtype": dtype, "device": device, "vectors": vectors}
     setting |= {"suites": options.names(suites) or [], "library": "any" if libraries else None}
-    return _of_matrices(budget, setting)
+    run = api.calibration(budget, **setting)
+    with timed_bar(options.screen(), "calibrating") as run.on_progress:
+        profile = run.run()
+    path = str(api.user_path(profile.name))
+    disturbed = [f"{what}: {why.sentence()}" for what, why in api.disturbances(profile).items()]
+    results = [suite.result(run) for suite in run.rating_suites]
+    notes = [*run.notes, *(note for result in results for note in result.notes)]
+    item = {
+        "profile": profile,
+        "path": path,
+        "records": run.records,
+        "budget_s": budget,
+        "used_s": run.used_s,
+        "interrupted": run.interrupted,
+        "figures": {name: value for result in results for name, value in result.figures.items()},
+        "notes": [*notes, *disturbed],
+    }
+    kept = f"{counted(len(run.records), 'record')} in {run.used_s:.0f} s, kept as {profile.name}"
+    sentences = [sentence for result in results for sentence in result.sentences]
+    shown = [kept, path, *sentences, *(f"- {note}" for note in notes)]
+    stopped = "kept" if run.interrupted else ""
+    return Output(DOCUMENTS["calibrate"], item, shown, disturbed, stopped=stopped)
 
 
 def _of_ranks(budget_s: float, suites: list[str]) -> Output | None:
@@ -85,32 +110,3 @@ def _of_ranks(budget_s: float, suites: list[str]) -> Output | None:
         if suites:
             shown.append(f"products of {counted(products, 'matrix')}, {products_left} left")
         return Output(DOCUMENTS["calibrate --ranks"], item, shown, run.notes)
-
-
-def _of_matrices(budget: float, setting: dict[str, Any]) -> Output:
-    from sparsecast import api
-    from sparsecast.reports.progress import timed_bar
-    from sparsecast.results.machines import DOCUMENTS
-
-    run = api.calibration(budget, **setting)
-    with timed_bar(options.screen(), "calibrating") as run.on_progress:
-        profile = run.run()
-    path = str(api.user_path(profile.name))
-    disturbed = [f"{what}: {why.sentence()}" for what, why in api.disturbances(profile).items()]
-    results = [suite.result(run) for suite in run.rating_suites]
-    notes = [*run.notes, *(note for result in results for note in result.notes)]
-    item = {
-        "profile": profile,
-        "path": path,
-        "records": run.records,
-        "budget_s": budget,
-        "used_s": run.used_s,
-        "interrupted": run.interrupted,
-        "figures": {name: value for result in results for name, value in result.figures.items()},
-        "notes": [*notes, *disturbed],
-    }
-    kept = f"{counted(len(run.records), 'record')} in {run.used_s:.0f} s, kept as {profile.name}"
-    sentences = [sentence for result in results for sentence in result.sentences]
-    shown = [kept, path, *sentences, *(f"- {note}" for note in notes)]
-    stopped = "kept" if run.interrupted else ""
-    return Output(DOCUMENTS["calibrate"], item, shown, disturbed, stopped=stopped)

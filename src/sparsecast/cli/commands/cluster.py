@@ -60,11 +60,12 @@ def cluster(
     from sparsecast.reports.charts.scaling import scaling
     from sparsecast.results.cluster import DOCUMENTS
 
-    counts = _numbers(ranks)
+    if not re.fullmatch(r"\s*-?[0-9]{1,12}\s*(,\s*-?[0-9]{1,12}\s*)*", ranks):
+        raise InputError(f"--ranks {ranks}: expected numbers with commas between; name such as 16,64,256")
     name, question = read_question(matrix)
     answer = api.cluster(
         question,
-        counts,
+        [int(number) for number in ranks.split(",")],
         api.profile(profile) if profile else None,
         ranks_per_node=ranks_per_node,
         algorithms=options.names(algorithms),
@@ -84,9 +85,3 @@ def cluster(
         answer.notes,
         lambda: (scaling(answer.choices), f"{name} on {answer.profile}"),
     )
-
-
-def _numbers(text: str) -> list[int]:
-    if not re.fullmatch(r"\s*-?[0-9]{1,12}\s*(,\s*-?[0-9]{1,12}\s*)*", text):
-        raise InputError(f"--ranks {text}: expected numbers with commas between; name such as 16,64,256")
-    return [int(number) for number in text.split(",")]

@@ -37,14 +37,10 @@ def compare(
     """Forecast products on several machines: time, energy and price side by side."""
     from sparsecast import api
     from sparsecast.reports.charts import intervals
-    from sparsecast.reports.pages import rendering
-    from sparsecast.reports.pages.rendering import comparison_page
+    from sparsecast.reports.pages.rendering import comparison_page, write
     from sparsecast.results.placement import DOCUMENTS
 
-    if page is not None:
-        rendering.refuse_undrawable()
-        options.refuse_unwritable(page)
-        options.refuse_taken(page, force)
+    options.refuse_page(page, force)
     how: dict[str, Any] = {"library": library, "model": model, "anyway": anyway}
     how |= {"products": products, "prices": api.prices_of(price or ())}
     read = {text: read_question(text) for text in matrices}
@@ -53,7 +49,7 @@ def compare(
     with shown_parts():
         comparison = api.compare(questions, api.ALL if machines is None else machines, **how)
     if page is not None:
-        rendering.write(comparison_page(matrices, comparison), page)
+        write(comparison_page(matrices, comparison), page)
     done = counted(products, "product")
     title = f"Where to do {done}" + (f": {next(iter(questions))}" if len(questions) == 1 else "")
 

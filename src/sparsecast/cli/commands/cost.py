@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from sparsecast.cli import options
 from sparsecast.cli.commands import Panel, command
-from sparsecast.cli.output import Drawn, Output
+from sparsecast.cli.output import Output
 from sparsecast.cli.reading import profile_for, read_matrix, shown_parts
 from sparsecast.operators.applications.defaults import DAMPING, EPSILON, TOLERANCE
 from sparsecast.system.texts import counted
@@ -21,6 +21,8 @@ def cost(
         str, typer.Argument(metavar="APPLICATION", help="pagerank, cg, or one of a plug-in.")
     ],
     matrix: options.MatrixArgument,
+    place: options.PlaceGroup,
+    trust: options.TrustGroup,
     iterations: Annotated[
         int | None, typer.Option(min=1, help="Number of iterations, if it is known.")
     ] = None,
@@ -40,12 +42,7 @@ def cost(
     preconditioner: Annotated[
         str | None, typer.Option(metavar="jacobi", help="Preconditioner of cg; none by default.")
     ] = None,
-    profile: options.ProfileOption = None,
-    threads: options.ThreadsOption = None,
-    device: options.ForecastDeviceOption = None,
-    model: options.ModelOption = None,
     forecast_only: options.ForecastOnlyOption = False,
-    anyway: options.AnywayOption = False,
     network: Annotated[
         list[str] | None,
         typer.Option(
@@ -59,20 +56,16 @@ def cost(
     from sparsecast.reports.progress import counted_bar
     from sparsecast.results.application import DOCUMENTS, CostReport
 
-    named = {
-        "damping": damping,
-        "epsilon": epsilon,
-        "tolerance": tolerance,
-        "preconditioner": preconditioner,
-    }
+    named: dict[str, Any] = {"damping": damping, "epsilon": epsilon, "tolerance": tolerance}
+    named["preconditioner"] = preconditioner
     settings = {name: value for name, value in named.items() if value is not None}
     problem = read_matrix(matrix)
     question = api.application_question(application, problem, **settings)
     networks = [Path(file) for file in network or ()]
-    threads = api.threads_of_networks(networks, threads)
-    chosen = profile_for(question.problem, profile, threads, None, device)
+    threads = api.threads_of_run(place.threads, networks)
+    profile = profile_for(question.problem, place.profile, threads, None, place.device)
     with shown_parts():
-        session = api.session(chosen, threads=threads, device=device, model=model, anyway=anyway)
+        session = api.session(profile, threads=threads, device=place.device, **trust.session_options)
         cost = api.application_cost(
             session, question, iterations=iterations, networks=networks, measures=not forecast_only
         )
@@ -83,12 +76,10 @@ def cost(
                 question, cost.plan, most=iterations, on_iteration=lambda number, residual: advance()
             )
     report = CostReport(problem.name, cost, run)
-
-    def chart() -> Drawn:
-        title = f"{application} on {problem.name}: {counted(cost.iterations.expected, 'iteration')} expected"
-        done = "" if run is None else f", {run.iterations:,} done"
-        return shares(cost, run), title + done
-
+    title = f"{application} on {problem.name}: {counted(cost.iterations.expected, 'iteration')} expected"
+    title += "" if run is None else f", {run.iterations:,} done"
     notes = (*(f"{problem.name} {note}." for note in problem.notes), *question.application.notes)
     shown = [*report.tables(), *report.sentences()]
-    return Output(DOCUMENTS["cost"], report, shown, (*notes, *cost.plan.notes), chart)
+    return Output(
+        DOCUMENTS["cost"], report, shown, (*notes, *cost.plan.notes), lambda: (shares(cost, run), title)
+    )

@@ -8,7 +8,7 @@ import typer
 
 from sparsecast.cli import options
 from sparsecast.cli.commands import Panel, command
-from sparsecast.cli.output import Drawn, Output
+from sparsecast.cli.output import Output
 from sparsecast.cli.reading import pending_output, tell_taken_over
 from sparsecast.errors import InputError
 
@@ -16,6 +16,7 @@ from sparsecast.errors import InputError
 @command("evaluate", Panel.MEASUREMENTS, figure=True, csv=True)
 def evaluate(
     setting: options.SettingGroup,
+    collection: options.CollectionGroup,
     matrices: Annotated[
         list[str] | None,
         typer.Argument(metavar="MATRIX|FOLDER...", help="Files, folders of files, or gallery matrices."),
@@ -29,9 +30,6 @@ def evaluate(
     models: Annotated[
         str | None, typer.Option(metavar="NAME[,NAME]", help="Models to score; all by default.")
     ] = None,
-    resume: options.ResumeOption = False,
-    shard: options.ShardOption = None,
-    dry_run: options.DryRunOption = False,
     watch: Annotated[
         bool, typer.Option("--watch", help="Print a line for each matrix as soon as it is measured.")
     ] = False,
@@ -41,7 +39,6 @@ def evaluate(
             metavar="FILE.parquet", help="Write one row per forecast to this file or s3:// address."
         ),
     ] = None,
-    keep: options.KeepOption = True,
     figure: options.FigureOption = None,
 ) -> Output:
     """Forecast and measure a collection of matrices on this machine, and score the models."""
@@ -51,7 +48,8 @@ def evaluate(
     if bool(matrices) == replay:
         given = "matrices and --replay" if replay else "neither matrices nor --replay"
         raise InputError(f"{given}: expected one of them; name matrices to measure, or --replay")
-    if replay and (resume or dry_run or watch or shard is not None):
+    shard = collection.shard
+    if replay and (collection.resume or collection.dry_run or watch or shard is not None):
         raise InputError("--resume, --shard, --watch or --dry-run with --replay: expected matrices; add some")
     if ranks:
         unused = {
@@ -68,21 +66,21 @@ def evaluate(
 
     if rows is not None:
         options.refuse_no_parquet("--rows", rows)
-    if dry_run and rows is not None:
+    if collection.dry_run and rows is not None:
         raise InputError(f"--rows {rows} with --dry-run: expected forecasts to write; leave one of them out")
-    if dry_run:
+    if collection.dry_run:
         return pending_output(api.pending(matrices or [], shard, setting.device or "cpu"))
     names = None if models == "all" else options.names(models)
     if matrices:
         session = api.session(setting.profile, **setting.session_options)
-        collection: Any = {"keeps": keep, "resume": resume, "shard": shard, "transpose": setting.transpose}
+        how: Any = {"keeps": collection.keep, "resume": collection.resume, "shard": shard}
         screen = options.screen()
         if watch:
-            collection["on_matrix"] = lambda name, alone: screen.print(
+            how["on_matrix"] = lambda name, alone: screen.print(
                 alone.sentence_of(name), soft_wrap=True, markup=False
             )
-        with timed_bar(screen, "measuring") as on_progress:
-            result = session.evaluate(matrices, models=names, **collection, on_progress=on_progress)
+        with timed_bar(screen, "measuring") as how["on_progress"]:
+            result = session.evaluate(matrices, models=names, transpose=setting.transpose, **how)
     else:
         chosen = api.profile(setting.profile, device=setting.device or "cpu")
         session = api.session(chosen, **setting.session_options)
@@ -95,16 +93,18 @@ def evaluate(
     if rows is not None:
         result.write_rows(rows)
     tell_taken_over(result.taken_over)
-
-    def chart() -> Drawn | None:
-        title = f"Forecast over measurement: {result.profile}"
-        return (agreements(result), title) if result.rows else None
-
+    title = f"Forecast over measurement: {result.profile}"
     shown: list[Any] = [result.table(), result.sizes(), result.choices()] if result.models else []
     shown += [result.worst_sentence(), result.repeats_sentence()]
     shown += [f"Left out: {line}" for line in lines_of(result.refused)]
-    stopped = ("kept" if keep else "shown") if result.interrupted else ""
-    return Output(DOCUMENTS["evaluate"], result, shown, chart=chart, stopped=stopped)
+    stopped = collection.stopped if result.interrupted else ""
+    return Output(
+        DOCUMENTS["evaluate"],
+        result,
+        shown,
+        chart=lambda: (agreements(result), title) if result.rows else None,
+        stopped=stopped,
+    )
 
 
 def _of_ranks(profile: str | None) -> Output:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from sparsecast.cli import completing, options
+from sparsecast.cli import options
 from sparsecast.cli.commands import COMMANDS, Command, Panel
 from sparsecast.cli.output import Drawn, Output, printed
 from sparsecast.errors import InputError
@@ -47,16 +47,19 @@ def _show(
     name: Annotated[
         str,
         typer.Argument(
-            metavar="NAME|PATH", autocompletion=completing.profiles, help="Name or path of a profile."
+            metavar="NAME|PATH",
+            autocompletion=options.matching_profiles,
+            help="Name or path of a profile.",
         ),
     ],
 ) -> Output:
     """Show the contents of a profile: the machine, the speeds of memory and kernels, and disturbances."""
     from sparsecast import api
-    from sparsecast.results.machines import DOCUMENTS
+    from sparsecast.results.machines import DOCUMENTS, kernel_speeds
     from sparsecast.system.tabular import document
 
-    shown, columns = api.profile_at_hand(name), DOCUMENTS["machines show"]
+    profile, columns = api.profile(name), DOCUMENTS["machines show"]
+    shown = {"here": api.machines_at_hand(profile), "gflops": kernel_speeds(profile.records)}
     return Output(columns, shown, [json.dumps(document(columns, shown), allow_nan=False, indent=2)])
 
 

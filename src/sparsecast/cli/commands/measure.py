@@ -15,7 +15,7 @@ from sparsecast.errors import InputError
 
 if TYPE_CHECKING:
     from sparsecast.api import Meter
-    from sparsecast.records import Candidate, Record
+    from sparsecast.records import Record
 
 
 @command("measure", Panel.MEASUREMENTS, figure=True, csv=True)
@@ -28,6 +28,7 @@ def measure(
         ),
     ],
     setting: options.SettingGroup,
+    collection: options.CollectionGroup,
     algorithm: Annotated[
         str | None,
         typer.Option(
@@ -53,10 +54,6 @@ def measure(
     meter_command: options.MeterCommandOption = None,
     meter: options.MeterOption = None,
     frequencies: options.FrequenciesOption = None,
-    keep: options.KeepOption = True,
-    resume: options.ResumeOption = False,
-    shard: options.ShardOption = None,
-    dry_run: options.DryRunOption = False,
     figure: options.FigureOption = None,
 ) -> Output | None:
     """Measure the product here in every suitable format and in SciPy, and compare with the forecasts.
@@ -68,7 +65,9 @@ def measure(
     from sparsecast.reports.progress import timed_bar
     from sparsecast.results.measurement import DOCUMENTS
 
-    is_collection = len(matrices) > 1 or Path(matrices[0]).is_dir() or resume or dry_run or shard is not None
+    keep, shard = collection.keep, collection.shard
+    is_asked = collection.resume or collection.dry_run or shard is not None
+    is_collection = is_asked or len(matrices) > 1 or Path(matrices[0]).is_dir()
     if algorithm is not None or api.started_ranks() > 1:
         if is_collection:
             asked = " ".join(matrices)
@@ -82,25 +81,21 @@ def measure(
     alone = {"--format": formats, "--remote-format": remote_format, "--partition": partition}
     options.refuse_given(alone, "of one process: expected --algorithm beside it, or mpirun; name one")
     device = setting.device or "cpu"
-    if dry_run:
+    if collection.dry_run:
         return pending_output(api.pending(matrices, shard, device))
     counter, ghz = options.chosen_meter(meter, meter_command), options.frequencies_ghz(frequencies, device)
     if not is_collection:
         return _alone(matrices[0], setting, ghz, counter, keeps=keep)
-    of_one: dict[str, Any] = {
-        "--profile": setting.profile,
-        "--frequencies": frequencies,
-        "--figure": figure,
-    }
+    of_one = {"--profile": setting.profile, "--frequencies": frequencies, "--figure": figure}
     options.refuse_given(of_one, "of a collection: expected one matrix; name one, or leave it out")
-    collection: Any = {"keeps": keep, "transpose": setting.transpose, "resume": resume, "shard": shard}
+    how: Any = {"keeps": keep, "transpose": setting.transpose, "resume": collection.resume, "shard": shard}
     with timed_bar(options.screen(), "measuring") as on_progress:
         session = api.session(**setting.session_options)
-        done = api.measure_all(session, matrices, meter=counter, **collection, on_progress=on_progress)
+        done = api.measure_all(session, matrices, meter=counter, **how, on_progress=on_progress)
     if done.refused and not done.rows and not done.interrupted:
         raise InputError(next(iter(done.refused.values())))
     tell_taken_over(done.taken_over)
-    stopped = ("kept" if keep else "shown") if done.interrupted else ""
+    stopped = collection.stopped if done.interrupted else ""
     return Output(DOCUMENTS["measure FOLDER"], done, [done.table()], stopped=stopped)
 
 
@@ -114,12 +109,17 @@ def _on_ranks(matrix: str, products: dict[str, Any], keeps: bool) -> Output | No
         done = api.measure_on_ranks(comm, matrix, api.ProductOptions(**products), keeps=keeps)
     if done is None:
         return None
-
-    def chart() -> Drawn:
-        rows = {done.problem.name: intervals.rank_rows(done.measured)}
-        return intervals.times(rows, "one product"), f"Measured on ranks: {done.problem.name}"
-
-    return Output(DOCUMENTS["measure --algorithm"], done, [done.table()], done.notes, chart)
+    name = done.problem.name
+    return Output(
+        DOCUMENTS["measure --algorithm"],
+        done,
+        [done.table()],
+        done.notes,
+        lambda: (
+            intervals.times({name: intervals.rank_rows(done.measured)}, "one product"),
+            f"Measured on ranks: {name}",
+        ),
+    )
 
 
 def _alone(
@@ -131,6 +131,7 @@ def _alone(
     from sparsecast.results.measurement import DOCUMENTS, Measurements
 
     frequencies: list[float | None] = [1e9 * each for each in ghz] or [None]
+    keeps = keeps and not ghz  # forecasts are of the machine as it usually runs
     notes: list[str] = []
     problem = read_matrix(matrix)
     problem = transposed(problem, notes) if setting.transpose else problem
@@ -141,26 +142,19 @@ def _alone(
     choice = session.choice(problem)
     prediction = session.forecasts_at_hand(problem)
     refused = dict(choice.refused)
-
-    def leave_out(candidate: Candidate, why: InputError) -> None:
-        refused.setdefault(candidate.format, str(why))
-
     steps = api.measuring_steps(choice.candidates) * len(frequencies)
     records: list[Record] = []
     with counted_bar(options.screen(), "measuring", steps) as advance:
         for hz in frequencies:
             with api.held_frequency(hz):
-                records += api.measure_here(
-                    problem,
-                    choice.candidates,
-                    api.machine_of(device),
-                    keeps=keeps and hz is None,  # forecasts are of the machine as it usually runs
-                    meter=meter,
-                    on_sample=advance,
-                    on_left_out=leave_out,
+                some, left_out = api.measure_here(
+                    problem, choice.candidates, keeps=keeps, meter=meter, on_sample=advance
                 )
+            records += some
+            for candidate, error in left_out.items():
+                refused.setdefault(candidate.format, str(error))
     forecasts = {forecast.candidate: forecast for forecast in prediction or ()}
-    rounding = api.rounding(problem, setting.values, setting.dtype)
+    rounding = api.rounding(problem, session.setting)
     notes += [rounding.sentence()] if rounding else []
     done = Measurements(problem.name, problem.structure, records, forecasts, refused, rounding)
     if meter is None and (why := api.unmetered(device)):

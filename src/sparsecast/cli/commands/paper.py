@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -12,9 +12,6 @@ from sparsecast.cli import options
 from sparsecast.cli.commands import Panel, command
 from sparsecast.cli.output import Output
 from sparsecast.system.files import unwritable, write_file
-
-if TYPE_CHECKING:
-    from sparsecast.results.paper import PaperReport
 
 
 @command("paper", Panel.MEASUREMENTS, csv=True)
@@ -55,31 +52,22 @@ def paper(
         listed = api.listed_papers()
         table = Table("Papers that `sparsecast paper NAME` repeats", LISTED, listed)
         return Output(DOCUMENTS["paper"], {"papers": listed}, [table])
-    if folder is not None:
-        _make(folder)
+    if folder is not None:  # refused before anything is measured for it
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise unwritable(folder, f" ({error.strerror})") from error
+        options.refuse_figure(folder / "chart.svg")
     with timed_bar(options.screen(), name) as on_progress:
         chosen, taken = (sparsecast.profile(wanted) if wanted else None for wanted in (profile, records))
         setting = api.ExperimentSetting(device, dtype, chosen, budget, tuple(matrices or ()), on_progress)
         report = api.paper(name, setting, taken)
     if folder is not None:
-        _write(report, folder)
+        from sparsecast.reports.charts.chart import render
+
+        for chart_name, chart in report.charts.items():
+            render(chart, chart.caption, folder / f"{chart_name}.svg")
+        command_line = " ".join(["sparsecast", *sys.argv[1:]])
+        write_file(folder / f"{report.paper.name}.md", report.to_markdown(command_line).encode())
     shown = [*report.tables, report.item_table, *report.notes]
     return Output(DOCUMENTS["paper NAME"], report, shown)
-
-
-def _make(folder: Path) -> None:
-    """Make the folder of the page; refuse one that cannot be had before anything is measured for it."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise unwritable(folder, f" ({error.strerror})") from error
-    options.refuse_figure(folder / "chart.svg")
-
-
-def _write(report: PaperReport, folder: Path) -> None:
-    from sparsecast.reports.charts.chart import render
-
-    for name, chart in report.charts.items():
-        render(chart, chart.caption, folder / f"{name}.svg")
-    command = " ".join(["sparsecast", *sys.argv[1:]])
-    write_file(folder / f"{report.paper.name}.md", report.to_markdown(command).encode())

@@ -9,7 +9,7 @@ import typer
 
 from sparsecast.cli import options
 from sparsecast.cli.commands import Panel, command
-from sparsecast.cli.output import Drawn, Output
+from sparsecast.cli.output import Output
 from sparsecast.cli.reading import read_matrix
 from sparsecast.errors import InputError
 from sparsecast.system.texts import counted
@@ -37,24 +37,23 @@ def partition(
     from sparsecast.reports.charts import patterns
     from sparsecast.results.partitions import DOCUMENTS
 
-    count = _asked_ranks(ranks, method, partition)
+    if (ranks is None) == (partition is None):
+        given = "neither --ranks nor --partition" if ranks is None else "--ranks and --partition"
+        raise InputError(f"{given}: expected one of them; name a number of ranks, or a kept partition")
+    if partition is not None and method is not None:
+        raise InputError(f"--method {method} with --partition: expected none; leave it out")
+    if method is not None:
+        api.usable_method(method)
+    count = 0 if ranks is None else api.checked_ranks(ranks)
     if out is not None and method is None:
         raise InputError(f"--out {out} without --method: expected one partition to keep; name its method")
     if out is not None:
         options.refuse_unwritable(out)
     problem = read_matrix(matrix)
-    if partition is not None:
-        compared = api.kept_partition(problem, partition)
-    else:
-        compared = api.partitions(problem, count, method)
+    compared = api.partitions(problem, count, method, partition)
     if out is not None:
         api.keep_partition(problem, compared.partitions[0].partition, out)
     title = f"{problem.name} on {counted(compared.distribution.ranks, 'rank')}"
-
-    def chart() -> Drawn:
-        shown = [estimate.partition for estimate in compared.partitions]
-        return patterns.partitions(problem.matrix, shown), title
-
     table = compared.table(title, problem.matrix.dtype.itemsize)
     item = {
         "problem": problem,
@@ -63,18 +62,11 @@ def partition(
         "refused": compared.refused,
         "notes": [*compared.notes, *problem.notes],
     }
-    return Output(DOCUMENTS["partition"], item, [table, *problem.notes], compared.notes, chart)
-
-
-def _asked_ranks(ranks: int | None, method: str | None, partition: Path | None) -> int:
-    """Return the ranks that are asked for, 0 with a kept partition; refuse what cannot be before any work."""
-    from sparsecast import api
-
-    if (ranks is None) == (partition is None):
-        given = "neither --ranks nor --partition" if ranks is None else "--ranks and --partition"
-        raise InputError(f"{given}: expected one of them; name a number of ranks, or a kept partition")
-    if partition is not None and method is not None:
-        raise InputError(f"--method {method} with --partition: expected none; leave it out")
-    if method is not None:
-        api.usable_method(method)
-    return 0 if ranks is None else api.checked_ranks(ranks)
+    drawn = [estimate.partition for estimate in compared.partitions]
+    return Output(
+        DOCUMENTS["partition"],
+        item,
+        [table, *problem.notes],
+        compared.notes,
+        lambda: (patterns.partitions(problem.matrix, drawn), title),
+    )

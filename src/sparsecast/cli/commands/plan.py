@@ -52,19 +52,15 @@ def plan(
     from sparsecast import api
     from sparsecast.results.placement import DOCUMENTS, PlanAnswer
 
-    api.check_probe(probe, drift_correction=not trust.no_drift_correction, as_printed=as_printed)
     if probe is not None and forecast_only:
         raise InputError(f"--probe {probe:g} with --forecast-only: expected one of them; leave one out")
-    if as_printed:
-        api.printed_planner(trust.model)  # a model without one is refused before a calibration
     built: list[str] = []
     problem = read_matrix(matrix)
     problem = transposed(problem, built) if setting.transpose else problem
-    api.rounding(problem, setting.values, setting.dtype, setting.device)
     if where is None:
         if price:
             raise InputError(f"price '{price[0]}' of one place: expected several; name them by --where")
-        session = session_for(problem, setting, trust, as_printed=as_printed)
+        session = session_for(problem, setting, trust, probe_s=probe, as_printed=as_printed)
         probe_s = 0 if forecast_only else probe
         plan = session.plan(problem, products=products, objective=objective, probe_s=probe_s)
         steps: tuple[NextStep, ...] = ()

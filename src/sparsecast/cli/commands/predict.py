@@ -30,39 +30,43 @@ def predict(
     figure: options.FigureOption = None,
 ) -> Output:
     """Forecast the time of one product in every format that suits the matrix, from fastest to slowest."""
-    from sparsecast import Structure, api
+    from sparsecast import api
     from sparsecast.errors import InputError
     from sparsecast.reports.charts import intervals
     from sparsecast.results.prediction import DOCUMENTS
 
-    probe_s, drifts = api.PROBE_S if probe else None, not trust.no_drift_correction
+    probe_s = api.PROBE_S if probe else None
     if api.is_table(matrix):
         if setting.vectors > 1 or setting.transpose or setting.values or setting.library:
             given = "--vectors, --values, --library or --transpose"
             raise InputError(f"{matrix} with {given}: expected a matrix; name it")
-        api.check_probe(probe_s, drift_correction=drifts, has_matrix=False)
-        return _table(matrix, setting, trust, figure)
+        return _table(matrix, setting, trust, probe_s, figure)
     notes: list[str] = []
     name, A = read_question(matrix)
     A = transposed(A, notes) if setting.transpose else A
-    api.check_probe(probe_s, drift_correction=drifts, has_matrix=not isinstance(A, Structure))
-    api.rounding(A, setting.values, setting.dtype, setting.device)
-    session = session_for(A, setting, trust)
+    session = session_for(A, setting, trust, probe_s=probe_s)
     with shown_parts():
         prediction = session.predict(A, probe_s=probe_s)
     of = "y = A x" if setting.vectors == 1 else f"Y = A X, {setting.vectors} vectors"
     title = f"Forecast of {of}: {name} on {prediction.profile}"
-
-    def chart() -> Drawn:
-        drawn = intervals.times({name: intervals.forecast_rows(prediction)}, "one product")
-        return drawn, f"{title}, model {prediction.model}"
-
-    item = {"name": name, "prediction": prediction}
-    return Output(DOCUMENTS["predict"], item, [prediction.table(title)], (*notes, *prediction.notes), chart)
+    return Output(
+        DOCUMENTS["predict"],
+        {"name": name, "prediction": prediction},
+        [prediction.table(title)],
+        (*notes, *prediction.notes),
+        lambda: (
+            intervals.times({name: intervals.forecast_rows(prediction)}, "one product"),
+            f"{title}, model {prediction.model}",
+        ),
+    )
 
 
 def _table(
-    path: str, setting: options.SettingGroup, trust: options.TrustGroup, figure: Path | None
+    path: str,
+    setting: options.SettingGroup,
+    trust: options.TrustGroup,
+    probe_s: float | None,
+    figure: Path | None,
 ) -> Output:
     from sparsecast import api
     from sparsecast.reports.charts import intervals
@@ -73,7 +77,7 @@ def _table(
     structures, refused = api.read_table(path)
     if figure is not None:
         intervals.refuse_many(len(structures))
-    session = session_for(next(iter(structures.values())), setting, trust)
+    session = session_for(next(iter(structures.values())), setting, trust, probe_s=probe_s)
     predictions = {}
     with counted_bar(options.screen(), "forecasting", len(structures)) as advance:
         for name, structure in structures.items():

@@ -51,16 +51,18 @@ def run(
     document is the last line on standard output.
     """
     from sparsecast import api, gallery
-    from sparsecast.reports.pages import rendering
-    from sparsecast.reports.pages.rendering import run_page
+    from sparsecast.reports.pages.rendering import run_page, write
     from sparsecast.results.watching import DOCUMENTS
 
-    _refuse_missing(program, is_module)
-    if page is not None:
-        rendering.refuse_undrawable()
-        options.refuse_unwritable(page)
-        options.refuse_taken(page, force)
-        page = page.absolute()  # the program may leave the folder
+    there = not is_module and Path(program).exists()
+    if is_module:
+        with _as_python(program, (), is_module), suppress(ImportError, ValueError):
+            there = importlib.util.find_spec(program) is not None
+    if not there:
+        what, where = ("module", "from here") if is_module else ("script", "there")
+        raise InputError(f"{what} {program} is missing: expected one that Python finds {where}; correct it")
+    options.refuse_page(page, force)
+    page = page and page.absolute()  # the program may leave the folder
     if profile is not None and Path(profile).is_file():
         profile = str(Path(profile).absolute())
     how: dict[str, Any] = {"threads": threads, "anyway": anyway}
@@ -76,7 +78,7 @@ def run(
         seen = seen.without_plans("the program failed") if has_failed else _planned(watch, seen, profile, how)
     shown: list[Any] = [seen.table(), *seen.sentences()] if seen.products else seen.sentences()
     if page is not None:
-        rendering.write(run_page(seen, " ".join([program, *passed])), page)
+        write(run_page(seen, " ".join([program, *passed])), page)
         shown.append(f"{page}: open it in a browser.")
     item = {"program": program, "status": status, "seen": seen}
     return Output(DOCUMENTS["run"], item, shown, seen.notes, status=status, is_beside=True)
@@ -95,16 +97,6 @@ def _planned(watch: Watch, seen: Seen, profile: str | None, how: dict[str, Any])
         return watch.planned(profile_for(heaviest, profile, how["threads"], None, None), **how)
     except Exception as error:  # whatever it is, the program has ended, and its status stays
         return seen.without_plans(reason_of(error))
-
-
-def _refuse_missing(program: str, is_module: bool) -> None:
-    there = not is_module and Path(program).exists()
-    if is_module:
-        with _as_python(program, (), is_module), suppress(ImportError, ValueError):
-            there = importlib.util.find_spec(program) is not None
-    if not there:
-        what, where = ("module", "from here") if is_module else ("script", "there")
-        raise InputError(f"{what} {program} is missing: expected one that Python finds {where}; correct it")
 
 
 @contextmanager

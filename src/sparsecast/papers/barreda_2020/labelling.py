@@ -222,7 +222,7 @@ def label(
             if frequency.ghz is None:
                 # The model learns from labels of matrices that it has Records of.
                 candidate = labelled_way(problem, machine, of_dtype)
-                measure_here(problem, [candidate], machine, keeps=True, reads_energy=False)
+                measure_here(problem, [candidate], keeps=True, reads_energy=False)
             done.labelling_s += perf_counter() - begin_s
             keep_labels(labels)
             done.labelled.append(labels)

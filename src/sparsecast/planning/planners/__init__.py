@@ -19,17 +19,17 @@ class Planner(ABC):
 
     is_printed: ClassVar[bool] = True  # whether it is that of a paper
 
-    @abstractmethod
     def coarsening(self, strips: int) -> int:
         """Return how many strips of the model make one of the plan."""
+        return at_most(strips)
 
     @abstractmethod
     def blocks(self, statistics: StripStatistics, costs: Costs) -> list[PlannedBlock]:
         """Return the row blocks of a matrix."""
 
-    @abstractmethod
     def notes(self, statistics: StripStatistics, costs: Costs, blocks: list[PlannedBlock]) -> tuple[str, ...]:
         """Return what a reader of the plan has to know."""
+        return ()
 
 
 @dataclass(frozen=True)
@@ -41,16 +41,10 @@ class Tried(Planner):
     convert_s: float
     is_printed = False
 
-    def coarsening(self, strips: int) -> int:
-        return at_most(strips)
-
     def blocks(self, statistics: StripStatistics, costs: Costs) -> list[PlannedBlock]:
         memory = memory_bytes(self.candidate, RowBlocks.of(statistics.matrix))
         last_row = statistics.matrix.rows - 1
         return [PlannedBlock(0, last_row, self.candidate, self.time_s, self.convert_s, *memory)]
-
-    def notes(self, statistics: StripStatistics, costs: Costs, blocks: list[PlannedBlock]) -> tuple[str, ...]:
-        return ()
 
 
 #: Every planner of a paper, by the name of its model.

@@ -15,8 +15,8 @@ from functools import cache
 from itertools import count
 from pathlib import Path
 
-from sparsecast.api.cluster_evaluating import cluster_fits, replay_ranks
-from sparsecast.api.cluster_questions import cluster_problem
+from sparsecast.api.clustering import cluster_problem
+from sparsecast.api.evaluating import cluster_fits, replay_ranks
 from sparsecast.api.profiles import calibrated_profile, require_own
 from sparsecast.benchmark.experiments import EXPERIMENTS, Experiment, ExperimentSetting, refuse_other_devices
 from sparsecast.devices import machine_of
