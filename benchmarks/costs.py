@@ -442,7 +442,7 @@ def solvers(
     All have what there is to it: transposed graph, first iterations, plan, trials and conversion. Compiled
     kernels are at hand. "plan first" tries iterations with SciPy, and plans for all of them before the run.
     """
-    from sparsecast.operators.applications.application import Laps, no_iteration, scipy_operator
+    from sparsecast.operators.applications.application import Laps, ScipyOperator, no_iteration
 
     ratios: dict[str, list[float]] = {}
     for problem in named(matrices, [f"gallery:{name}" for name in SOLVED]):
@@ -451,7 +451,7 @@ def solvers(
 
             def solved(application: str, A: csr_array[Any], is_planned: bool) -> Any:
                 asked = api.application_question(application, A)
-                solver, op = asked.application, scipy_operator(asked.problem.matrix)
+                solver, op = asked.application, ScipyOperator(asked.problem.matrix)
                 if is_planned:
                     expected = solver.iterations().expected
                     op = sc.compile(asked.problem, sc.plan(asked.problem, products=expected, threads=threads))

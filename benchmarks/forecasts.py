@@ -310,7 +310,7 @@ def iterations(
     Matrices that it is not for are left out, and runs that end while they are tried, or not at all. PageRank
     takes values as 1.
     """
-    from sparsecast.operators.applications.application import Laps, no_iteration, scipy_operator
+    from sparsecast.operators.applications.application import Laps, ScipyOperator, no_iteration
 
     factors, inside = list[float](), list[bool]()
     for problem in named(matrices, (f"gallery:{name}" for name in TRIED[application])):
@@ -322,7 +322,7 @@ def iterations(
             except InputError as error:
                 print(f"{problem.name}: {error}", file=sys.stderr)
                 continue
-            op = scipy_operator(asked.matrix)
+            op = ScipyOperator(asked.matrix)
             run = asked.run(op, asked.most_iterations, no_iteration, Laps())
             if run.iterations <= expected.tried or run.stop != "converged":
                 continue
