@@ -55,7 +55,7 @@ from sparsecast.matrices.problem import Problem
 from sparsecast.matrices.reading import load
 from sparsecast.models import MODELS
 from sparsecast.models.training import TrainingSet
-from sparsecast.operators.applications.application import Laps, no_iteration, scipy_operator
+from sparsecast.operators.applications.application import Laps, no_iteration, ScipyOperator
 from sparsecast.planning.dynamic_programme import strip_statistics
 from sparsecast.planning.plan import make_plan
 from sparsecast.system.tabular import grouped
@@ -432,7 +432,7 @@ def solvers(
 
             def solved(application: str, A: csr_array[Any], is_planned: bool) -> Any:
                 asked = api.application_question(application, A)
-                solver, op = asked.application, scipy_operator(asked.problem.matrix)
+                solver, op = asked.application, ScipyOperator(asked.problem.matrix)
                 if is_planned:
                     expected = solver.iterations().expected
                     op = sc.compile(asked.problem, sc.plan(asked.problem, products=expected, threads=threads))

@@ -36,7 +36,7 @@ from sparsecast.models.linear import LinearModel, WorkCosts
 from sparsecast.models.sparsecast import SparsecastModel
 from sparsecast.models.training import TrainingSet
 from sparsecast.models.work import CountedWork, ProductWork, at_one_speed
-from sparsecast.operators.applications.application import Laps, no_iteration, scipy_operator
+from sparsecast.operators.applications.application import Laps, no_iteration, ScipyOperator
 from sparsecast.records import Candidate
 from sparsecast.results.evaluation import EvaluationRow
 from sparsecast.system.tabular import grouped
@@ -243,7 +243,8 @@ def iterations(
             except InputError as error:
                 print(f"{problem.name}: {error}", file=sys.stderr)
                 continue
-            run = asked.run(scipy_operator(asked.matrix), asked.most_iterations, no_iteration, Laps())
+            op = ScipyOperator(asked.matrix)
+            run = asked.run(op, asked.most_iterations, no_iteration, Laps())
             if run.iterations <= expected.tried or run.stop != "converged":
                 continue
             factors.append(expected.expected / run.iterations)

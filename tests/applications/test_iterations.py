@@ -8,7 +8,7 @@ from scipy.sparse import csr_array, diags_array
 
 from sparsecast.errors import InputError
 from sparsecast.matrices.gallery import gallery
-from sparsecast.operators.applications.application import Iterations, Laps, no_iteration, scipy_operator
+from sparsecast.operators.applications.application import Iterations, Laps, ScipyOperator, no_iteration
 from sparsecast.operators.applications.cg import (
     ConjugateGradients,
     conjugate_gradients,
@@ -71,7 +71,7 @@ def test_lanczos_finds_the_condition_number_of_few_values():
     """Of a matrix with eight values, eight steps tell all of them."""
     A = csr_array(diags_array(np.repeat([1.0, 2, 3, 5, 8, 13, 21, 34], 20)))
     done = conjugate_gradients(
-        scipy_operator(A), np.random.default_rng(0).normal(size=160), tolerance=1e-14, most=8
+        ScipyOperator(A), np.random.default_rng(0).normal(size=160), tolerance=1e-14, most=8
     )
     values, weights, _ = lanczos_values(done.coefficients)
     assert values == pytest.approx([1.0, 2, 3, 5, 8, 13, 21, 34], rel=1e-6)
@@ -88,7 +88,7 @@ def test_what_is_not_positive_definite_is_refused_before_the_run():
 def test_what_does_not_converge_in_the_iterations_allowed_has_no_forecast(most_s):
     solver = ConjugateGradients(csr_array(diags_array(np.arange(1.0, 7.0))), tolerance=1e-12)
     solver.most_iterations = solver.trials = 5  # fewer than there are eigenvalues
-    done = solver.run(scipy_operator(solver.matrix), 5, no_iteration, Laps())
+    done = solver.run(ScipyOperator(solver.matrix), 5, no_iteration, Laps())
     assert (done.stop, done.iterations) == ("most iterations", 5)
     with pytest.raises(InputError):
         solver.iterations(most_s=most_s)
@@ -106,7 +106,7 @@ def test_a_given_number_is_known():
 def test_forty_iterations_tell_those_of_a_mesh_within_two_fifths(name, size):
     solver = ConjugateGradients(gallery(name, **size), tolerance=1e-10)
     told = solver.iterations()
-    op = scipy_operator(solver.matrix)
+    op = ScipyOperator(solver.matrix)
     done = solver.run(op, solver.most_iterations, no_iteration, Laps()).iterations
     assert told.tried < done and told.low <= done <= told.high
     assert done / 1.4 < told.expected < 1.4 * done
@@ -116,7 +116,7 @@ def test_settled_values_are_not_spread():
     """Of three eigenvalues, one far below the others, five steps are enough, as for the method."""
     A = csr_array(diags_array(np.repeat([1e-6, 1.0, 2.0], (1, 50, 49))))
     b = np.random.default_rng(0).normal(size=100)
-    done = conjugate_gradients(scipy_operator(A), b, tolerance=1e-14, most=3)
+    done = conjugate_gradients(ScipyOperator(A), b, tolerance=1e-14, most=3)
     assert expected_iterations(done.coefficients, done.residuals, 100, 1e-13) <= 5
 
 

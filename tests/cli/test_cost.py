@@ -9,7 +9,6 @@ from types import SimpleNamespace
 import networkx
 import numpy as np
 import pytest
-from scipy.sparse import csr_array
 
 import sparsecast as sc
 from sparsecast.api import applications
@@ -21,7 +20,7 @@ from sparsecast.models.product_files import PRODUCT_FILES, ProductForecast
 from sparsecast.operators.applications.application import (
     PRODUCT,
     Iterations,
-    scipy_operator,
+    ScipyOperator,
 )
 from sparsecast.operators.block_operator import BlockOperator
 from sparsecast.records import Bandwidth, Parameters
@@ -110,7 +109,7 @@ def test_a_forecast_alone_does_no_product(run, exact, streaming, monkeypatch):
     def refused(self, x, out=None):
         raise AssertionError("a product")
 
-    monkeypatch.setattr(type(scipy_operator(csr_array((2, 2)))), "matvec", refused)
+    monkeypatch.setattr(ScipyOperator, "matvec", refused)
     monkeypatch.setattr(BlockOperator, "matvec", refused)
     asked = (*ONE, "--forecast-only", "--json")
     bounded = exact(run("cost", "pagerank", GRAPH, *asked), "cost")["iterations"]
@@ -186,7 +185,7 @@ def test_products_of_a_graph_whose_weights_are_alike_stream_no_values(streaming,
         sc.session(streaming, threads=1), question, iterations=10_000, measures=False
     )
     assert {block.candidate.parameters.get("values") for block in found.plan.blocks} == {"one"}
-    ranked = question.application.ranked(scipy_operator(question.problem.matrix), 5)
+    ranked = question.application.ranked(ScipyOperator(question.problem.matrix), 5)
     np.testing.assert_allclose(sc.pagerank(A, plan=found.plan, most=5).ranks, ranked.ranks, rtol=1e-12)
 
 

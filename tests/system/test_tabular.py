@@ -87,12 +87,12 @@ def test_markdown_and_html_escape():
     lines = TABLE.to_markdown().splitlines()
     assert lines[:2] == ["| name | time | double |", "| --- | --- | --- |"]
     assert all(line.count("|") == 4 for line in lines) and len(lines) == 4
-    assert "<B>" not in TABLE.to_html() and "&lt;B&gt;" in TABLE.to_html()
+    assert "<B>" not in TABLE._repr_html_() and "&lt;B&gt;" in TABLE._repr_html_()
 
 
 def test_html_shows_the_first_rows_of_many():
     many = Table("what", COLUMNS, ROWS[1:] * 31)
-    assert many.to_html().count("<tr>") == 31 and "1 more rows in to_frame()" in many.to_html()
+    assert many._repr_html_().count("<tr>") == 31 and "1 more rows in to_frame()" in many._repr_html_()
 
 
 def test_frames(monkeypatch):

@@ -98,13 +98,7 @@ def bind(A: csr_array[Any], candidate: Candidate) -> Bound:
 
 
 def bound(matrix: StorageFormat, candidate: Candidate) -> Bound:
-    """Prepare the kernel of a candidate for a matrix in its format.
-
-    Raises
-    ------
-    InputError
-        If values are complex, and the kernel is for real ones.
-    """
+    """Prepare the kernel of a candidate for a matrix in its format; refuse one of real values for complex."""
     device = DEVICES.get(candidate.device)
     kernels = device.kernels.get(candidate.format)
     if candidate.kernel in kernels.real_only and matrix.dtype.kind == "c":

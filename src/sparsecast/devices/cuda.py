@@ -18,7 +18,7 @@ import numpy as np
 
 from sparsecast.devices import DEVICES
 from sparsecast.devices.gpu.gpu_device import GPUDevice
-from sparsecast.errors import DeviceError, InputError, MatrixSizeError
+from sparsecast.errors import DeviceError, MatrixSizeError
 from sparsecast.machines.data_sheet import GPU
 from sparsecast.machines.machine import Machine, detect
 
@@ -58,25 +58,20 @@ def driver_errors() -> Iterator[None]:
         code = re.search(r"CUDA_ERROR_(\w+)", str(error))
         if type(error).__name__ not in _DRIVER_ERRORS or code is None or _OUR_FAULTS.fullmatch(code[1]):
             raise
-        raise _one_line(code[1]) from error
-
-
-def _one_line(name: str) -> InputError:
-    code = f"CUDA_ERROR_{name}"
-    if name == "OUT_OF_MEMORY":
-        return MatrixSizeError(
-            f"the device's memory is full ({code}): expected room for the matrix, x and y; free memory "
-            f"that other programs hold, {_ELSE_CPU}"
-        )
-    if name in _COMPILER_TOO_NEW:
-        return DeviceError(
-            f"device 'cuda' does not take what was compiled for it ({code}): expected a driver as new as the "
-            f"compiler; update the driver, {_ELSE_CPU}"
-        )
-    return DeviceError(
-        f"device 'cuda' was lost in the middle ({code}): expected it to answer until the end; what a "
-        f"calibration measured until then is kept; see that it works, then run the same again"
-    )
+        if code[1] == "OUT_OF_MEMORY":
+            raise MatrixSizeError(
+                f"the device's memory is full ({code[0]}): expected room for the matrix, x and y; free "
+                f"memory that other programs hold, {_ELSE_CPU}"
+            ) from error
+        if code[1] in _COMPILER_TOO_NEW:
+            raise DeviceError(
+                f"device 'cuda' does not take what was compiled for it ({code[0]}): expected a driver as new "
+                f"as the compiler; update the driver, {_ELSE_CPU}"
+            ) from error
+        raise DeviceError(
+            f"device 'cuda' was lost in the middle ({code[0]}): expected it to answer until the end; what a "
+            f"calibration measured until then is kept; see that it works, then run the same again"
+        ) from error
 
 
 def device_uuid() -> str:

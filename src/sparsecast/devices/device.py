@@ -16,7 +16,7 @@ import numpy as np
 from sparsecast.devices.binding import Bound, FormatKernels, bind, tiny_matrix
 from sparsecast.formats.libraries import LIBRARIES
 from sparsecast.machines.machine import Machine
-from sparsecast.measuring.timing import Clock, Effort, Lingering, measure
+from sparsecast.measuring.timing import Call, Clock, Effort, Lingering, measure
 from sparsecast.operators.block_operator import BlockOperator
 from sparsecast.records import Bandwidth, Candidate, Record
 from sparsecast.system.registry import Registry
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from sparsecast.measuring.core_speed import CoreSpeed
     from sparsecast.measuring.energy import Meter
     from sparsecast.measuring.references import ReferenceMonitor
-    from sparsecast.measuring.timing import Call, Clock
 
 
 @dataclass(frozen=True)

@@ -78,9 +78,6 @@ class ReferenceProduct:
         error[self.magnitude > limits.max] = 0
         return error
 
-    def error(self, y: NDArray[Any]) -> float:
-        return float(self.errors(y).max(initial=0.0))
-
     def check(self, y: NDArray[Any], what: str, is_lossy: bool = False) -> float:
         """Return the error of `y`; refuse errors beyond rounding. `what` names the kernel in the message.
 

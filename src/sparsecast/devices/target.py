@@ -66,13 +66,7 @@ class Target:
 
     @classmethod
     def of(cls, A: Any, machine: Machine, threads: int | None, dtype: str | None) -> Target:
-        """Return what all candidates of a question about a sparse matrix or Structure share.
-
-        Raises
-        ------
-        InputError
-            If the machine that is asked about cannot do that.
-        """
+        """Return what all candidates of a question about a sparse matrix or Structure share, as `on` does."""
         if isinstance(A, Structure):
             index_bits = 32 if max(A.nnz, A.rows, A.cols) < 2**31 else 64
             return cls.on(machine, "float64" if dtype is None else dtype, threads, index_bits)
@@ -87,10 +81,7 @@ class Target:
     def on(cls, machine: Machine, dtype: str, threads: int | None, index_bits: int = 32) -> Target:
         """Return the target of a machine: all of its threads where none are named.
 
-        Raises
-        ------
-        InputError
-            If it has not as many, or its results are published, which do not say how many they had.
+        An InputError says that it has not as many, or that its results are published, without their threads.
         """
         if machine.published_as is None:
             count = DEVICES.get(machine.device).threads(machine, threads)

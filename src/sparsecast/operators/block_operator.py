@@ -30,31 +30,24 @@ class VectorSpace(Protocol):
     @property
     def size(self) -> int:
         """Entries of a vector, or of the part on this process."""
-        ...
 
     def zeros(self) -> Any:
         """Return a new vector of zeros."""
-        ...
 
     def host_zeros(self) -> Any:
         """Return a new vector of zeros for the operator whose entries the host can read."""
-        ...
 
     def arrays(self, x: Any) -> Sequence[NDArray[Any]]:
         """Return the NumPy arrays of a vector of `host_zeros` in this process; nothing is copied."""
-        ...
 
     def dot(self, x: Any, y: Any) -> Any:
         """Return the inner product of two vectors: the sum of conj(x) y."""
-        ...
 
     def norm(self, x: Any) -> float:
         """Return the Euclidean norm of a vector."""
-        ...
 
     def total(self, own: float) -> float:
         """Return the sum of `own` over all processes."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +60,7 @@ class LocalSpace:
     def zeros(self) -> NDArray[Any]:
         return np.zeros(self.size, dtype=self.dtype)
 
-    def host_zeros(self) -> NDArray[Any]:
-        return np.zeros(self.size, dtype=self.dtype)
+    host_zeros = zeros
 
     def arrays(self, x: NDArray[Any]) -> Sequence[NDArray[Any]]:
         return (x,)
@@ -89,26 +81,21 @@ class Operator(Protocol):
     @property
     def shape(self) -> tuple[int, int]:
         """Rows and columns of the whole matrix."""
-        ...
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """Type of the values."""
-        ...
 
     @property
     def domain(self) -> VectorSpace:
         """The space of x."""
-        ...
 
     @property
     def range(self) -> VectorSpace:
         """The space of y."""
-        ...
 
     def matvec(self, x: Any, out: Any = None) -> Any:
         """Return A x, in `out` where it is given."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

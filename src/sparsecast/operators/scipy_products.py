@@ -218,13 +218,7 @@ class ProductCounter:
 
 @contextmanager
 def counted_by(counter: ProductCounter) -> Iterator[None]:
-    """Let `counter` do all products of this process with SciPy's matrices meanwhile.
-
-    Raises
-    ------
-    InputError
-        If another one does.
-    """
+    """Let `counter` do all products of this process with SciPy's matrices meanwhile, if no other one does."""
     if not _counting.acquire(blocking=False):
         raise InputError("a watch within a watch: expected one at a time; leave the other one first")
     formats = csr_array, bsr_array, coo_array, dia_array  # CSC has the methods of CSR

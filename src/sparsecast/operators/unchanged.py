@@ -24,28 +24,25 @@ COMPRESSED: Any = next(kind for kind in csr_array.__mro__ if kind.__name__ == "_
 _read: dict[int, object] = {}
 
 
-class _Read:
-    """An attribute of a matrix that notes when it is read."""
+def _noted(name: str) -> property:
+    """Return an attribute of a matrix that notes when it is read."""
 
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __get__(self, matrix: Any, kind: Any = None) -> Any:
-        if matrix is None:
-            return self
-        array = matrix.__dict__[self._name]
+    def read(matrix: Any) -> Any:
+        array = matrix.__dict__[name]
         _read[id(array)] = object()
         return array
 
-    def __set__(self, matrix: Any, array: Any) -> None:
-        matrix.__dict__[self._name] = array
+    def write(matrix: Any, array: Any) -> None:
+        matrix.__dict__[name] = array
+
+    return property(read, write)
 
 
 @contextmanager
 def reads_noted() -> Iterator[None]:
     """Note meanwhile who reads the arrays of compressed matrices: an `Unchanged` relies on it."""
     for name in _ARRAYS:
-        setattr(COMPRESSED, name, _Read(name))
+        setattr(COMPRESSED, name, _noted(name))
     # The type of the values is asked for often, and changes nothing.
     COMPRESSED.dtype = property(lambda matrix: matrix.__dict__["data"].dtype, COMPRESSED.dtype.fset)
     try:
@@ -60,33 +57,27 @@ class Unchanged:
 
     def __init__(self, matrix: Any) -> None:
         self._shape = matrix.shape
-        self._held = [_Held(name, matrix.__dict__[name]) for name in _ARRAYS]
+        self._arrays = {name: weakref.ref(matrix.__dict__[name]) for name in _ARRAYS}
+        self._copies = {name: matrix.__dict__[name].copy() for name in _ARRAYS}
+        #: When each array was last read before it was compared.
+        self._compared: dict[str, object] = dict.fromkeys(_ARRAYS, _NEVER)
 
     def holds(self, matrix: Any) -> bool:
         """Tell whether a matrix, this one or another one, holds the same to the last bit."""
-        arrays, is_shape = matrix.__dict__, matrix.shape == self._shape
-        return is_shape and all(held.is_same(arrays) for held in self._held)
+        return matrix.shape == self._shape and all(self._is_same(matrix.__dict__, name) for name in _ARRAYS)
 
-
-class _Held:
-    """An array of a matrix, its copy, and when it was last read before it was compared."""
-
-    def __init__(self, name: str, array: NDArray[Any]) -> None:
-        self._name, self._array, self._copy = name, weakref.ref(array), array.copy()
-        self._compared: object = _NEVER
-
-    def is_same(self, arrays: dict[str, NDArray[Any]]) -> bool:
-        """Tell whether the array among those of a matrix is still equal."""
-        name, copy = self._name, self._copy
+    def _is_same(self, arrays: dict[str, NDArray[Any]], name: str) -> bool:
+        """Tell whether an array among those of a matrix is still equal."""
+        copy = self._copies[name]
         # In this order: who read it before has let go of it when it is alone, and what is read later differs.
         last_read = _read.get(id(arrays[name]))
-        is_alone = self._array() is arrays[name] and _is_alone(arrays, name)
-        if is_alone and last_read is self._compared:
+        is_alone = self._arrays[name]() is arrays[name] and _is_alone(arrays, name)
+        if is_alone and last_read is self._compared[name]:
             return True
         bits, before = arrays[name].reshape(-1).view(np.uint8), copy.reshape(-1).view(np.uint8)
         is_equal = arrays[name].dtype == copy.dtype and np.array_equal(bits, before)
         if is_equal:  # who holds it may still write, and let go
-            self._compared = last_read if is_alone else _NEVER
+            self._compared[name] = last_read if is_alone else _NEVER
         return is_equal
 
 

@@ -32,18 +32,33 @@ def _each_part(typingctx, part, arguments, pool):  # type: ignore[no-untyped-def
 
     def generate(context, builder, signature, given):  # type: ignore[no-untyped-def]
         kinds = (types.int64, *signature.args[1].types)
-        call = _CallOfPart(context, signature.args[0], kinds)
+        signature.args[0].get_call_type(context.typing_context, kinds, {})
+        compiled = signature.args[0].dispatcher.overloads[kinds]
+        context.active_code_library.add_linking_library(compiled.library)
+
+        def call(builder: Any, values: list[Any]) -> None:
+            function = context.declare_function(builder.module, compiled.fndesc)
+            context.call_conv.call_function(builder, function, types.none, kinds, values)
+
         arguments, address = cgutils.unpack_tuple(builder, given[1]), given[2]  # type: ignore[no-untyped-call]
         starts = context.make_array(kinds[-1])(context, builder, arguments[-1])
         parts = builder.sub(builder.extract_value(starts.shape, 0), WORD(1))
         with builder.if_else(cgutils.is_null(builder, address)) as (alone, together):  # type: ignore[no-untyped-call]
             with alone, cgutils.for_range(builder, parts, intp=WORD) as loop:
-                call.emit(builder, [loop.index, *arguments])
+                call(builder, [loop.index, *arguments])
             with together:
                 packed = cgutils.pack_struct(builder, arguments)  # type: ignore[no-untyped-call]
                 memory = cgutils.alloca_once_value(builder, packed)  # type: ignore[no-untyped-call]
-                pointers = (call.by_pointer(builder.module, packed.type), memory)
-                words = (builder.ptrtoint(each, WORD) for each in pointers)
+                # The pool calls a function that unpacks the arguments and calls the part.
+                unpacks = ir.Function(builder.module, PART, builder.module.get_unique_name("part_by_pointer"))
+                unpacks.linkage = "internal"
+                inside = ir.IRBuilder(unpacks.append_basic_block("entry"))
+                packed_at, number = unpacks.args
+                loaded = inside.load(inside.inttoptr(packed_at, packed.type.as_pointer()))
+                unpacked = [inside.extract_value(loaded, place) for place in range(len(arguments))]
+                call(inside, [number, *unpacked])
+                inside.ret_void()
+                words = (builder.ptrtoint(each, WORD) for each in (unpacks, memory))
                 pool = builder.load(builder.inttoptr(address, WORD.as_pointer()))
                 builder.call(builder.inttoptr(pool, POOL.as_pointer()), [address, *words, parts])
         return context.get_dummy_value()
@@ -53,32 +68,6 @@ def _each_part(typingctx, part, arguments, pool):  # type: ignore[no-untyped-def
 
 #: What kernels call; `_each_part` as mypy cannot know it, without its first parameter.
 each_part: Any = _each_part
-
-
-class _CallOfPart:
-    """Emits calls of a compiled function, from Numba's types of its arguments."""
-
-    def __init__(self, context: Any, part: Any, kinds: tuple[Any, ...]) -> None:
-        self.context, self.kinds = context, kinds
-        part.get_call_type(context.typing_context, kinds, {})
-        self.compiled = part.dispatcher.overloads[kinds]
-        context.active_code_library.add_linking_library(self.compiled.library)
-
-    def emit(self, builder: Any, values: list[Any]) -> None:
-        function = self.context.declare_function(builder.module, self.compiled.fndesc)
-        self.context.call_conv.call_function(builder, function, types.none, self.kinds, values)
-
-    def by_pointer(self, module: Any, packed: Any) -> Any:
-        """Return a function that the pool can call: it unpacks the arguments and calls this one."""
-        function = ir.Function(module, PART, module.get_unique_name("part_by_pointer"))
-        function.linkage = "internal"
-        builder = ir.IRBuilder(function.append_basic_block("entry"))
-        address, number = function.args
-        arguments = builder.load(builder.inttoptr(address, packed.as_pointer()))
-        values = [builder.extract_value(arguments, place) for place in range(len(packed.elements))]
-        self.emit(builder, [number, *values])
-        builder.ret_void()
-        return function
 
 
 def share(

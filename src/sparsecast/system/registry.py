@@ -158,24 +158,19 @@ class Registry(Generic[T]):
             if name not in self and (found := self._unlisted(name)) is not None:
                 return found
             self.require([name])
-            if name in self._plugins:
-                module = self._plugins[name]
-                self._import_plugin(name, module)
-            else:
-                module = self._modules[name]
+            module = self._plugins.get(name) or self._modules[name]
+            try:
                 importlib.import_module(module)
+            except ImportError as error:
+                if name not in self._plugins:
+                    raise
+                raise PluginError(
+                    f"{self.kind} '{name}': expected its module {module}, which cannot be imported "
+                    f"({error}); install the distribution anew, or remove it"
+                ) from error
             if name not in self._members:
                 raise PluginError(
                     f"{self.kind} '{name}': expected {module} to register that name, it did not; have the "
                     f"distribution corrected, or remove it"
                 )
         return self._members[name]
-
-    def _import_plugin(self, name: str, module: str) -> None:
-        try:
-            importlib.import_module(module)
-        except ImportError as error:
-            raise PluginError(
-                f"{self.kind} '{name}': expected its module {module}, which cannot be imported ({error}); "
-                f"install the distribution anew, or remove it"
-            ) from error

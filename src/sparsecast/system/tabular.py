@@ -101,8 +101,59 @@ def plain(value: Any) -> Any:
     return value
 
 
+class Tabular:
+    """A result that is a table."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def table(self) -> Table:
+        """Return the rows and columns."""
+
+    def to_frame(self) -> Any:
+        """Return the rows as a frame of pandas; an InputError if pandas is not installed."""
+        try:
+            import pandas
+        except ImportError as error:
+            raise InputError(
+                "a frame needs the Python package pandas: expected it to be installed; pip install pandas"
+            ) from error
+        table = self.table()
+        return pandas.DataFrame.from_records(table.records(), columns=table.keys)
+
+    def to_csv(self) -> str:
+        """Return the rows as the text of a CSV file."""
+        table, file = self.table(), io.StringIO()
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(table.keys)
+        writer.writerows(  # with nested values as JSON
+            [(json.dumps(value) if isinstance(value, dict | list) else value) for value in record.values()]
+            for record in table.records()
+        )
+        return file.getvalue()
+
+    def to_markdown(self) -> str:
+        """Return the rows as a table of Markdown."""
+        table = self.table()
+        lines = [table.headings, ("---",) * len(table.headings), *table.cells()]
+        return "\n".join(f"| {' | '.join(text.replace('|', '&#124;') for text in line)} |" for line in lines)
+
+    def _repr_html_(self) -> str:
+        """Return the table for a notebook, with the first rows of a long one."""
+        table = self.table()
+        head = "".join(f'<th scope="col">{escape(heading)}</th>' for heading in table.headings)
+        lines = Table(table.title, table.shown, table.rows[:_SHOWN]).cells()
+        body = "".join(f"<tr>{''.join(f'<td>{escape(text)}</td>' for text in line)}</tr>" for line in lines)
+        more = len(table.rows) - _SHOWN
+        caption = f"{table.title}; {more:,} more rows in to_frame()" if more > 0 else table.title
+        return (
+            f"<table><caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead>"
+            f"<tbody>{body}</tbody></table>"
+        )
+
+
 @dataclass(frozen=True, slots=True)
-class Table:
+class Table(Tabular):
     """Rows and their columns."""
 
     title: str
@@ -110,6 +161,14 @@ class Table:
     rows: Sequence[Any]
     below: tuple[str, ...] = ()  # lines below the table: explanations, or what is missing
     most: int = 0  # greatest number of rows in the terminal and on a page; 0 for all
+
+    def table(self) -> Table:
+        return self
+
+    @property
+    def keys(self) -> list[str]:
+        """The keys of a record."""
+        return [column.key for column in self.columns if column.key]
 
     @property
     def shown(self) -> Columns:
@@ -131,72 +190,6 @@ class Table:
     def records(self) -> list[Document]:
         """Return each row as a JSON document."""
         return [document(self.columns, row) for row in self.rows]
-
-    def to_frame(self) -> Any:
-        """Return the rows as a frame of pandas."""
-        try:
-            import pandas
-        except ImportError as error:
-            raise InputError(
-                "a frame needs the Python package pandas: expected it to be installed; pip install pandas"
-            ) from error
-        return pandas.DataFrame.from_records(
-            self.records(), columns=[column.key for column in self.columns if column.key]
-        )
-
-    def to_csv(self) -> str:
-        """Return the rows as CSV, with nested values as JSON."""
-        file = io.StringIO()
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow([column.key for column in self.columns if column.key])
-        writer.writerows(
-            [(json.dumps(value) if isinstance(value, dict | list) else value) for value in record.values()]
-            for record in self.records()
-        )
-        return file.getvalue()
-
-    def to_markdown(self) -> str:
-        """Return the text table in Markdown."""
-        lines = [self.headings, ("---",) * len(self.headings), *self.cells()]
-        return "\n".join(f"| {' | '.join(text.replace('|', '&#124;') for text in line)} |" for line in lines)
-
-    def to_html(self) -> str:
-        """Return the text table in HTML, with the first rows of a long one."""
-        head = "".join(f'<th scope="col">{escape(heading)}</th>' for heading in self.headings)
-        lines = Table(self.title, self.shown, self.rows[:_SHOWN]).cells()
-        body = "".join(f"<tr>{''.join(f'<td>{escape(text)}</td>' for text in line)}</tr>" for line in lines)
-        more = len(self.rows) - _SHOWN
-        caption = f"{self.title}; {more:,} more rows in to_frame()" if more > 0 else self.title
-        return (
-            f"<table><caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead>"
-            f"<tbody>{body}</tbody></table>"
-        )
-
-
-class Tabular:
-    """A result that is a table."""
-
-    __slots__ = ()
-
-    @abstractmethod
-    def table(self) -> Table:
-        """Return the rows and columns."""
-
-    def to_frame(self) -> Any:
-        """Return the rows as a frame of pandas; an InputError if pandas is not installed."""
-        return self.table().to_frame()
-
-    def to_csv(self) -> str:
-        """Return the rows as the text of a CSV file."""
-        return self.table().to_csv()
-
-    def to_markdown(self) -> str:
-        """Return the rows as a table of Markdown."""
-        return self.table().to_markdown()
-
-    def _repr_html_(self) -> str:
-        """Return the table for a notebook."""
-        return self.table().to_html()
 
 
 def lines_of(refused: Mapping[str, str]) -> tuple[str, ...]:

@@ -249,7 +249,9 @@ class ThreadPool:
         self._words, self._threads = words.data, [threading.current_thread()]
         signature = "void(int64, int64, int64, int64)"
         self._do_parts = numba.cfunc(signature, cache=not lost_kernels())(_do_parts)
-        words[:2] = self._do_parts.address, _pauses_of(AWAKE_S)
+        _pauses(1)  # compiles
+        pauses_s = min(timeit.repeat(lambda: _pauses(1000), number=1))
+        words[:2] = self._do_parts.address, int(1000 * AWAKE_S / pauses_s)
         for place, name in _FUNCTIONS.items():
             if function := getattr(python, name, None):
                 words[place // 8] = ctypes.cast(function, ctypes.c_void_p).value
@@ -281,11 +283,6 @@ class ThreadPool:
     def ids(self, threads: int) -> list[int]:
         """Return the system's numbers of the threads that are started, of `threads` without the caller."""
         return [thread.native_id or 0 for thread in self._threads[1:threads]]
-
-
-def _pauses_of(seconds: float) -> int:
-    _pauses(1)
-    return int(1000 * seconds / min(timeit.repeat(lambda: _pauses(1000), number=1)))
 
 
 class _OfProcess:

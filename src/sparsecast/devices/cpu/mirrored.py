@@ -9,13 +9,15 @@ bits in every run with as many parts. The buffers are short where the matrix is 
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any, NamedTuple, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sparsecast.features.symmetry import KINDS
 from sparsecast.formats.mirrored import MirroredFormat
+from sparsecast.formats.symmetric_bcsr import SymmetricBCSR
+from sparsecast.formats.symmetric_csr import SymmetricCSR
 from sparsecast.system.jit import inner
 
 HERMITIAN, SKEW = (1 + KINDS.index(kind) for kind in ("hermitian", "skew"))
@@ -34,30 +36,23 @@ def mirrored(value, kind):  # type: ignore[no-untyped-def]
     return -value if len(kind) == SKEW else value
 
 
-class Buffers(NamedTuple):
-    """Where each part of the rows collects what it has for rows of others: scratch memory of one product."""
+def buffers(
+    matrix: SymmetricCSR | SymmetricBCSR, columns: NDArray[Any], parts: NDArray[Any], rows: NDArray[Any]
+) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[Any]]:
+    """Return where each part of the rows collects what it has for rows of others.
 
-    lowest: NDArray[np.uint64]  # the first row that a part reaches, or its own first one: shape (parts,)
-    #: Place of a row in the scratch memory, less its number, modulo 2**64: shape (parts,).
-    shifts: NDArray[np.uint64]
-    length: int
-
-    @classmethod
-    def of(cls, starts: NDArray[Any], columns: NDArray[Any], parts: NDArray[Any], rows: NDArray[Any]) -> Self:
-        """Return the buffers for `parts` of units, rows or rows of blocks, each of which begins in `rows`.
-
-        The columns of a unit ascend from its place in `starts` on.
-        """
-        lowest = rows[:-1].astype(np.uint64)
-        for part, (first, last) in enumerate(pairwise(parts)):
-            heads = starts[int(first) : int(last) + 1]
-            least = columns[heads[:-1][np.diff(heads) > 0]]
-            lowest[part] = min(int(lowest[part]), int(least.min(initial=int(lowest[part]))))
-        lengths = rows[:-1].astype(np.uint64) - lowest
-        return cls(lowest, np.cumsum(lengths) - lengths - lowest, int(lengths.sum()))
-
-    def memory(self, matrix: MirroredFormat) -> NDArray[Any]:
-        return np.empty(self.length, dtype=matrix.dtype)
+    The `parts` are of units, rows or rows of blocks, and each begins in `rows`. The columns of a unit ascend
+    from its place in `matrix.starts` on. Of each part, the first row that it reaches is returned, or its own
+    first one, then the place of a row in the scratch memory, less its number, modulo 2**64: shapes (parts,).
+    The last is the scratch memory of one product.
+    """
+    lowest = rows[:-1].astype(np.uint64)
+    for part, (first, last) in enumerate(pairwise(parts)):
+        heads = matrix.starts[int(first) : int(last) + 1]
+        least = columns[heads[:-1][np.diff(heads) > 0]]
+        lowest[part] = min(int(lowest[part]), int(least.min(initial=int(lowest[part]))))
+    lengths = rows[:-1].astype(np.uint64) - lowest
+    return lowest, np.cumsum(lengths) - lengths - lowest, np.empty(int(lengths.sum()), dtype=matrix.dtype)
 
 
 @inner

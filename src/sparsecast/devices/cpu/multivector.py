@@ -9,7 +9,7 @@ the sizes reach the compiler in the types of tuples, and one function serves eve
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import reduce
 from typing import Any
 
@@ -66,38 +66,6 @@ def panels(
     return lambda X, out: product_of(min(widest(X.itemsize), X.shape[1]))(X, out)
 
 
-class _Panel(VectorCode):
-    """Emits the instructions for a panel of one size."""
-
-    def __init__(self, builder: Any, number: Any, parts: int, block: tuple[int, int], lanes: int) -> None:
-        super().__init__(builder, number, parts * lanes, parts)
-        self.rows, self.cols = block
-        self.sets = 2 if self.rows * parts < _FEW_SUMS else 1
-
-    def sums_of_block(self) -> list[Any]:
-        return [self.sums() for _ in range(self.rows * self.parts)]
-
-    def add_block(
-        self, values: StoredValues, first: Any, rows_of_x: Sequence[Any], sums: Sequence[Any]
-    ) -> None:
-        """Add the block whose values begin at `first`, times the panels that begin at `rows_of_x`."""
-        for column, place in enumerate(rows_of_x):
-            x = self.loaded(place)
-            for row in range(self.rows):
-                for part in range(self.parts):
-                    where = (row * self.cols + column) * self.parts + part
-                    value = values.at(self.builder.add(first, I64(where)))
-                    self.add_product(sums[row * self.parts + part], self.everywhere(value), x)
-
-    def store_row(self, sets: Sequence[Sequence[Any]], row: int, place: Any) -> None:
-        """Write the panel of a row of Y: the sets added up."""
-        of_parts = []
-        for part in range(self.parts):
-            loaded = [self.builder.load(sums[row * self.parts + part]) for sums in sets]
-            of_parts.append(reduce(self.builder.fadd, loaded))
-        self.store(self.put_together(of_parts), place)
-
-
 @intrinsic
 def _emitted(  # type: ignore[no-untyped-def]
     typingctx, columns, data, X, Y, sizes, first, end, stride, row, panel
@@ -107,40 +75,48 @@ def _emitted(  # type: ignore[no-untyped-def]
     signature = types.void(columns, data, X, Y, sizes, word, word, word, word, word)
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        size = [each.count for each in signature.args[4].types]
+        rows, cols, lanes = (each.count for each in signature.args[4].types)
         number, parts = number_of(context, signature.args[2].dtype)
         values = StoredValues(context, builder, signature.args[1], arguments[1], number)
         kinds, given = ([each[0], *each[2:4]] for each in (signature.args, arguments))
         columns, x, y = structures(context, builder, kinds, given)
-        numbers = [builder.bitcast(each.data, number.as_pointer()) for each in (x, y)]
+        x_at, y_at = (builder.bitcast(each.data, number.as_pointer()) for each in (x, y))
         width = builder.extract_value(x.shape, 1)
-        panel = _Panel(builder, number, parts, (size[0], size[1]), size[2])
-        _emit_row(panel, (columns.data, values, *numbers), width, arguments[5:])
+        first, end, stride, row, first_column = arguments[5:]
+        panel = VectorCode(builder, number, parts * lanes, parts)
+
+        def place(array: Any, row: Any, below: int) -> Any:
+            """Return where the panel begins in a row of X or Y, some rows below another."""
+            value = builder.add(builder.mul(builder.add(row, I64(below)), width), first_column)
+            return builder.gep(array, [builder.mul(value, I64(parts))])
+
+        def add_block(first_value: Any, rows_of_x: list[Any], sums: list[Any]) -> None:
+            """Add the block whose values begin at `first_value`, times the panels at `rows_of_x`."""
+            for column, place_of_x in enumerate(rows_of_x):
+                factors = panel.loaded(place_of_x)
+                for which in range(rows * parts):
+                    value_row, part = divmod(which, parts)
+                    where = (value_row * cols + column) * parts + part
+                    value = values.at(builder.add(first_value, I64(where)))
+                    panel.add_product(sums[which], panel.everywhere(value), factors)
+
+        several = range(2 if rows * parts < _FEW_SUMS else 1)
+        sets = [[panel.sums() for _ in range(rows * parts)] for _ in several]
+        entry_at = variable(builder, first)
+        for step in sorted({len(sets), 1}, reverse=True):
+            with loop(builder, entry_at, end, step, stride) as entries:
+                for entry, sums in zip(entries, sets, strict=False):
+                    column = index_at(builder, columns.data, entry)
+                    first_value = builder.mul(entry, I64(parts * rows * cols))
+                    add_block(first_value, [place(x_at, column, each) for each in range(cols)], sums)
+        for each in range(rows):
+            start = place(y_at, row, each)
+            own = zip(*(sums[each * parts : (each + 1) * parts] for sums in sets), strict=True)
+            totals = [reduce(builder.fadd, [builder.load(one) for one in of_part]) for of_part in own]
+            panel.store(panel.put_together(totals), start)
         return context.get_dummy_value()
 
     return signature, generate
-
-
-def _emit_row(panel: _Panel, arrays: tuple[Any, ...], width: Any, span: Sequence[Any]) -> None:
-    columns, data, x, y = arrays
-    first, end, stride, row, first_column = span
-    builder = panel.builder
-
-    def place(array: Any, row: Any, below: int) -> Any:
-        """Return where the panel begins in a row of X or Y, some rows below another."""
-        value = builder.add(builder.mul(builder.add(row, I64(below)), width), first_column)
-        return builder.gep(array, [builder.mul(value, I64(panel.parts))])
-
-    sets = [panel.sums_of_block() for _ in range(panel.sets)]
-    entry_at = variable(builder, first)
-    for step in sorted({len(sets), 1}, reverse=True):
-        with loop(builder, entry_at, end, step, stride) as entries:
-            for entry, sums in zip(entries, sets, strict=False):
-                column = index_at(builder, columns, entry)
-                values = builder.mul(entry, I64(panel.parts * panel.rows * panel.cols))
-                panel.add_block(data, values, [place(x, column, each) for each in range(panel.cols)], sums)
-    for each in range(panel.rows):
-        panel.store_row(sets, each, place(y, row, each))
 
 
 @inner

@@ -223,7 +223,7 @@ class _Gather(VectorCode):
         super().__init__(builder, context.get_value_type(kinds[2].dtype), _VECTOR_BYTES // number_bytes)
         self._values = StoredValues(context, builder, kinds[0], arrays[0], self.number)
         self._indices, self._x = (each.data for each in structures(context, builder, kinds[1:3], arrays[1:]))
-        self._x_at = self._gathered if len(kinds[3]) else self._read_in_turn
+        self._gathers = len(kinds[3]) > 0
         self._index = ir.VectorType(context.get_value_type(kinds[1].dtype), self.lanes)
         self._wide, self._mask = ir.VectorType(I64, self.lanes), ir.VectorType(ir.IntType(1), self.lanes)
         self._pointers = ir.VectorType(self.number.as_pointer(), self.lanes)
@@ -254,24 +254,21 @@ class _Gather(VectorCode):
         own = builder.select(is_own, product, ir.Constant(self.vector, None))
         builder.store(builder.fadd(builder.load(sums), own), sums)
 
-    def _gathered(self, entry: Any) -> Any:
+    def _x_at(self, entry: Any) -> Any:
         """Return x at the columns of the entries from `entry` on."""
-        builder = self.builder
-        place = builder.bitcast(builder.gep(self._indices, [entry]), self._index.as_pointer())
-        width = self._index.element.width
-        columns = builder.load(place, align=width // 8)
-        columns = builder.zext(columns, self._wide) if width < 64 else columns
-        scale = ir.Constant(self._wide, [self.number_bytes] * self.lanes)
-        start = self.everywhere(builder.ptrtoint(self._x, I64))
-        places = builder.inttoptr(builder.add(start, builder.mul(columns, scale)), self._pointers)
-        every, nothing = ir.Constant(self._mask, [1] * self.lanes), ir.Constant(self.vector, ir.Undefined)
-        return builder.call(self._gather, [places, I32(self.number_bytes), every, nothing])
-
-    def _read_in_turn(self, entry: Any) -> Any:
-        """Return the same by single reads: the reads of x and of columns are what bounds such a product."""
         builder, width = self.builder, self._index.element.width
-        columns_of_word = min(64 // width, self.lanes)
-        found = ir.Constant(self.vector, ir.Undefined)
+        nothing = ir.Constant(self.vector, ir.Undefined)
+        if self._gathers:
+            place = builder.bitcast(builder.gep(self._indices, [entry]), self._index.as_pointer())
+            columns = builder.load(place, align=width // 8)
+            columns = builder.zext(columns, self._wide) if width < 64 else columns
+            scale = ir.Constant(self._wide, [self.number_bytes] * self.lanes)
+            start = self.everywhere(builder.ptrtoint(self._x, I64))
+            places = builder.inttoptr(builder.add(start, builder.mul(columns, scale)), self._pointers)
+            every = ir.Constant(self._mask, [1] * self.lanes)
+            return builder.call(self._gather, [places, I32(self.number_bytes), every, nothing])
+        # The reads of x and of columns are what bounds such a product.
+        columns_of_word, found = min(64 // width, self.lanes), nothing
         for first in range(0, self.lanes, columns_of_word):
             place = builder.gep(self._indices, [builder.add(entry, I64(first))])
             word = builder.load(builder.bitcast(place, I64.as_pointer()), align=width // 8)

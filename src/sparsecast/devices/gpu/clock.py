@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sparsecast.devices.gpu.launching import SIMULATED, cuda
 from sparsecast.measuring.timing import Call, HostClock
@@ -65,7 +64,7 @@ def device_read(size_bytes: int) -> Call:
 
 def device_upload(size_bytes: int) -> Call:
     """Return a callable that copies a pageable NumPy array to the device."""
-    source = _ones(size_bytes)
+    source = np.ones(_words(size_bytes))
     target = cuda.device_array(source.size, np.float64)
 
     def upload() -> Any:
@@ -77,7 +76,7 @@ def device_upload(size_bytes: int) -> Call:
 
 def device_download(size_bytes: int) -> Call:
     """Return a callable that copies an array on the device to a NumPy array."""
-    source = cuda.to_device(_ones(size_bytes))
+    source = cuda.to_device(np.ones(_words(size_bytes)))
     target = np.zeros(source.size)
     return lambda: source.copy_to_host(target)
 
@@ -85,10 +84,6 @@ def device_download(size_bytes: int) -> Call:
 def _words(size_bytes: int) -> int:
     """Return the words of 8 bytes of at least `size_bytes` bytes."""
     return max(1, -(-size_bytes // 8))
-
-
-def _ones(size_bytes: int) -> NDArray[np.float64]:
-    return np.ones(_words(size_bytes))
 
 
 def _fill_with_ones(target):  # type: ignore[no-untyped-def]

@@ -159,7 +159,7 @@ class GPUDevice(Device):
 
     def call(self, candidate: Candidate, bound: Bound, x: Any, out: Any) -> Call:
         """Return the callable that queues the product, alternating between its copies if there are any."""
-        from sparsecast.devices.gpu.launching import refuse_beyond_memory, scratch, upload
+        from sparsecast.devices.gpu.launching import pointer, refuse_beyond_memory, scratch, upload
 
         product: Any = bound.product  # a DeviceProduct
         used = [(product, x, out)]
@@ -169,20 +169,14 @@ class GPUDevice(Device):
             kernels = KERNELS.get(candidate.format)
             copied = upload("vectors", x.copy_to_host())[0], scratch(out.size, out.dtype)
             used.append((kernels.bind(bound.matrix, candidate.kernel, candidate.threads), *copied))
-        return _in_turn(used)
+        # Addresses are looked up once; what is held has the arrays.
+        queues = [partial(product.launch, pointer(x), pointer(out), 0) for product, x, out in used]
+        turns = cycle(queues)
+        if copies:
+            return lambda held=used: next(turns)()  # type: ignore[misc]
+        return lambda held=used: queues[0]()  # type: ignore[misc]
 
     def operator_type(self) -> type[BlockOperator]:
         from sparsecast.devices.gpu.operator import DeviceOperator
 
         return DeviceOperator
-
-
-def _in_turn(used: list[tuple[Any, Any, Any]]) -> Call:
-    """Return a callable that queues one product after the other; addresses are looked up once."""
-    from sparsecast.devices.gpu.launching import pointer
-
-    queues = [partial(product.launch, pointer(x), pointer(out), 0) for product, x, out in used]
-    if len(queues) == 1:
-        return lambda held=used: queues[0]()  # type: ignore[misc]
-    turns = cycle(queues)
-    return lambda held=used: next(turns)()  # type: ignore[misc]

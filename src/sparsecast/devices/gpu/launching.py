@@ -20,7 +20,7 @@ import os
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Self, TypeVar, cast
+from typing import Any, Self
 
 import numba
 import numpy as np
@@ -61,17 +61,14 @@ _LARGEST_NARROW_OFFSET = 2**31 - 2**16
 
 DeviceArray = Any
 Kernel = Callable[..., None]
-Factory = TypeVar("Factory", bound=Callable[..., Kernel])
+
+#: Keeps the kernels that a function returns, so that each is compiled once.
+made_once: Any = functools.cache
 
 
 def device_function(function: Callable[..., Any]) -> Any:
     """Inline a function into the kernels that call it; without numba-cuda there are none."""
     return cuda.jit(device=True, inline="always")(function) if cuda else function
-
-
-def made_once(factory: Factory) -> Factory:
-    """Cache the kernels that a function returns, so that each is compiled once."""
-    return cast(Factory, functools.cache(factory))
 
 
 def offset_type(largest: int) -> Any:
@@ -146,7 +143,13 @@ class Launch:
             argument if isinstance(argument, np.integer) else pointer(argument) for argument in arguments
         ]
         vector = _pointer_type(dtype)
-        signature = numba.types.void(*map(_type_of, arguments), vector, vector)
+        kinds = (
+            numba.from_dtype(argument.dtype)
+            if isinstance(argument, np.integer)
+            else _pointer_type(argument.dtype)
+            for argument in arguments
+        )
+        signature = numba.types.void(*kinds, vector, vector)
         self._queue = _queue(_compiled(kernel, signature), blocks, threads)
 
     def __call__(self, x: Any, y: Any, stream: Any) -> None:
@@ -195,12 +198,6 @@ def one_launch(kernel: Kernel, units: int, arguments: Sequence[Any], dtype: Any)
 
 def _pointer_type(dtype: Any) -> Any:
     return numba.types.CPointer(numba.from_dtype(np.dtype(dtype)))  # type: ignore[no-untyped-call]
-
-
-def _type_of(argument: Any) -> Any:
-    if isinstance(argument, np.integer):
-        return numba.from_dtype(argument.dtype)
-    return _pointer_type(argument.dtype)
 
 
 @functools.cache

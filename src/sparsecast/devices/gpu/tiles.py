@@ -80,25 +80,18 @@ MAX_PARTS = 1 << 14
 class Parts:
     """Units of work cut into tiles, and these into parts, one for each block of threads.
 
-    Attributes
-    ----------
-    tiles, tiles_each, count : int
-        Tiles in all, tiles of a part, and parts; the last tile and the last part may be smaller.
-    ends : int64 array of shape (count,)
-        The end of the tiles of each part.
-    offset : type
-        Of the kernels' offsets.
-    sizes : tuple of integers of that type
-        Tiles, tiles of a part and units, as kernels take them.
+    The last tile and the last part may be smaller than the others.
     """
 
     def __init__(self, work: int) -> None:
         self.work, self.tiles = work, blocks_of(work, TILE)
-        self.tiles_each = blocks_of(self.tiles, MAX_PARTS)
-        self.count = blocks_of(self.tiles, self.tiles_each) if work else 0
-        self.ends = np.minimum(np.arange(1, self.count + 1) * self.tiles_each, self.tiles)
+        tiles_each = blocks_of(self.tiles, MAX_PARTS)
+        self.count = blocks_of(self.tiles, tiles_each) if work else 0
+        #: The end of the tiles of each part: shape (count,).
+        self.ends = np.minimum(np.arange(1, self.count + 1) * tiles_each, self.tiles)
         self.offset = offset_type(work)
-        self.sizes = tuple(map(self.offset, (self.tiles, self.tiles_each, work)))
+        #: Tiles, tiles of a part and units, as kernels take them.
+        self.sizes = tuple(map(self.offset, (self.tiles, tiles_each, work)))
 
 
 @device_function

@@ -128,7 +128,7 @@ class Application(ABC):
 
         These are `trials`, and as many more as take `most_s` seconds: a short run is counted to its end.
         """
-        op = scipy_operator(self.matrix) if op is None else op
+        op = ScipyOperator(self.matrix) if op is None else op
         laps = Laps() if laps is None else laps
         if most_s:
             self.run(op, 2, no_iteration, Laps())  # compiles
@@ -162,8 +162,8 @@ class Application(ABC):
         """
 
 
-class _ScipyOperator:
-    """A matrix with SciPy's product, without format and compilation."""
+class ScipyOperator:
+    """A matrix with SciPy's product, for some iterations before anything is built or compiled."""
 
     def __init__(self, matrix: csr_array[Any]) -> None:
         self.matrix, self.shape, self.dtype = matrix, matrix.shape, matrix.dtype
@@ -177,8 +177,3 @@ class _ScipyOperator:
     def matvec(self, x: Any, out: Any = None) -> Any:
         out[:] = self.matrix @ x
         return out
-
-
-def scipy_operator(matrix: csr_array[Any]) -> Operator:
-    """Return a matrix with SciPy's product, for some iterations before anything is built or compiled."""
-    return _ScipyOperator(matrix)

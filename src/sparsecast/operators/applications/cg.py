@@ -56,19 +56,8 @@ _DOUBT = 0.65
 _ANOTHER_SIDE = 2
 
 
-def loops(is_preconditioned: bool) -> tuple[VectorLoop, ...]:
-    return (
-        VectorLoop("start", 13 if is_preconditioned else 10, is_once=True),
-        VectorLoop("curvature", 2),
-        VectorLoop("step", 6),
-        *([VectorLoop("precondition", 4)] if is_preconditioned else []),
-        VectorLoop("direction", 3),
-    )
-
-
-def most_iterations(rows: int) -> int:
-    """Return the greatest number of iterations, as in SciPy's cg: ten per row."""
-    return 10 * rows
+#: The greatest number of iterations, as in SciPy's cg.
+_ITERATIONS_A_ROW = 10
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -132,10 +121,15 @@ class ConjugateGradients(Application):
             )
         self.matrix, self.tolerance = A, tolerance
         self.inverse_diagonal = None if preconditioner is None else _inverse_diagonal(A, preconditioner)
-        is_preconditioned = self.inverse_diagonal is not None
-        self.loops = loops(is_preconditioned)
-        self.vectors = 6 if is_preconditioned else 4  # x, r, p and q; with z and the diagonal
-        self.most_iterations = most_iterations(A.shape[0])
+        self.vectors = 4 if preconditioner is None else 6  # x, r, p and q; with z and the diagonal
+        self.loops = (
+            VectorLoop("start", 10 if preconditioner is None else 13, is_once=True),
+            VectorLoop("curvature", 2),
+            VectorLoop("step", 6),
+            *([] if preconditioner is None else [VectorLoop("precondition", 4)]),
+            VectorLoop("direction", 3),
+        )
+        self.most_iterations = _ITERATIONS_A_ROW * A.shape[0]
 
     def told(self, done: Solution) -> Iterations:
         """Return the iterations; an InputError where the first ones broke down."""
@@ -205,7 +199,7 @@ def conjugate_gradients(
     start : Solution, optional
         A run for the same b that ended too soon, such as one with another operator: it is gone on with.
     """
-    most = most_iterations(op.shape[0]) if most is None else most
+    most = _ITERATIONS_A_ROW * op.shape[0] if most is None else most
     refuse_settings(tolerance, most)
     from sparsecast.operators.applications.vector_loops import Loops, copy, dot, precondition, step, turn
 

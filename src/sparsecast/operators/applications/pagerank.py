@@ -324,18 +324,14 @@ def links(A: csr_array[Any]) -> Links:
     dangling = np.flatnonzero(leaving == 0).astype(A.indices.dtype)
     if is_alike:
         # Only the places are transposed: one byte per entry instead of eight, and no second array of values.
-        places = csr_array((np.zeros(A.nnz, dtype=np.int8), A.indices, A.indptr), shape=A.shape).tocsc()
-        matrix = csr_array((A.data, places.indices, places.indptr), shape=A.shape)
-        return Links(_sorted(matrix), inverse, dangling)
-    scaled = csr_array((A.data * np.repeat(inverse, lengths), A.indices, A.indptr), shape=A.shape).tocsc()
-    return Links(
-        _sorted(csr_array((scaled.data, scaled.indices, scaled.indptr), shape=A.shape)), None, dangling
-    )
-
-
-def _sorted(matrix: csr_array[Any]) -> csr_array[Any]:
+        turned = csr_array((np.zeros(A.nnz, dtype=np.int8), A.indices, A.indptr), shape=A.shape).tocsc()
+    else:
+        scaled = A.data * np.repeat(inverse, lengths)
+        turned = csr_array((scaled, A.indices, A.indptr), shape=A.shape).tocsc()
+    data = A.data if is_alike else turned.data
+    matrix = csr_array((data, turned.indices, turned.indptr), shape=A.shape)
     matrix.has_sorted_indices = True  # a transposition goes through the rows in order
-    return matrix
+    return Links(matrix, inverse if is_alike else None, dangling)
 
 
 def _refuse_no_graph(A: csr_array[Any]) -> None:

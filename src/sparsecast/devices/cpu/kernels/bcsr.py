@@ -110,7 +110,14 @@ class Block(VectorCode):
 
     def store_totals(self, sets: Sequence[Any], y: Any) -> None:
         """Write the sums of all accumulators to y, from this place on."""
-        totals = [self._totals(accumulators) for accumulators in sets]
+        totals = []
+        for accumulators in sets:
+            vectors = [self.put_together([self.builder.load(each) for each in own]) for own in accumulators]
+            if not self._one_column:
+                rows = (vectors[k : k + self.halves] for k in range(0, self._vectors, self.halves))
+                wholes = (reduce(self.builder.fadd, halves) for halves in rows)
+                vectors = [self.total(self.picked(whole, range(self.used))) for whole in wholes]
+            totals.append(list(chain.from_iterable(self.numbers(vector) for vector in vectors)))
         for place, each in enumerate(zip(*totals, strict=True)):
             self.builder.store(reduce(self.builder.fadd, each), self.builder.gep(y, [I64(place)]))
 
@@ -121,26 +128,17 @@ class Block(VectorCode):
 
     def _add_block(self, data: Any, x: Any, accumulators: Sequence[Sequence[Any]]) -> None:
         """Add the block that begins at `data`, times the part of x that begins at `x`."""
-        starts = [0] if self._one_column else [half * self.used for half in range(self.halves)]
-        factors = [self._factors(self.builder.gep(x, [I64(start)])) for start in starts]
+        factors = []  # for each half, and each part of a value, that part of x in all the lanes of its value
+        for start in [0] if self._one_column else [half * self.used for half in range(self.halves)]:
+            place = self.builder.gep(x, [I64(start)])
+            loaded = self.loaded(place, self.parts) if self._one_column else self._widened(place)
+            values = [0 if self._one_column else lane // self.parts for lane in range(self.lanes)]
+            of_part = ([self.parts * k + part for k in values] for part in range(self.parts))
+            factors.append([self.picked(loaded, lanes) for lanes in of_part])
         for k, own in enumerate(accumulators):
             values = self.row_of(data, k)
             for factor, sums in zip(factors[k % len(factors)], own, strict=True):
                 self.add_product(sums, values, factor)
-
-    def _totals(self, accumulators: Sequence[Sequence[Any]]) -> list[Any]:
-        vectors = [self.put_together([self.builder.load(each) for each in own]) for own in accumulators]
-        if not self._one_column:
-            rows = (vectors[k : k + self.halves] for k in range(0, self._vectors, self.halves))
-            wholes = (reduce(self.builder.fadd, halves) for halves in rows)
-            vectors = [self.total(self.picked(whole, range(self.used))) for whole in wholes]
-        return list(chain.from_iterable(self.numbers(vector) for vector in vectors))
-
-    def _factors(self, x: Any) -> list[Any]:
-        """Return, for each part of a value, that part of the block's x, in all the lanes of its value."""
-        loaded = self.loaded(x, self.parts) if self._one_column else self._widened(x)
-        values = [0 if self._one_column else lane // self.parts for lane in range(self.lanes)]
-        return [self.picked(loaded, [self.parts * k + part for k in values]) for part in range(self.parts)]
 
     def _widened(self, place: Any) -> Any:
         """Load no more than the lanes that are used; the others repeat the first."""

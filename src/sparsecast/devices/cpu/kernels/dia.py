@@ -42,16 +42,20 @@ class _Sums(VectorCode):
     def __init__(self, builder: Any, context: Any, value: Any, rows: int) -> None:
         number, parts = number_of(context, value)
         super().__init__(builder, number, _VECTOR_BYTES // bytes_of(number), parts)
-        self._vectors = rows * parts // self.lanes
         # For each vector, products with the real parts of the values, then with the imaginary ones.
-        self._sums = [[self.sums() for _ in range(parts)] for _ in range(self._vectors)]
+        self.of_vectors = [[self.sums() for _ in range(parts)] for _ in range(rows * parts // self.lanes)]
 
     def add_values(self, data: Any, x: Any) -> None:
         """Add the values that begin at `data`, times the part of x that begins at `x`."""
-        self._ask_for_next(data)
+        builder, place = self.builder, I8.as_pointer()
+        signature = ir.FunctionType(ir.VoidType(), [place, I32, I32, I32])
+        prefetch = builder.module.declare_intrinsic("llvm.prefetch", [place], signature)
+        for byte in range(0, len(self.of_vectors) * _VECTOR_BYTES, _LINE_BYTES):
+            ahead = builder.gep(builder.bitcast(data, place), [I64(_AHEAD_BYTES + byte)])
+            builder.call(prefetch, [ahead, I32(0), I32(3), I32(1)])  # to read, into all caches, data
         every = range(self.lanes)
-        for which, sums in enumerate(self._sums):
-            values, part_of_x = (self.loaded(self._place(each, which)) for each in (data, x))
+        for which, sums in enumerate(self.of_vectors):
+            values, part_of_x = (self.loaded(self.place(each, which)) for each in (data, x))
             if self.parts == 1:
                 self.add_product(sums[0], values, part_of_x)
                 continue
@@ -60,25 +64,10 @@ class _Sums(VectorCode):
             exchanged = self.picked(part_of_x, [lane ^ 1 for lane in every])
             self.add_product(sums[1], self.picked(values, [lane | 1 for lane in every]), exchanged)
 
-    def store_sums(self, y: Any) -> None:
-        for which, sums in enumerate(self._sums):
-            total, *imaginary = (self.builder.load(each) for each in sums)
-            if imaginary:
-                signs = ir.Constant(self.vector, [-1.0, 1.0] * (self.lanes // 2))
-                total = self.builder.fadd(total, self.builder.fmul(imaginary[0], signs))
-            self.store(total, self._place(y, which))
-
-    def _place(self, pointer: Any, vector: int) -> Any:
+    def place(self, pointer: Any, vector: int) -> Any:
+        """Return where a vector begins, counted from a pointer."""
         numbers = self.builder.bitcast(pointer, self.number.as_pointer())
         return self.builder.gep(numbers, [I64(vector * self.lanes)])
-
-    def _ask_for_next(self, data: Any) -> None:
-        builder, place = self.builder, I8.as_pointer()
-        signature = ir.FunctionType(ir.VoidType(), [place, I32, I32, I32])
-        prefetch = builder.module.declare_intrinsic("llvm.prefetch", [place], signature)
-        for byte in range(0, self._vectors * _VECTOR_BYTES, _LINE_BYTES):
-            ahead = builder.gep(builder.bitcast(data, place), [I64(_AHEAD_BYTES + byte)])
-            builder.call(prefetch, [ahead, I32(0), I32(3), I32(1)])  # to read, into all caches, data
 
 
 @intrinsic
@@ -103,7 +92,13 @@ def _sum_chunk(typingctx, data, offsets, x, y, octets, row, first, last):  # typ
             offset = builder.load(builder.gep(offsets, [diagonal]))
             offset = builder.sext(offset, I64) if offset.type.width < 64 else offset
             sums.add_values(builder.gep(data, [place]), builder.gep(x, [builder.add(row, offset)]))
-        sums.store_sums(builder.gep(y, [row]))
+        start = builder.gep(y, [row])
+        for which, own in enumerate(sums.of_vectors):
+            total, *imaginary = (builder.load(each) for each in own)
+            if imaginary:
+                signs = ir.Constant(sums.vector, [-1.0, 1.0] * (sums.lanes // 2))
+                total = builder.fadd(total, builder.fmul(imaginary[0], signs))
+            sums.store(total, sums.place(start, which))
         return context.get_dummy_value()
 
     return signature, generate

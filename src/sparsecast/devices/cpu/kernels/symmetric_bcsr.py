@@ -17,7 +17,7 @@ from numba.extending import intrinsic
 from sparsecast.devices.binding import FormatKernels, only_variant
 from sparsecast.devices.cpu.kernels import KERNELS
 from sparsecast.devices.cpu.kernels.bcsr import Block, of_long_x
-from sparsecast.devices.cpu.mirrored import HERMITIAN, SKEW, Buffers, collect, kind_of, mirrored
+from sparsecast.devices.cpu.mirrored import HERMITIAN, SKEW, buffers, collect, kind_of, mirrored
 from sparsecast.devices.cpu.vector_code import FUSED, I64, variable
 from sparsecast.features.blocks import BLOCK_SIZES
 from sparsecast.formats.symmetric_bcsr import SymmetricBCSR
@@ -39,21 +39,26 @@ class _MirroredBlock(Block):
         """Return vectors of the parts of each x of a row of blocks, negated where a mirrored value is."""
         signs = {SKEW: (-1, -1), HERMITIAN: (1, -1)}.get(self.kind, (1, 1))
         builder = self.builder
-
-        def factor(row: int, part: int) -> Any:
-            number = builder.load(builder.gep(x, [I64(row * self.parts + part)]))
-            return self.everywhere(number if signs[part] > 0 else builder.fneg(number))
-
-        return [[factor(row, part) for part in range(self.parts)] for row in range(side)]
+        factors: list[list[Any]] = [[] for _ in range(side)]
+        for place in range(side * self.parts):
+            row, part = divmod(place, self.parts)
+            number = builder.load(builder.gep(x, [I64(place)]))
+            factors[row].append(self.everywhere(number if signs[part] > 0 else builder.fneg(number)))
+        return factors
 
     def add_mirrored(self, data: Any, target: Any, factors: Sequence[Sequence[Any]]) -> None:
         """Add to the results from `target` on the mirror image of a block, times x of its own rows."""
         builder = self.builder
         for half in range(self.halves):
             rows = [self.row_of(data, row * self.halves + half) for row in range(len(factors))]
-            image = self.put_together(
-                [self._sum_of_products(rows, part) for part in zip(*factors, strict=True)]
-            )
+            sums = []
+            for first, *others in zip(*factors, strict=True):
+                total = builder.fmul(rows[0], first)
+                for row, factor in zip(rows[1:], others, strict=True):
+                    product = builder.fmul(row, factor, flags=FUSED)
+                    total = builder.fadd(total, product, flags=FUSED)
+                sums.append(total)
+            image = self.put_together(sums)
             if self.kind == HERMITIAN:
                 # The conjugate of A conj(x), whose x was conjugated above.
                 lanes = [lane + self.lanes * (lane % 2) for lane in range(self.lanes)]
@@ -61,13 +66,6 @@ class _MirroredBlock(Block):
             place = builder.gep(target, [I64(half * self.used)])
             narrow = self.picked(image, range(self.used))
             self.store(builder.fadd(self.loaded(place, self.used), narrow), place)
-
-    def _sum_of_products(self, rows: Sequence[Any], factors: Sequence[Any]) -> Any:
-        total = self.builder.fmul(rows[0], factors[0])
-        for row, factor in zip(rows[1:], factors[1:], strict=True):
-            product = self.builder.fmul(row, factor, flags=FUSED)
-            total = self.builder.fadd(total, product, flags=FUSED)
-        return total
 
 
 @intrinsic
@@ -158,10 +156,10 @@ def _bind(matrix: SymmetricBCSR, variant: str, threads: int) -> Product:
     side = matrix.block[0]
     parts = balanced_parts(matrix.starts, threads).astype(np.uint64)
     rows = np.minimum(parts * np.uint64(side), np.uint64(matrix.shape[0]))
-    buffers = Buffers.of(matrix.starts, matrix.columns, parts, rows)
+    lowest, shifts, scratch = buffers(matrix, matrix.columns, parts, rows)
     arrays = unsigned(matrix.starts), unsigned(matrix.columns), matrix.data
-    arguments = *arrays, (0,) * side, kind_of(matrix), buffers.lowest, buffers.shifts
-    return of_long_x(share(_product, arguments, rows, buffers.memory(matrix)), matrix)
+    arguments = *arrays, (0,) * side, kind_of(matrix), lowest, shifts
+    return of_long_x(share(_product, arguments, rows, scratch), matrix)
 
 
 KERNELS.register("symmetric_bcsr")(

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from sparsecast.devices.binding import FormatKernels
 from sparsecast.devices.cpu.kernels import KERNELS
-from sparsecast.devices.cpu.mirrored import Buffers, collect, kind_of, mirrored
+from sparsecast.devices.cpu.mirrored import buffers, collect, kind_of, mirrored
 from sparsecast.devices.cpu.narrow import data_argument, value_at
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats.symmetric_csr import SymmetricCSR
@@ -117,13 +117,11 @@ def _choose(blocks: RowBlocks, machine: Machine, dtype: str) -> NDArray[np.int64
 def _bind(matrix: SymmetricCSR, variant: str, threads: int) -> Product:
     # A row costs about as much as an entry: many have none below the diagonal.
     parts = balanced_parts(matrix.starts + np.arange(len(matrix.starts)), threads).astype(np.uint64)
-    buffers = Buffers.of(matrix.starts, matrix.indices, parts, parts)
+    lowest, shifts, scratch = buffers(matrix, matrix.indices, parts, parts)
     data = data_argument(matrix.data, matrix.values)
     arrays = (unsigned(matrix.starts), unsigned(matrix.indices), data, matrix.diagonal)
     variants = (0,) * _STEPS[variant], kind_of(matrix)
-    return share(
-        _product, (*arrays, *variants, buffers.lowest, buffers.shifts), parts, buffers.memory(matrix)
-    )
+    return share(_product, (*arrays, *variants, lowest, shifts), parts, scratch)
 
 
 KERNELS.register("symmetric_csr")(

@@ -71,19 +71,14 @@ def _block_rows(r: int, c: int, at_once: int, value: type, index: type, offset: 
     return bcsr_block_rows
 
 
-def _at_once(matrix: BCSR) -> int:
-    """Return how many blocks a group takes at once: those that go into a warp, or a mean row of blocks."""
-    r, c = matrix.block
-    mean = -(-len(matrix.columns) // max(len(matrix.starts) - 1, 1))
-    return max(1, min(WARP // (r * c), mean))
-
-
 def _bind(matrix: BCSR, variant: str, threads: int) -> DeviceProduct:
     (rows, cols), dtype = matrix.shape, matrix.data.dtype
     if rows == 0:
         return DeviceProduct()
     r, c = matrix.block
-    at_once, block_rows = _at_once(matrix), len(matrix.starts) - 1
+    block_rows = len(matrix.starts) - 1
+    # A group takes as many blocks at once as go into a warp, or a mean row of blocks.
+    at_once = max(1, min(WARP // (r * c), -(-len(matrix.columns) // max(block_rows, 1))))
     group = r * c * at_once
     arrays = upload(matrix.name, matrix.starts, matrix.columns, matrix.data)
     types = dtype.type, matrix.columns.dtype.type, offset_type(len(matrix.data))

@@ -134,21 +134,18 @@ def segment_launches(
     return [launch, *carry_launches(carries, np.where(is_open, rows[ends - 1], -1), adds=True)]
 
 
-def _zero_launches(matrix: COO) -> list[Launch]:
+def _bind(matrix: COO, variant: str, threads: int) -> DeviceProduct:
     is_empty = np.ones(matrix.shape[0], dtype=bool)
     is_empty[matrix.rows] = False
     empty = np.flatnonzero(is_empty).astype(matrix.rows.dtype)
-    if not len(empty):
-        return []
-    arrays = upload(matrix.name, empty)
-    kernel = _zeros(matrix.data.dtype.type)
-    return [Launch(kernel, blocks_of(len(empty)), (*arrays, np.int64(len(empty))), matrix.data.dtype)]
-
-
-def _bind(matrix: COO, variant: str, threads: int) -> DeviceProduct:
+    launches = []
+    if len(empty):
+        arguments = (*upload(matrix.name, empty), np.int64(len(empty)))
+        kernel = _zeros(matrix.data.dtype.type)
+        launches = [Launch(kernel, blocks_of(len(empty)), arguments, matrix.data.dtype)]
     nnz = matrix.nnz
     entries = matrix.rows[:nnz], matrix.cols[:nnz], matrix.data[:nnz]
-    return DeviceProduct([*_zero_launches(matrix), *segment_launches(matrix.name, *entries, adds=False)])
+    return DeviceProduct([*launches, *segment_launches(matrix.name, *entries, adds=False)])
 
 
 KERNELS.register("coo")(FormatKernels(("segmented",), only_variant, _bind))

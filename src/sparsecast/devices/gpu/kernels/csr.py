@@ -10,7 +10,7 @@ pieces, as Merrill and Garland (2016) do.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -264,55 +264,50 @@ def _least_lanes(threads: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def _bind(matrix: CSR, variant: str, threads: int) -> DeviceProduct:
-    rows, dtype = matrix.shape[0], matrix.dtype
-    if variant == "balanced" and matrix.bases.any():  # rows, and so bases, are not known as entries are read
-        matrix = replace(matrix, indices=_full_columns(matrix), bases=NO_BASES)
-    extended, tasks = _tasks(matrix) if variant == "adaptive" else (matrix.indptr, None)
-    arrays = upload(matrix.name, extended, matrix.indices, matrix.data, matrix.bases)
+    if variant == "adaptive":
+        return DeviceProduct(_adaptive_launches(matrix))
     if variant == "balanced":
-        return DeviceProduct(_balanced_launches(matrix, arrays) if rows else ())
-    stored = Stored.of(matrix, offset_type(max(matrix.nnz, len(extended))))
-    if tasks is not None:
-        return DeviceProduct(_adaptive_launches(matrix, arrays, stored, tasks) if rows else ())
-    lanes = LANES[VARIANTS.index(variant)]
+        return DeviceProduct(_balanced_launches(matrix))
+    arrays = upload(matrix.name, matrix.indptr, matrix.indices, matrix.data, matrix.bases)
+    stored = Stored.of(matrix, offset_type(max(matrix.nnz, len(matrix.indptr))))
+    rows, lanes = matrix.shape[0], LANES[VARIANTS.index(variant)]
     kernel = _scalar(stored) if lanes == 1 else _vector(lanes, stored)
-    return one_launch(kernel, rows * lanes, (*arrays, np.int64(rows)), dtype)
+    return one_launch(kernel, rows * lanes, (*arrays, np.int64(rows)), matrix.dtype)
 
 
-def _full_columns(matrix: CSR) -> NDArray[Any]:
-    starts = np.append(matrix.indptr[:-1:GROUP_ROWS], matrix.nnz)
-    return np.asarray(matrix.indices + np.repeat(matrix.bases, np.diff(starts)))
-
-
-class Tasks(NamedTuple):
-    """What each warp does: rows that follow each other, or a piece of a long row."""
-
-    firsts: NDArray[Any]  # the first row, or the number of rows, 1 and the number of the piece
-    shifts: NDArray[np.uint8]  # binary logarithm of the threads a row
-    piece_rows: NDArray[Any]  # the row of each piece; the number of rows where another row's pieces begin
-
-
-def _tasks(matrix: CSR) -> tuple[NDArray[Any], Tasks]:
-    """Return the row pointers with those of pieces behind them, and the tasks."""
-    indptr, rows = matrix.indptr, matrix.shape[0]
+def _adaptive_launches(matrix: CSR) -> list[Launch]:
+    """Return the launches of tasks for warps: rows that follow each other, or a piece of a long row."""
+    indptr, rows, dtype = matrix.indptr, matrix.shape[0], matrix.dtype
+    if not rows:
+        return []
     lengths = np.diff(indptr)
     long = np.flatnonzero(lengths > PIECE)
     bounds = 1 - (-lengths[long] // PIECE)  # of the pieces of a row
     starts, ends, owners = (np.repeat(of_row, bounds) for of_row in (indptr[long], indptr[long + 1], long))
     pieces = np.minimum(starts + PIECE * _numbered(bounds), ends)
+    # The row of each piece; the number of rows where another row's pieces begin.
     piece_rows = np.where(pieces < ends, owners, rows)
     lengths[long] = 0
     in_blocks = np.pad(lengths, (0, -rows % WARP)).reshape(-1, WARP)
     mean = in_blocks.mean(axis=1) / ENTRIES_A_LANE
     shift = _least_lanes(np.maximum(mean, in_blocks.max(axis=1, initial=0) / ADAPTED_WALK))
     tasks = 1 << shift  # of a block
-    shifts = np.repeat(shift, tasks)
+    shifts = np.repeat(shift, tasks)  # binary logarithm of the threads a row
+    # The first row of a task, or the number of rows, 1 and the number of the piece.
     firsts = np.repeat(WARP * np.arange(len(tasks)), tasks) + _numbered(tasks) * (WARP >> shifts)
     has_rows, pieces_at = firsts < rows, rows + 1 + np.flatnonzero(piece_rows < rows)
     firsts = np.append(firsts[has_rows], pieces_at).astype(indptr.dtype)
-    all_shifts = np.append(shifts[has_rows], np.full(len(pieces_at), len(LANES) - 1)).astype(np.uint8)
+    shifts = np.append(shifts[has_rows], np.full(len(pieces_at), len(LANES) - 1)).astype(np.uint8)
     extended = np.append(indptr, pieces).astype(indptr.dtype, copy=False)
-    return extended, Tasks(firsts, all_shifts, piece_rows.astype(indptr.dtype))
+    stored = Stored.of(matrix, offset_type(max(matrix.nnz, len(extended))))
+    arrays = upload(matrix.name, extended, matrix.indices, matrix.data, matrix.bases)
+    of_tasks = upload(matrix.name, firsts, shifts, piece_rows.astype(indptr.dtype))
+    sums, count = scratch(max(1, len(pieces)), dtype), len(firsts)
+    arguments = (*arrays, *of_tasks, sums, np.int64(count), np.int64(rows))
+    launch = Launch(_adaptive(stored), blocks_of(WARP * count), arguments, dtype)
+    if not len(pieces):
+        return [launch]
+    return [launch, *carry_launches(sums, np.where(piece_rows < rows, piece_rows, -1), adds=False)]
 
 
 def _numbered(counts: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -320,21 +315,15 @@ def _numbered(counts: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
 
 
-def _adaptive_launches(matrix: CSR, arrays: list[Any], stored: Stored, tasks: Tasks) -> list[Launch]:
-    rows, dtype, count, pieces = matrix.shape[0], matrix.dtype, len(tasks.firsts), len(tasks.piece_rows)
-    sums = scratch(max(1, pieces), dtype)
-    arguments = (*arrays, *upload(matrix.name, *tasks), sums, np.int64(count), np.int64(rows))
-    launch = Launch(_adaptive(stored), blocks_of(WARP * count), arguments, dtype)
-    if not pieces:
-        return [launch]
-    return [
-        launch,
-        *carry_launches(sums, np.where(tasks.piece_rows < rows, tasks.piece_rows, -1), adds=False),
-    ]
-
-
-def _balanced_launches(matrix: CSR, arrays: list[Any]) -> list[Launch]:
+def _balanced_launches(matrix: CSR) -> list[Launch]:
     indptr, rows, dtype = matrix.indptr, matrix.shape[0], matrix.dtype
+    if not rows:
+        return []
+    if matrix.bases.any():  # rows, and so bases, are not known as entries are read
+        heads = np.append(indptr[:-1:GROUP_ROWS], matrix.nnz)
+        in_full = np.asarray(matrix.indices + np.repeat(matrix.bases, np.diff(heads)))
+        matrix = replace(matrix, indices=in_full, bases=NO_BASES)
+    arrays = upload(matrix.name, indptr, matrix.indices, matrix.data)
     parts = Parts(rows + matrix.nnz)
     # The end of row i comes after as many units of work: the entries up to it and the ends before it.
     before = np.arange(rows, dtype=np.int64) + indptr[1:]
@@ -346,7 +335,7 @@ def _balanced_launches(matrix: CSR, arrays: list[Any]) -> list[Launch]:
     carries = scratch(parts.count, dtype)
     placed = upload(matrix.name, tile_rows.astype(parts.offset))
     kernel = _balanced(Stored.of(matrix, parts.offset))
-    launch = Launch(kernel, parts.count, (*arrays[:3], *placed, carries, *parts.sizes), dtype)
+    launch = Launch(kernel, parts.count, (*arrays, *placed, carries, *parts.sizes), dtype)
     return [launch, *carry_launches(carries, np.where(is_open, last_row, -1), adds=True)]
 
 

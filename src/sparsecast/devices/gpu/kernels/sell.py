@@ -60,16 +60,6 @@ def _chunks(stored: Stored, in_order: bool) -> Kernel:
     return sell_chunks
 
 
-def _wide_starts(chunk_starts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the first entry of each chunk of 32 rows, as wide as the widest of its narrow ones."""
-    widths = np.diff(chunk_starts) // CHUNK_ROWS
-    widths = np.pad(widths, (0, -len(widths) % (WARP // CHUNK_ROWS)))
-    widest = widths.reshape(-1, WARP // CHUNK_ROWS).max(axis=1, initial=0)
-    starts = np.zeros(len(widest) + 1, dtype=np.int64)
-    np.cumsum(WARP * widest, out=starts[1:])
-    return starts
-
-
 @njit(nogil=True, cache=True)
 def _widen(chunk_starts, stored, repeats, wide_starts, wide_stored, first, last):  # type: ignore[no-untyped-def]
     """Write the wide chunks first to last; what a row lacks repeats its last entry, or is 0."""
@@ -91,7 +81,13 @@ def _widen(chunk_starts, stored, repeats, wide_starts, wide_stored, first, last)
 
 
 def _bind(matrix: SELL, variant: str, threads: int) -> DeviceProduct:
-    rows, starts = matrix.shape[0], _wide_starts(matrix.chunk_starts)
+    rows = matrix.shape[0]
+    # A chunk of 32 rows is as wide as the widest of its narrow ones.
+    widths = np.diff(matrix.chunk_starts) // CHUNK_ROWS
+    widths = np.pad(widths, (0, -len(widths) % (WARP // CHUNK_ROWS)))
+    widest = widths.reshape(-1, WARP // CHUNK_ROWS).max(axis=1, initial=0)
+    starts = np.zeros(len(widest) + 1, dtype=np.int64)
+    np.cumsum(WARP * widest, out=starts[1:])
 
     def widened(stored: NDArray[Any], repeats: bool) -> NDArray[Any]:
         wide = np.empty(int(starts[-1]), dtype=stored.dtype)
