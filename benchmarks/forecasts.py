@@ -409,8 +409,7 @@ def bench_cuts(result: Annotated[Path, typer.Argument(metavar="RESULT.json")]) -
     RESULT is what `sparsecast bench --output RESULT.json` wrote, best with a budget that reached all
     dimensions. It is cut at one dimension after another, without and with the few series (scouts) that go on.
     """
-    from sparsecast.papers.gahvari_2007.estimator import SCOUTS
-    from sparsecast.papers.gahvari_2007.search_space import MIDDLE, Point
+    from sparsecast.papers.gahvari_2007.search_space import MIDDLE, SCOUTS, Point
     from sparsecast.papers.gahvari_2007.summary import FIGURES, figures
 
     for setting in json.loads(result.read_text(encoding="utf-8"))["settings"]:
