@@ -86,6 +86,6 @@ def test_a_wrong_product_is_never_timed(simulated, monkeypatch):
 
 
 def test_rows_that_a_product_forgets_are_found_out(simulated, monkeypatch):
-    monkeypatch.setattr(Local1D, "_multiply", lambda self, x, out: out[1:].fill(0.0))
+    monkeypatch.setattr(Local1D, "_bound", lambda self, A, name: lambda x, out: out[1:].fill(0.0))
     with pytest.raises(WrongResultError):
         measured(simulated, 1, ways(1, ("local-1d",)))

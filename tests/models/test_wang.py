@@ -16,9 +16,14 @@ from sparsecast.machines.machine import Machine, strip_rows, wang_strip
 from sparsecast.matrices.families import specification
 from sparsecast.models import MODELS
 from sparsecast.models.training import TrainingSet
-from sparsecast.papers.wang_2017.row_length_model import FIXED_STRIPS, THRESHOLD
-from sparsecast.papers.wang_2017.suite import LENGTHS as DISTRIBUTIONS
-from sparsecast.papers.wang_2017.suite import THREAD_GRID, VECTOR_GRID, wang_matrices
+from sparsecast.papers.wang_2017.row_length_model import (
+    FIXED_STRIPS,
+    THREAD_GRID,
+    THRESHOLD,
+    VECTOR_GRID,
+    wang_matrices,
+)
+from sparsecast.papers.wang_2017.row_length_model import LENGTHS as DISTRIBUTIONS
 
 DISTRIBUTION = {f"wang-{lengths}": lengths for lengths in DISTRIBUTIONS}
 STRIP = strip_rows(None, 1)

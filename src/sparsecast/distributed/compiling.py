@@ -9,14 +9,16 @@ import dataclasses
 import hashlib
 import json
 import math
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from sparsecast.distributed.operator import DistributedOperator, Products
-from sparsecast.distributed.parts import RankPart, Triplets, from_entries, scattered, shared_partition
+from sparsecast.distributed.distributed_product import DistributedProduct
+from sparsecast.distributed.operator import DistributedOperator
+from sparsecast.distributed.parts import RankPart, from_entries, scattered, transposed
 from sparsecast.distributed.processes import agree, for_our_messages, in_step
 from sparsecast.distributed.products import PRODUCTS
 from sparsecast.errors import InputError, RanksError
@@ -60,14 +62,24 @@ def compile(
         not for this matrix or number of ranks.
     """
     comm = for_our_messages(comm)
-    _agree_on(comm, A, configuration)
+    agree(comm, "Sparsecast", VERSION, "install one version everywhere")
+    wanted = json.dumps(dataclasses.asdict(configuration))
+    agree(comm, "the configuration", wanted, "give all ranks the same")
+    described = in_step(comm, lambda: _described(A, comm.rank))
+    first = comm.bcast(described)
+    if A is None and first.startswith("array?"):  # where rank 0 has an array, the others may give None
+        described = first
+    agree(comm, "the matrix", described, "give all ranks the same, or None on all but rank 0")
     in_step(comm, lambda: check_ranks(configuration, comm.size))
     part = _part(comm, A, configuration, partition)
 
-    def product(its: RankPart) -> Any:
+    @cache
+    def product(transposes: bool) -> DistributedProduct:
+        """Return the product of the matrix or of its transpose; collective at the first use of each."""
+        its = transposed(comm, part) if transposes else part
         return PRODUCTS.get(configuration.algorithm)(comm, its, configuration)
 
-    return DistributedOperator(Products(product(part), product))
+    return DistributedOperator(product)
 
 
 def check_ranks(configuration: Configuration, ranks: int) -> None:
@@ -90,24 +102,10 @@ def check_ranks(configuration: Configuration, ranks: int) -> None:
         )
 
 
-def _agree_on(comm: Any, A: Any, configuration: Configuration) -> None:
-    """Compare what all ranks have to know alike; where rank 0 has an array, the others may give None."""
-    agree(comm, "Sparsecast", VERSION, "install one version everywhere")
-    wanted = json.dumps(dataclasses.asdict(configuration))
-    agree(comm, "the configuration", wanted, "give all ranks the same")
-    described = in_step(comm, lambda: _described(A, comm.rank))
-    first = comm.bcast(described)
-    if A is None and first.startswith("array?"):
-        described = first
-    agree(comm, "the matrix", described, "give all ranks the same, or None on all but rank 0")
-
-
 def _described(A: Any, rank: int) -> str:
     if A is None and rank == 0:
         raise InputError("no matrix: expected one on this rank, or a name on all; give it")
-    if A is None:
-        return "None"
-    return str(A) if isinstance(A, str | Path) else Problem.of(A).specification
+    return str(A) if A is None or isinstance(A, str | Path) else Problem.of(A).specification
 
 
 def _part(comm: Any, A: Any, configuration: Configuration, given: Partition | None) -> RankPart:
@@ -118,10 +116,14 @@ def _part(comm: Any, A: Any, configuration: Configuration, given: Partition | No
         and not str(A).startswith((TWIN_PREFIX, FILE_PREFIX))
     )
     is_by_rows = configuration.partition == "rows" and not comm.bcast(given is not None)
-    if is_text_file and is_by_rows and _reads_in_parts(comm, Path(A)):
-        part = read_in_parts(comm, Path(A), configuration)
-        in_step(comm, lambda: _check_partition(part.partition, part.partition.shape, configuration))
-        return part
+    if is_text_file and is_by_rows:
+        path = Path(A)
+        described = in_step(comm, lambda: _file_digest(path) if is_divisible(path) else "")
+        agree(comm, "the file", described, "copy one file to all machines")
+        if described:
+            part = _read_in_parts(comm, path, configuration)
+            in_step(comm, lambda: _check_partition(part.partition, part.partition.shape, configuration))
+            return part
 
     def make() -> tuple[csr_array[Any] | None, Partition | None]:
         if comm.rank:
@@ -133,15 +135,7 @@ def _part(comm: Any, A: Any, configuration: Configuration, given: Partition | No
         _check_partition(made, matrix.shape, configuration)
         return csr_array(matrix.astype(configuration.dtype, copy=False)), made
 
-    matrix, made = in_step(comm, make)
-    return scattered(comm, matrix, shared_partition(comm, made))
-
-
-def _reads_in_parts(comm: Any, path: Path) -> bool:
-    """Tell on all ranks whether a file can be read in parts; the file is the same for all of them."""
-    described = in_step(comm, lambda: file_digest(path) if is_divisible(path) else "")
-    agree(comm, "the file", described, "copy one file to all machines")
-    return bool(described)
+    return scattered(comm, *in_step(comm, make))
 
 
 def _check_partition(partition: Partition, shape: tuple[int, int], configuration: Configuration) -> None:
@@ -166,7 +160,7 @@ def _check_partition(partition: Partition, shape: tuple[int, int], configuration
 _PIECES, _PIECE_BYTES = 64, 1 << 16
 
 
-def file_digest(path: Path) -> str:
+def _file_digest(path: Path) -> str:
     """Return the size of a file and a checksum of 64 pieces of it: of all bytes up to 4 MiB."""
     digest, size = hashlib.sha256(), path.stat().st_size
     with failures_of(path), path.open("rb") as file:
@@ -176,7 +170,7 @@ def file_digest(path: Path) -> str:
     return f"{size:,} bytes, sha256 of pieces {digest.hexdigest()[:16]}"
 
 
-def read_in_parts(comm: Any, path: Path, configuration: Configuration) -> RankPart:
+def _read_in_parts(comm: Any, path: Path, configuration: Configuration) -> RankPart:
     """Read a divisible Matrix Market file, each rank as many bytes, and send each entry to its rank.
 
     Rows are partitioned in equal numbers. Entries that a symmetric file leaves out are added by the rank that
@@ -190,23 +184,13 @@ def read_in_parts(comm: Any, path: Path, configuration: Configuration) -> RankPa
             f"{path}: holds {stored} entries, expected the {header.stored} of its header; "
             f"copy or download it again"
         )
-    rows, cols = (equal_parts(length, comm.size) for length in header.shape)
-    partition = Partition("rows", comm.size, rows, rows if header.shape[0] == header.shape[1] else cols)
-    return from_entries(comm, _mirrored(Triplets(*read), header.mirror), partition)
-
-
-def _mirrored(entries: Triplets, mirror: int) -> Triplets:
-    """Add the entries at the transposed places of a symmetric file; one of assembly.MIRRORS."""
-    if mirror == 0:
-        return entries
-    off = entries.rows != entries.columns
-    values = entries.values[off]
-    if mirror == HERMITIAN:
-        values = values.conj()
-    elif mirror < 0:
-        values = -values
-    return Triplets(
-        np.concatenate((entries.rows, entries.columns[off])),
-        np.concatenate((entries.columns, entries.rows[off])),
-        np.concatenate((entries.values, values)),
-    )
+    row_bounds, column_bounds = (equal_parts(length, comm.size) for length in header.shape)
+    partition = Partition("rows", comm.size, row_bounds, column_bounds)
+    rows, columns, values = read
+    if header.mirror:
+        off = rows != columns
+        mirrored = values[off].conj() if header.mirror == HERMITIAN else values[off]
+        # Negated, not multiplied: infinity times the 0 of an imaginary part would be NaN.
+        values = np.append(values, -mirrored if header.mirror < 0 else mirrored)
+        rows, columns = np.append(rows, columns[off]), np.append(columns, rows[off])
+    return from_entries(comm, rows, columns, values, partition)

@@ -54,14 +54,6 @@ class Exchange:
     messages: Integers
     packed_words: Integers
 
-    @classmethod
-    def of(cls, distribution: Distribution) -> Exchange:
-        return cls(
-            np.maximum(distribution.received_words, distribution.sent_words),
-            np.maximum(distribution.received_messages, distribution.sent_messages),
-            distribution.sent_words,
-        )
-
 
 #: Names of the steps of a product, as in DistributedRecord.parts_s.
 LOCAL, COMMUNICATION, REMOTE = "local", "communication", "remote"

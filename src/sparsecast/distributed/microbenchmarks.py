@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sparsecast.distributed.messages import wait_for
 from sparsecast.distributed.processes import Nodes
-from sparsecast.distributed.timing import SeparatedClock, TogetherClock
+from sparsecast.distributed.timing import SeparatedClock, TogetherClock, chains, triad
 from sparsecast.machines.machine import Machine
 from sparsecast.measuring.timing import Call
 
@@ -69,14 +70,30 @@ class Wanted:
 def wanted(nodes: Nodes, machine: Machine) -> list[Wanted]:
     """Return the micro-benchmarks of some ranks, those first that most depends on.
 
-    Numbers of ranks that oversubscribe a node come last: no model learns from them.
+    Measured are the first ranks, which fill nodes in order, and the messages between rank 0 and the first
+    other rank of its node, and the first one of another node. Numbers of ranks that oversubscribe a node come
+    last: no model learns from them.
     """
+    ranks = len(nodes.of_rank)
+    powers = [2**power for power in range(int(math.log2(ranks)) + 1)]
     benchmarks: list[Wanted] = []
-    for count in _counts(len(nodes.of_rank)):
+    for count in sorted({*range(1, min(ranks, _EACH_UP_TO) + 1), *powers, ranks}):
         members = tuple(range(count))
-        benchmarks += _of_members(members, nodes, machine)
-    for pair in _pairs(nodes):
-        benchmarks += _messages("ping-pong", pair, nodes, _limit(machine, 2))
+        benchmarks.append(Wanted("fma", members, nodes.count(members), 0, None, 0))
+        benchmarks += _triads(members, nodes, machine)
+        if count == 1:
+            continue
+        most = _limit(machine, nodes.fullest(members))
+        benchmarks += _messages("allgatherv", members, nodes, most // count)
+        benchmarks += _messages("reduce", members, nodes, most)
+        benchmarks += _messages("bcast", members, nodes, most)
+        for neighbours in sorted({min(2, count - 1), min(_MOST_NEIGHBOURS, count - 1)}):
+            limit = most // (2 * neighbours)
+            benchmarks += _messages("neighbour exchange", members, nodes, limit, neighbours)
+    for is_inside in (True, False):
+        others = [rank for rank in range(1, ranks) if (nodes.of_rank[rank] == nodes.of_rank[0]) == is_inside]
+        if others:
+            benchmarks += _messages("ping-pong", (0, others[0]), nodes, _limit(machine, 2))
     return sorted(
         benchmarks,
         key=lambda benchmark: (
@@ -87,21 +104,6 @@ def wanted(nodes: Nodes, machine: Machine) -> list[Wanted]:
     )
 
 
-def _of_members(members: tuple[int, ...], nodes: Nodes, machine: Machine) -> Iterator[Wanted]:
-    count, on_node = len(members), nodes.fullest(members)
-    yield Wanted("fma", members, nodes.count(members), 0, None, 0)
-    for number, words in enumerate(_triad_words(on_node, machine)):
-        yield Wanted("triad", members, nodes.count(members), 24 * words, None, _stage(number))
-    if count == 1:
-        return
-    most = _limit(machine, on_node)
-    yield from _messages("allgatherv", members, nodes, most // count)
-    yield from _messages("reduce", members, nodes, most)
-    yield from _messages("bcast", members, nodes, most)
-    for neighbours in sorted({min(2, count - 1), min(_MOST_NEIGHBOURS, count - 1)}):
-        yield from _messages("neighbour exchange", members, nodes, most // (2 * neighbours), neighbours)
-
-
 def _messages(
     kind: str, members: tuple[int, ...], nodes: Nodes, most: int, neighbours: int | None = None
 ) -> Iterator[Wanted]:
@@ -109,41 +111,25 @@ def _messages(
         size = _LEAST_BYTES * _FACTOR**number
         if size > min(most, _MOST_BYTES):
             return
-        yield Wanted(kind, members, nodes.count(members), size, neighbours, _stage(number))
+        yield Wanted(kind, members, nodes.count(members), size, neighbours, int(number % _STRIDE > 0))
 
 
-def _stage(number: int) -> int:
-    return 0 if number % _STRIDE == 0 else 1
+def _triads(members: tuple[int, ...], nodes: Nodes, machine: Machine) -> Iterator[Wanted]:
+    """Give those of all sizes of arrays, from the first cache to beyond the last."""
+    last = max((cache.bytes for cache in machine.caches), default=_MOST_BYTES)
+    on_node = nodes.fullest(members)
+    for number in itertools.count():
+        size = 24 * _LEAST_WORDS * 2**number
+        if size > _limit(machine, on_node):
+            return
+        yield Wanted("triad", members, nodes.count(members), size, None, int(number % _STRIDE > 0))
+        if size * on_node >= _CACHES * last:
+            return
 
 
 def _limit(machine: Machine, ranks_on_node: int) -> int:
     """Return the bytes that the arrays of one rank may take."""
     return int(_MEMORY_SHARE * machine.memory_bytes) // ranks_on_node
-
-
-def _triad_words(ranks_on_node: int, machine: Machine) -> Iterator[int]:
-    """Give the words of an array, from the first cache to beyond the last."""
-    last = max((benchmark.bytes for benchmark in machine.caches), default=_MOST_BYTES)
-    words = _LEAST_WORDS
-    while 24 * words <= _limit(machine, ranks_on_node):
-        yield words
-        if 24 * words * ranks_on_node >= _CACHES * last:
-            return
-        words *= 2
-
-
-def _counts(ranks: int) -> list[int]:
-    """Return the numbers of ranks to measure: of the first ranks, which fill nodes in order."""
-    powers = [2**power for power in range(int(math.log2(ranks)) + 1)]
-    return sorted({*range(1, min(ranks, _EACH_UP_TO) + 1), *powers, ranks})
-
-
-def _pairs(nodes: Nodes) -> list[tuple[int, int]]:
-    """Return rank 0 with the first other rank of its node, and with the first one of another node."""
-    others = range(1, len(nodes.of_rank))
-    inside = next((rank for rank in others if nodes.of_rank[rank] == nodes.of_rank[0]), None)
-    between = next((rank for rank in others if nodes.of_rank[rank] != nodes.of_rank[0]), None)
-    return [(0, rank) for rank in (inside, between) if rank is not None]
 
 
 @dataclass(frozen=True)
@@ -159,83 +145,52 @@ class Running:
 
 
 def ready(benchmark: Wanted, comm: Any) -> Running:
-    return _READY[benchmark.kind](benchmark, comm)
-
-
-def _fma(benchmark: Wanted, comm: Any) -> Running:
-    from sparsecast.distributed.timing import chains
-
-    return Running(lambda: chains(_FMAS, 0.5), TogetherClock(comm), 1 / _FMAS)
-
-
-def _triad(benchmark: Wanted, comm: Any) -> Running:
-    from sparsecast.distributed.timing import triad
-
-    a, b, c = (np.full(benchmark.bytes // 24, float(value)) for value in (0, 1, 2))
-    return Running(lambda: triad(a, b, c, 3.0), TogetherClock(comm))
-
-
-def _ping_pong(benchmark: Wanted, comm: Any) -> Running:
-    buffer = np.zeros(benchmark.bytes // 8)
-
-    def there_and_back() -> None:
-        if comm.rank == 0:
-            comm.Send(buffer, dest=1)
-            comm.Recv(buffer, source=1)
-        else:
-            comm.Recv(buffer, source=0)
-            comm.Send(buffer, dest=0)
-
-    return Running(there_and_back, TogetherClock(comm), 0.5)
-
-
-def _allgatherv(benchmark: Wanted, comm: Any) -> Running:
     words = benchmark.bytes // 8
-    part, everything = np.zeros(words), np.zeros(words * comm.size)
-    target = [everything, (np.full(comm.size, words), words * np.arange(comm.size))]
-    return Running(lambda: comm.Allgatherv(part, target), SeparatedClock(comm))
+    vector = np.zeros(words)
+    match benchmark.kind:
+        case "fma":
+            return Running(lambda: chains(_FMAS, 0.5), TogetherClock(comm), 1 / _FMAS)
+        case "triad":
+            a, b, c = (np.full(words // 3, float(value)) for value in (0, 1, 2))
+            return Running(lambda: triad(a, b, c, 3.0), TogetherClock(comm))
+        case "ping-pong":
+            return Running(lambda: _ping_pong(comm, vector), TogetherClock(comm), 0.5)
+        case "allgatherv":
+            places = np.full(comm.size, words), words * np.arange(comm.size)
+            target = [np.zeros(words * comm.size), places]
+            return Running(lambda: comm.Allgatherv(vector, target), SeparatedClock(comm))
+        case "reduce":
+            total = np.zeros(words) if comm.rank == 0 else None
+            return Running(lambda: comm.Reduce(vector, total, root=0), SeparatedClock(comm))
+        case "bcast":
+            return Running(lambda: comm.Bcast(vector, root=0), SeparatedClock(comm))
+    return Running(_neighbour_exchange(comm, words, benchmark.neighbours or 0), SeparatedClock(comm))
 
 
-def _reduce(benchmark: Wanted, comm: Any) -> Running:
-    part = np.zeros(benchmark.bytes // 8)
-    total = np.zeros_like(part) if comm.rank == 0 else None
-    return Running(lambda: comm.Reduce(part, total, root=0), SeparatedClock(comm))
+def _ping_pong(comm: Any, buffer: NDArray[np.float64]) -> None:
+    if comm.rank == 0:
+        comm.Send(buffer, dest=1)
+        comm.Recv(buffer, source=1)
+    else:
+        comm.Recv(buffer, source=0)
+        comm.Send(buffer, dest=0)
 
 
-def _bcast(benchmark: Wanted, comm: Any) -> Running:
-    vector = np.zeros(benchmark.bytes // 8)
-    return Running(lambda: comm.Bcast(vector, root=0), SeparatedClock(comm))
-
-
-def _neighbour_exchange(benchmark: Wanted, comm: Any) -> Running:
+def _neighbour_exchange(comm: Any, words: int, count: int) -> Call:
     """Ranks in a ring: each sends to those next to it on both sides, by growing distance."""
-    count = benchmark.neighbours or 0
     both = itertools.chain.from_iterable((step, comm.size - step) for step in range(1, comm.size))
     steps = list(dict.fromkeys(both))[:count]
-    words = benchmark.bytes // 8
-    sent, received = np.zeros(words * count), np.zeros(words * count)
-    places = [slice(words * number, words * (number + 1)) for number in range(count)]
+    sent, received = np.zeros((count, words)), np.zeros((count, words))
 
     def exchange() -> None:
         begun = [
-            comm.Irecv(received[place], source=(comm.rank - step) % comm.size)
-            for step, place in zip(steps, places, strict=True)
+            comm.Irecv(buffer, source=(comm.rank - step) % comm.size)
+            for step, buffer in zip(steps, received, strict=True)
         ]
         begun += [
-            comm.Isend(sent[place], dest=(comm.rank + step) % comm.size)
-            for step, place in zip(steps, places, strict=True)
+            comm.Isend(buffer, dest=(comm.rank + step) % comm.size)
+            for step, buffer in zip(steps, sent, strict=True)
         ]
         wait_for(begun)
 
-    return Running(exchange, SeparatedClock(comm))
-
-
-_READY: dict[str, Callable[[Wanted, Any], Running]] = {
-    "fma": _fma,
-    "triad": _triad,
-    "ping-pong": _ping_pong,
-    "allgatherv": _allgatherv,
-    "reduce": _reduce,
-    "bcast": _bcast,
-    "neighbour exchange": _neighbour_exchange,
-}
+    return exchange

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from sparsecast.distributed.distributed_product import DistributedProduct
 from sparsecast.distributed.messages import receive, send
-from sparsecast.distributed.parts import RankPart, transposed
 from sparsecast.distributed.processes import agree, in_step
 from sparsecast.errors import InputError
 from sparsecast.matrices.partitioning.partition import Integers
@@ -33,7 +32,7 @@ class DistributedSpace:
     comm: Any
     bounds: Integers  # of the parts, in the order of the partition
     parts: Integers  # the part that each rank has
-    counts: bool  # whether this rank's part counts
+    counts: bool  # whether this rank's part counts in sums over all: in 2D that of the diagonal
     dtype: np.dtype[Any]  # of zeros
     order: Integers | None = None  # of the Partition, on rank 0
 
@@ -62,16 +61,19 @@ class DistributedSpace:
         sent = np.zeros(1, dtype=np.result_type(self.dtype, np.float64))
         if self.counts:
             sent[0] = local
-        return self._summed(sent).astype(np.result_type(local, self.dtype))[0]
+        summed = np.empty_like(sent)
+        self.comm.Allreduce(sent, summed)
+        return summed.astype(np.result_type(local, self.dtype))[0]
 
     def norm(self, x: NDArray[Any]) -> float:
         """Return the Euclidean norm of the whole vector on every rank; collective."""
-        local = float(np.linalg.norm(x)) ** 2 if self.counts else 0.0
-        return float(np.sqrt(self._summed(np.array([local]))[0]))
+        return float(np.sqrt(self.total(float(np.linalg.norm(x)) ** 2)))
 
     def total(self, local: float) -> float:
         """Return the sum over the parts of what each rank has summed over its own; collective."""
-        return float(self._summed(np.array([local if self.counts else 0.0]))[0])
+        summed = np.empty(1)
+        self.comm.Allreduce(np.array([local if self.counts else 0.0], dtype=float), summed)
+        return float(summed[0])
 
     def scatter(self, x: NDArray[Any] | None) -> NDArray[Any]:
         """Return this rank's part of a vector that rank 0 has, in the order of the matrix; collective."""
@@ -130,30 +132,6 @@ class DistributedSpace:
             )
         return array
 
-    def _summed(self, local: NDArray[Any]) -> NDArray[Any]:
-        total = np.empty_like(local)
-        self.comm.Allreduce(local, total)
-        return total
-
-
-class Products:
-    """The product of a matrix and, from its first use on, that of its transpose.
-
-    `make` makes the product of a RankPart; collective.
-    """
-
-    def __init__(self, product: DistributedProduct, make: Callable[[RankPart], DistributedProduct]) -> None:
-        self._product, self._make = product, make
-        self._transpose: DistributedProduct | None = None
-
-    def get(self, transposes: bool) -> DistributedProduct:
-        """Return one of both; collective when the transpose is first asked for."""
-        if not transposes:
-            return self._product
-        if self._transpose is None:
-            self._transpose = self._make(transposed(self._product.comm, self._product.part))
-        return self._transpose
-
 
 class DistributedOperator:
     """y = A x on many ranks: a solver runs on each of them, and finds an Operator.
@@ -172,12 +150,23 @@ class DistributedOperator:
     product : DistributedProduct
     """
 
-    def __init__(self, products: Products, transposes: bool = False, conjugates: bool = False) -> None:
-        self._products, self._transposes, self._conjugates = products, transposes, conjugates
-        self.product = products.get(transposes)
-        self.shape, self.dtype = self.product.part.partition.shape, self.product.dtype
-        self.domain = self._space(self.product.part.partition.column_bounds)
-        self.range = self._space(self.product.part.partition.row_bounds)
+    def __init__(
+        self,
+        product_of: Callable[[bool], DistributedProduct],
+        transposes: bool = False,
+        conjugates: bool = False,
+    ) -> None:
+        self._product_of, self._transposes, self._conjugates = product_of, transposes, conjugates
+        self.product = product_of(transposes)
+        part, partition, comm = self.product.part, self.product.part.partition, self.product.comm
+        self.shape, self.dtype = partition.shape, self.product.dtype
+        parts = np.arange(comm.size) % partition.parts
+        row, column = divmod(part.rank, partition.parts)
+        counts = not partition.is_2d or row == column
+        self.domain, self.range = (
+            DistributedSpace(comm, bounds, parts, counts, self.dtype, partition.order)
+            for bounds in (partition.column_bounds, partition.row_bounds)
+        )
         # Its checks and conversions are those of one process, and so is how it conjugates.
         sizes = self.range.size, self.domain.size
         local = BlockOperator(sizes, self.dtype, [RowProduct(0, sizes[0], self.product)])
@@ -224,19 +213,20 @@ class DistributedOperator:
 
         Its rows are partitioned as our columns, and it has the same formats.
         """
-        return DistributedOperator(self._products, not self._transposes, self._conjugates)
+        return DistributedOperator(self._product_of, not self._transposes, self._conjugates)
 
     @property
     def H(self) -> DistributedOperator:  # noqa: N802 - as SciPy's
         """The operator of the conjugate transpose; made at first use, by all ranks together."""
         is_complex = self.dtype.kind == "c"
-        return DistributedOperator(self._products, not self._transposes, is_complex and not self._conjugates)
+        conjugates = is_complex and not self._conjugates
+        return DistributedOperator(self._product_of, not self._transposes, conjugates)
 
     def conjugate(self) -> DistributedOperator:
         """Return the operator of the conjugate values, itself where they are real."""
         if self.dtype.kind != "c":
             return self
-        return DistributedOperator(self._products, self._transposes, not self._conjugates)
+        return DistributedOperator(self._product_of, self._transposes, not self._conjugates)
 
     def scatter(self, x: NDArray[Any] | None) -> NDArray[Any]:
         """Return this rank's part of an x that rank 0 has whole; collective."""
@@ -245,8 +235,3 @@ class DistributedOperator:
     def gather(self, y: NDArray[Any]) -> NDArray[Any] | None:
         """Return the whole y on rank 0, None elsewhere; collective."""
         return self.range.gather(y)
-
-    def _space(self, bounds: NDArray[np.int64]) -> DistributedSpace:
-        part, comm = self.product.part, self.product.comm
-        parts = np.arange(comm.size) % part.partition.parts
-        return DistributedSpace(comm, bounds, parts, part.counts, self.dtype, part.partition.order)

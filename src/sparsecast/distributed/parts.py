@@ -29,12 +29,6 @@ class RankPart:
     rank: int
     matrix: csr_array[Any]
 
-    @property
-    def counts(self) -> bool:
-        """Whether the rank's part counts in sums over all: in 2D that of the diagonal."""
-        row, column = divmod(self.rank, self.partition.parts)
-        return not self.partition.is_2d or row == column
-
 
 def block_bounds(partition: Partition, rank: int) -> tuple[int, int, int, int]:
     """Return first row, end of rows, first column and end of columns of what a rank has."""
@@ -44,18 +38,24 @@ def block_bounds(partition: Partition, rank: int) -> tuple[int, int, int, int]:
     return int(rows[0]), int(rows[1]), int(columns[0]), int(columns[1])
 
 
-def shared_partition(comm: Any, partition: Partition | None) -> Partition:
-    """Return the partition of rank 0 on every rank, elsewhere without its order."""
-    unordered = comm.bcast(replace(partition, order=None) if partition else None)
-    return partition if partition and comm.rank == 0 else unordered
+def scattered(comm: Any, A: csr_array[Any] | None, partition: Partition | None) -> RankPart:
+    """Return the part of each rank of a matrix that rank 0 holds; no other rank holds more than its part.
 
-
-def scattered(comm: Any, A: csr_array[Any] | None, partition: Partition) -> RankPart:
-    """Return the part of each rank of a matrix that rank 0 holds; no other rank holds more than its part."""
-    whole = partition.renumbered(A) if A is not None and comm.rank == 0 else None
-    types = comm.bcast((whole.dtype, whole.indices.dtype) if whole is not None else None)
-    if whole is None:
-        return RankPart(partition, comm.rank, _received(comm, partition, *types))
+    The partition is that of rank 0, which alone keeps its order.
+    """
+    if A is None or partition is None:
+        shared, dtype, index = comm.bcast(None)
+        first, end, left, right = block_bounds(shared, comm.rank)
+        nnz = np.empty(1, dtype=np.int64)
+        receive(comm, nnz, 0)
+        block = csr_array((end - first, right - left), dtype=dtype)
+        block.indptr, block.indices = np.empty(end - first + 1, dtype=index), np.empty(nnz[0], dtype=index)
+        block.data = np.empty(nnz[0], dtype=dtype)
+        for array in (block.indptr, block.indices, block.data):
+            receive(comm, array, 0)
+        return RankPart(shared, comm.rank, block)
+    whole = partition.renumbered(A)
+    comm.bcast((replace(partition, order=None), whole.dtype, whole.indices.dtype))
     for rank in range(1, comm.size):
         block = block_of(whole, partition, rank)
         send(comm, np.array([block.nnz], dtype=np.int64), rank)
@@ -80,27 +80,6 @@ def block_of(whole: csr_array[Any], partition: Partition, rank: int) -> csr_arra
     return block
 
 
-def _received(comm: Any, partition: Partition, dtype: np.dtype[Any], index: np.dtype[Any]) -> csr_array[Any]:
-    first, end, left, right = block_bounds(partition, comm.rank)
-    nnz = np.empty(1, dtype=np.int64)
-    receive(comm, nnz, 0)
-    block = csr_array((end - first, right - left), dtype=dtype)
-    block.indptr, block.indices = np.empty(end - first + 1, dtype=index), np.empty(nnz[0], dtype=index)
-    block.data = np.empty(nnz[0], dtype=dtype)
-    for array in (block.indptr, block.indices, block.data):
-        receive(comm, array, 0)
-    return block
-
-
-@dataclass(frozen=True, eq=False)
-class Triplets:
-    """Entries by row, column and value."""
-
-    rows: NDArray[Any]
-    columns: NDArray[Any]
-    values: NDArray[Any]
-
-
 def transposed(comm: Any, part: RankPart) -> RankPart:
     """Return the part of the transpose that a rank has, whose rows are partitioned as our columns."""
     turned = replace(
@@ -108,36 +87,33 @@ def transposed(comm: Any, part: RankPart) -> RankPart:
     )
     first, _, left, _ = block_bounds(part.partition, part.rank)
     entries = coo_array(part.matrix)
+    rows, columns = entries.col.astype(np.int64) + left, entries.row.astype(np.int64) + first
     # The rank's own entries come in the order of its rows, and ranks in the order of theirs.
-    return from_entries(
-        comm,
-        Triplets(entries.col.astype(np.int64) + left, entries.row.astype(np.int64) + first, entries.data),
-        turned,
-    )
+    return from_entries(comm, rows, columns, entries.data, turned)
 
 
-def from_entries(comm: Any, entries: Triplets, partition: Partition) -> RankPart:
+def from_entries(
+    comm: Any, rows: NDArray[Any], columns: NDArray[Any], values: NDArray[Any], partition: Partition
+) -> RankPart:
     """Send entries that lie anywhere to the ranks that have them, and return what comes here.
 
     Rows and columns are those of the renumbered matrix. Entries of one place are added up.
     """
-    owners = np.searchsorted(partition.row_bounds, entries.rows, side="right") - 1
+    owners = np.searchsorted(partition.row_bounds, rows, side="right") - 1
     if partition.is_2d:
-        columns = np.searchsorted(partition.column_bounds, entries.columns, side="right") - 1
-        owners = owners * partition.parts + columns
+        of_columns = np.searchsorted(partition.column_bounds, columns, side="right") - 1
+        owners = owners * partition.parts + of_columns
     order = np.argsort(owners, kind="stable")
     places = np.searchsorted(owners[order], np.arange(comm.size + 1))
-    first, end, left, right = block_bounds(partition, comm.rank)
-
-    def at_owner(array: NDArray[Any]) -> NDArray[Any]:
+    here = []
+    for array in (rows, columns, values):
         outgoing = {k: array[order[places[k] : places[k + 1]]] for k in np.unique(owners).tolist()}
         incoming = exchanged(comm, outgoing, array.dtype)
-        return np.concatenate([np.empty(0, dtype=array.dtype), *incoming.values()])
-
-    rows, columns_, values = (at_owner(array) for array in (entries.rows, entries.columns, entries.values))
-    index = index_dtype(right - left, end - first, len(values))
-    where = (rows - first).astype(index), (columns_ - left).astype(index)
-    matrix = csr_array(coo_array((values, where), shape=(end - first, right - left)))
+        here.append(np.concatenate([np.empty(0, dtype=array.dtype), *incoming.values()]))
+    first, end, left, right = block_bounds(partition, comm.rank)
+    index = index_dtype(right - left, end - first, len(here[2]))
+    where = (here[0] - first).astype(index), (here[1] - left).astype(index)
+    matrix = csr_array(coo_array((here[2], where), shape=(end - first, right - left)))
     return RankPart(partition, comm.rank, matrix)
 
 

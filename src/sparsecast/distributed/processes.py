@@ -16,7 +16,7 @@ from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, NoReturn, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -101,26 +101,21 @@ def together(comm: Any) -> Iterator[None]:
                 print(error, file=sys.stderr, flush=True)
             comm.Barrier()
             raise SystemExit(_INPUT_WRONG) from error
-        _abort(comm, error)
-
-
-def _abort(comm: Any, error: BaseException) -> NoReturn:
-    """Say what went wrong on this rank, and end all."""
-    if isinstance(error, SystemExit):
-        status = error.code if isinstance(error.code, int) else _OUR_FAULT
-        reason = f"left with exit status {error.code}"
-    elif isinstance(error, KeyboardInterrupt):
-        status, reason = _STOPPED, "stopped from the keyboard"
-    else:
-        status = _INPUT_WRONG if isinstance(error, InputError) else _OUR_FAULT
-        reason = str(error) if isinstance(error, SparsecastError) else f"{type(error).__name__}: {error}"
-        if not isinstance(error, SparsecastError):
+        status, reason = _OUR_FAULT, f"{type(error).__name__}: {error}"
+        if isinstance(error, SystemExit):
+            status = error.code if isinstance(error.code, int) else _OUR_FAULT
+            reason = f"left with exit status {error.code}"
+        elif isinstance(error, KeyboardInterrupt):
+            status, reason = _STOPPED, "stopped from the keyboard"
+        elif isinstance(error, SparsecastError):
+            status, reason = _INPUT_WRONG if isinstance(error, InputError) else _OUR_FAULT, str(error)
+        else:
             traceback.print_exception(error)
-    print(f"rank {comm.rank}: {' '.join(reason.split())}", file=sys.stderr, flush=True)
-    sys.stdout.flush()
-    time.sleep(_FORWARDING_S)
-    comm.Abort(status)
-    os._exit(status)  # MPICH returns, and would have the trace of a refusal printed after its line
+        print(f"rank {comm.rank}: {' '.join(reason.split())}", file=sys.stderr, flush=True)
+        sys.stdout.flush()
+        time.sleep(_FORWARDING_S)
+        comm.Abort(status)
+        os._exit(status)  # MPICH returns, and would have the trace of a refusal printed after its line
 
 
 def in_step(comm: Any, work: Callable[[], T]) -> T:

@@ -74,11 +74,7 @@ def slowest(comm: Any, seconds: float) -> float:
 def cores_together(comm: Any) -> CoreSpeed:
     """Return what tells whether all cores of the ranks run at full speed at once; collective."""
     alone = reading(threads=1)
-
-    def clock_s() -> float:
-        return slowest(comm, perf_counter())
-
-    return CoreSpeed(lambda: slowest(comm, alone()), clock_s=clock_s)
+    return CoreSpeed(lambda: slowest(comm, alone()), clock_s=lambda: slowest(comm, perf_counter()))
 
 
 def measure_together(

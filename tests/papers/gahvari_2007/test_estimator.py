@@ -7,21 +7,19 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from sparsecast.papers.gahvari_2007.estimator import (
-    SCOUTS,
-    Search,
-    Trial,
-    abbreviated,
-    chosen_values,
-    points_again,
-)
 from sparsecast.papers.gahvari_2007.search_space import (
     MIDDLE,
     NNZ_PER_ROW,
+    SCOUTS,
     UNBLOCKED,
     Point,
+    Search,
     Series,
+    Trial,
+    abbreviated,
     all_series,
+    chosen_values,
+    points_again,
 )
 
 TWO, FOUR = Series((2, 2)), Series((4, 1))

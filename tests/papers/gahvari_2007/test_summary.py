@@ -10,14 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparsecast.machines.machine import Cache
-from sparsecast.papers.gahvari_2007.estimator import SCOUTS, chosen_values
 from sparsecast.papers.gahvari_2007.search_space import (
     NNZ_PER_ROW,
+    SCOUTS,
     SYMMETRIC,
     UNBLOCKED,
     Point,
     Series,
     all_series,
+    chosen_values,
 )
 from sparsecast.papers.gahvari_2007.summary import (
     AGAIN,

@@ -11,9 +11,8 @@ import pytest
 import sparsecast as sc
 from sparsecast.models.clusters.cluster_model import ClusterForecast
 from sparsecast.papers import published
-from sparsecast.papers.hossain_saule.comparison import fitted_inputs
-from sparsecast.papers.hossain_saule.published_times import of_table, published_times
-from sparsecast.papers.hossain_saule.tables import ranks_table
+from sparsecast.papers.hossain_saule.comparison import fitted_inputs, of_table, published_times
+from sparsecast.papers.hossain_saule.experiments.hossain_saule import ranks_table
 from sparsecast.results.cluster import ClusterEvaluation, ClusterRow
 
 
@@ -71,7 +70,7 @@ def test_one_bandwidth_for_both_formats_misses_the_forecasts_in_coo(inputs):
 
 def test_errors_on_ranks_stand_next_to_those_of_the_paper_in_the_same_algorithm_and_format():
     time = of_table("II")[0]
-    record = time.record(time.distribution)
+    record = time.record(time.question.distribution)
     forecast = ClusterForecast(time.configuration, 1.5 * record.time_s, 0, ())
     models = ("hossain-micro (as printed)", "hossain-linear", "sparsecast")
     of_lines = replace(record, suite="hossain")

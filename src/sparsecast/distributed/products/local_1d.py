@@ -21,7 +21,7 @@ from sparsecast.distributed.distributed_product import (
     Step,
 )
 from sparsecast.distributed.messages import exchanged, pieces, wait_for
-from sparsecast.distributed.parts import LocalLayout, local_layout
+from sparsecast.distributed.parts import local_layout
 from sparsecast.distributed.products import PRODUCTS
 from sparsecast.matrices.partitioning.distribution import Distribution
 from sparsecast.matrices.partitioning.partition import Integers
@@ -36,58 +36,10 @@ def _pick(source: NDArray[Any], places: Integers, out: NDArray[Any]) -> None:
 
 
 @njit(nogil=True, cache=True)
-def add_at(out: NDArray[Any], places: Integers, sums: NDArray[Any]) -> None:
+def _add_at(out: NDArray[Any], places: Integers, sums: NDArray[Any]) -> None:
     """Add sums[i] to out[places[i]]."""
     for i in range(len(places)):
         out[places[i]] += sums[i]
-
-
-class Halo:
-    """What a rank sends to others in each product and gets of them, and where that lies meanwhile.
-
-    Owners learn once what the others need: a collective call. `received` is x of the columns `needed` of
-    the layout.
-    """
-
-    def __init__(self, comm: Any, layout: LocalLayout, column_bounds: Integers, dtype: np.dtype[Any]) -> None:
-        places = {rank: layout.needed[place] - column_bounds[rank] for rank, place in layout.sources.items()}
-        wanted = exchanged(comm, places, np.int64)
-        self._picked = np.concatenate([np.empty(0, dtype=np.int64), *wanted.values()])
-        self._sent = np.empty(len(self._picked), dtype=dtype)
-        self.received: NDArray[Any] = np.empty(len(layout.needed), dtype=dtype)
-        ends = np.cumsum([0, *map(len, wanted.values())]).tolist()
-        #: Ranks and the slices of the buffers that come from them and go to them, each short enough for MPI.
-        self._incoming = [
-            (rank, self.received[place][piece])
-            for rank, place in layout.sources.items()
-            for piece in pieces(place.stop - place.start)
-        ]
-        self._outgoing = [
-            (rank, self._sent[first:end][piece])
-            for rank, first, end in zip(wanted, ends[:-1], ends[1:], strict=True)
-            for piece in pieces(end - first)
-        ]
-        self._comm = comm
-
-    def pack(self, x: NDArray[Any]) -> None:
-        """Copy what others need into the buffer that is sent; messages of before must have left it."""
-        if len(self._sent):
-            _pick(x, self._picked, self._sent)
-
-    def messages(self) -> list[Any]:
-        """Receive and send everything once: the requests, begun."""
-        comm = self._comm
-        return [comm.Irecv(buffer, source=rank) for rank, buffer in self._incoming] + [
-            comm.Isend(buffer, dest=rank) for rank, buffer in self._outgoing
-        ]
-
-    def persistent_messages(self) -> tuple[list[Any], list[Any]]:
-        """Return requests that can be started again and again: those that receive, those that send."""
-        comm = self._comm
-        return (
-            [comm.Recv_init(buffer, source=rank) for rank, buffer in self._incoming],
-            [comm.Send_init(buffer, dest=rank) for rank, buffer in self._outgoing],
-        )
 
 
 @PRODUCTS.register("local-1d")
@@ -98,36 +50,59 @@ class Local1D(DistributedProduct):
 
     @classmethod
     def communication(cls, distribution: Distribution) -> Sequence[Exchange]:
-        return [Exchange.of(distribution)]
+        words = np.maximum(distribution.received_words, distribution.sent_words)
+        messages = np.maximum(distribution.received_messages, distribution.sent_messages)
+        return [Exchange(words, messages, distribution.sent_words)]
 
     @classmethod
     def buffer_words(cls, distribution: Distribution) -> Integers:
         return distribution.sent_words
 
     def _prepare(self) -> None:
-        layout = local_layout(self.part)
+        """Bind both matrices, and learn once what the others need of x."""
+        layout, bounds = local_layout(self.part), self.part.partition.column_bounds
         self._local = self._bound(layout.local, self.configuration.format)
         self._remote = self._bound(layout.remote, self.configuration.remote_format)
-        self._halo = Halo(self.comm, layout, self.part.partition.column_bounds, self.dtype)
         self._remote_rows = layout.remote_rows
         self._sums = np.empty(len(layout.remote_rows), dtype=self.dtype)
+        places = {rank: layout.needed[place] - bounds[rank] for rank, place in layout.sources.items()}
+        wanted = exchanged(self.comm, places, np.int64)
+        self._picked = np.concatenate([np.empty(0, dtype=np.int64), *wanted.values()])
+        self._sent = np.empty(len(self._picked), dtype=self.dtype)
+        self._received = np.empty(len(layout.needed), dtype=self.dtype)  # x of the columns needed
+        ends = np.cumsum([0, *map(len, wanted.values())]).tolist()
+        #: Ranks and the slices of the buffers that come from them and go to them, each short enough for MPI.
+        self._incoming = [
+            (rank, self._received[place][piece])
+            for rank, place in layout.sources.items()
+            for piece in pieces(place.stop - place.start)
+        ]
+        self._outgoing = [
+            (rank, self._sent[first:end][piece])
+            for rank, first, end in zip(wanted, ends[:-1], ends[1:], strict=True)
+            for piece in pieces(end - first)
+        ]
 
     @property
     def steps(self) -> Sequence[Step]:
         return [
-            Step(LOCAL, self._multiply),
+            Step(LOCAL, self._local),
             Step(COMMUNICATION, self._exchange),
             Step(REMOTE, self._add_remote),
         ]
 
-    def _multiply(self, x: NDArray[Any], out: NDArray[Any]) -> None:
-        self._local(x, out)
+    def _pack(self, x: NDArray[Any]) -> None:
+        """Copy what others need into the buffer that is sent; messages of before must have left it."""
+        if len(self._sent):
+            _pick(x, self._picked, self._sent)
 
     def _exchange(self, x: NDArray[Any], out: NDArray[Any]) -> None:
-        self._halo.pack(x)
-        wait_for(self._halo.messages())
+        self._pack(x)
+        requests = [self.comm.Irecv(buffer, source=rank) for rank, buffer in self._incoming]
+        requests += [self.comm.Isend(buffer, dest=rank) for rank, buffer in self._outgoing]
+        wait_for(requests)
 
     def _add_remote(self, x: NDArray[Any], out: NDArray[Any]) -> None:
         if len(self._sums):
-            self._remote(self._halo.received, self._sums)
-            add_at(out, self._remote_rows, self._sums)
+            self._remote(self._received, self._sums)
+            _add_at(out, self._remote_rows, self._sums)

@@ -26,21 +26,22 @@ class Local1DOverlap(Local1D):
 
     def _prepare(self) -> None:
         super()._prepare()
-        self._receives, self._sends = self._halo.persistent_messages()
+        self._receives = [self.comm.Recv_init(buffer, source=rank) for rank, buffer in self._incoming]
+        self._sends = [self.comm.Send_init(buffer, dest=rank) for rank, buffer in self._outgoing]
         weakref.finalize(self, free, self._receives + self._sends)
 
     @property
     def steps(self) -> Sequence[Step]:
         return [
             Step(COMMUNICATION, self._begin),
-            Step(LOCAL, self._multiply),
+            Step(LOCAL, self._local),
             Step(COMMUNICATION, self._end),
             Step(REMOTE, self._add_remote),
         ]
 
     def _begin(self, x: NDArray[Any], out: NDArray[Any]) -> None:
         start(self._receives)
-        self._halo.pack(x)
+        self._pack(x)
         start(self._sends)
 
     def _end(self, x: NDArray[Any], out: NDArray[Any]) -> None:

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sparsecast.distributed.distributed_product import Step
 from sparsecast.distributed.processes import in_step
@@ -39,14 +38,11 @@ class PETScProduct(Local1D):
         arrays = A.indptr.astype(PETSc.IntType), A.indices.astype(PETSc.IntType), A.data
         self._matrix = PETSc.Mat().createAIJ(size=(rows, cols), csr=arrays, comm=PETSc.COMM_WORLD)
         self._matrix.assemble()
-        self._product = placed(self._matrix)
+        self._local = placed(self._matrix)
 
     @property
     def steps(self) -> Sequence[Step]:
-        return [Step(WHOLE, self._multiply)]
-
-    def _multiply(self, x: NDArray[Any], out: NDArray[Any]) -> None:
-        self._product(x, out)
+        return [Step(WHOLE, self._local)]
 
     def _refuse_unsuited(self, PETSc: Any) -> None:
         scalar = np.dtype(PETSc.ScalarType).name

@@ -6,11 +6,11 @@ The sum over the blocks by a network is a forecast of the product (Barreda et al
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -167,48 +167,38 @@ def network_forecast(problem: Problem, profile: Profile, path: Path) -> ProductF
     return ProductForecast(total if is_time else None, None if is_time else total, note)
 
 
-class Stretch(NamedTuple):
-    """Consecutive blocks: their first and last row, and their mean nanoseconds, or nanojoules, an entry."""
-
-    first_row: int
-    last_row: int
-    mean: float
-
-
-def stretches(forecast: BlockForecast, values: NDArray[np.float64]) -> list[Stretch]:
-    """Return the blocks in stretches, each of about as many entries, with their values."""
-    bounds = np.linspace(0, len(values), min(_STRETCHES, len(values)) + 1).round().astype(int)
-    rows = [*forecast.first_rows.tolist(), forecast.rows - 1]
-    return [
-        Stretch(rows[first], rows[last], float(values[first:last].mean()))
-        for first, last in itertools.pairwise(bounds)
-    ]
-
-
 def block_picture(forecast: BlockForecast) -> str:
     """Return a picture for the terminal: a character for each stretch of entries, the darker the slower."""
     ns, nj = forecast.ns, forecast.nj
     lines = [
         f"{forecast.matrix} on {forecast.profile}: {forecast.time_s * 1e6:,.1f} us a product by "
         f"{forecast.network}, {ns.mean():.3f} ns an entry in {len(ns):,} blocks of {BLOCK_ENTRIES}",
-        *_shaded(stretches(forecast, ns), "slowest", "ns"),
+        *_shaded(forecast, ns, "slowest", "ns"),
     ]
     if nj is not None and forecast.energy_j is not None:
         lines += [
             f"{1e6 * forecast.energy_j:,.1f} uJ a product, {nj.mean():.3f} nJ an entry",
-            *_shaded(stretches(forecast, nj), "most energy", "nJ"),
+            *_shaded(forecast, nj, "most energy", "nJ"),
         ]
     return "\n".join(lines)
 
 
-def _shaded(parts: Sequence[Stretch], most: str, unit: str) -> list[str]:
+def _stretches(values: Floats) -> tuple[list[int], list[float]]:
+    """Return the bounds of stretches of blocks, each of about as many entries, and the mean value of each."""
+    bounds = np.linspace(0, len(values), min(_STRETCHES, len(values)) + 1).round().astype(int).tolist()
+    return bounds, [float(values[first:last].mean()) for first, last in itertools.pairwise(bounds)]
+
+
+def _shaded(forecast: BlockForecast, values: Floats, most: str, unit: str) -> list[str]:
     """Return a line of shades, what they mean, and which stretches have most."""
-    values = [part.mean for part in parts]
+    bounds, means = _stretches(values)
+    rows = [*forecast.first_rows.tolist(), forecast.rows - 1]
     # Where all are alike, noise of the forecast is no picture: shades begin at a tenth above the least.
-    low, span = min(values), max(max(values) - min(values), 0.1 * min(values))
-    shades = "".join(_SHADES[round((value - low) / span * (len(_SHADES) - 1))] for value in values)
-    first = sorted(parts, key=lambda part: -part.mean)[:_SLOWEST]
-    where = (f"rows {part.first_row:,} to {part.last_row:,}: {part.mean:.3f} {unit}" for part in first)
+    low, span = min(means), max(max(means) - min(means), 0.1 * min(means))
+    shades = "".join(_SHADES[round((mean - low) / span * (len(_SHADES) - 1))] for mean in means)
+    parts = zip(means, itertools.pairwise(bounds), strict=True)
+    first = sorted(parts, key=lambda part: -part[0])[:_SLOWEST]
+    where = (f"rows {rows[begin]:,} to {rows[end]:,}: {mean:.3f} {unit}" for mean, (begin, end) in first)
     return [
         f"first entry |{shades}| last entry",
         f"'{_SHADES[0]}' {low:.3f} {unit} an entry, '{_SHADES[-1]}' {low + span:.3f}",
@@ -218,32 +208,30 @@ def _shaded(parts: Sequence[Stretch], most: str, unit: str) -> list[str]:
 
 def block_chart(found: BlockForecast) -> Chart:
     """Return the time of each block over the entries of the matrix, and its joules where they are known."""
-    charts = [_values("ns", found, found.ns)]
-    if found.nj is not None:
-        charts.append(_values("nJ", found, found.nj))
-    return panels("blocks", "Dots: blocks; line: means of stretches.", charts, columns=1)
-
-
-def _values(unit: str, found: BlockForecast, values: NDArray[np.float64]) -> Chart:
-    step = -(-len(values) // _MOST_DOTS)
-    dots = [
-        {"entry": (place + 0.5) * BLOCK_ENTRIES, "value": float(values[place])}
-        for place in range(0, len(values), step)
-    ]
-    parts = stretches(found, values)
-    bounds = np.linspace(0, found.nnz, len(parts) + 1).tolist()
-    means = [{"entry": at, "mean": part.mean} for at, part in zip(bounds, (*parts, parts[-1]), strict=True)]
     x = axis("entry", "entries, in the order of the rows")
     x["scale"] = {"domain": [0, max(1, found.nnz)], "nice": False}
-    y = axis("value", f"forecast, {unit} per entry")
     line = {"type": "line", "interpolate": "step-after", "color": "black"}
-    layers = [
-        layer({"type": "circle", "size": 8, "color": COLOURS[0]}, {"x": x, "y": y}, dots),
-        layer(line, {"x": x, "y": {**y, "field": "mean"}}, means),
-    ]
-    shown = "" if step == 1 else f"; {len(dots):,} of {len(values):,} blocks are drawn"
-    caption = f"Blocks of {BLOCK_ENTRIES} entries, {unit} per entry{shown}"
-    return Chart(unit, caption, {"layer": layers, "width": WIDTH, "height": _LOW})
+    charts = []
+    for unit, values in (("ns", found.ns), ("nJ", found.nj)):
+        if values is None:
+            continue
+        step = -(-len(values) // _MOST_DOTS)
+        dots = [
+            {"entry": (place + 0.5) * BLOCK_ENTRIES, "value": float(values[place])}
+            for place in range(0, len(values), step)
+        ]
+        _, means = _stretches(values)
+        bounds = np.linspace(0, found.nnz, len(means) + 1).tolist()
+        ends = [{"entry": at, "mean": mean} for at, mean in zip(bounds, (*means, means[-1]), strict=True)]
+        y = axis("value", f"forecast, {unit} per entry")
+        layers = [
+            layer({"type": "circle", "size": 8, "color": COLOURS[0]}, {"x": x, "y": y}, dots),
+            layer(line, {"x": x, "y": {**y, "field": "mean"}}, ends),
+        ]
+        shown = "" if step == 1 else f"; {len(dots):,} of {len(values):,} blocks are drawn"
+        caption = f"Blocks of {BLOCK_ENTRIES} entries, {unit} per entry{shown}"
+        charts.append(Chart(unit, caption, {"layer": layers, "width": WIDTH, "height": _LOW}))
+    return panels("blocks", "Dots: blocks; line: means of stretches.", charts, columns=1)
 
 
 #: The document of the command.

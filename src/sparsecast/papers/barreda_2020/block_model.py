@@ -20,7 +20,6 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
@@ -115,8 +114,8 @@ class Blocks(Model):
     def _learned_ns(self, candidate: Candidate, structure: Structure, features: Floats) -> Floats:
         """Return the nanoseconds an entry as labels have them: of one thread, when they were measured."""
         assert self.trees_ is not None
-        whole = _whole(candidate.kernel, (candidate.value_bytes, candidate.index_bytes), structure)
-        return np.asarray(np.exp(self.trees_.mean(_inputs(features, whole))))
+        widths = candidate.value_bytes, candidate.index_bytes
+        return np.asarray(np.exp(self.trees_.mean(_inputs(features, candidate.kernel, widths, structure))))
 
     def _sum_s(self, candidate: Candidate, structure: Structure) -> float:
         """Return the seconds of all blocks of a matrix without the factor and the constant of products."""
@@ -166,33 +165,29 @@ def learnable(labels: BlockLabels, structure: Structure) -> tuple[Floats, Floats
     """Return inputs and nanoseconds an entry of blocks of one matrix."""
     chosen = evenly_spread(labels.blocks, _MOST_BLOCKS)
     widths = np.dtype(labels.dtype).itemsize, labels.index_bits // 8
-    inputs = _inputs(labels.features[chosen].astype(np.float64), _whole(labels.kernel, widths, structure))
+    inputs = _inputs(labels.features[chosen].astype(np.float64), labels.kernel, widths, structure)
     ns = (labels.streaming_ns[chosen].astype(np.float64) + labels.streaming_again_ns[chosen]) / 2
     return inputs, np.maximum(ns, 1e-3)
 
 
-def _whole(kernel: str, widths: tuple[int, int], structure: Structure) -> Floats:
-    """Return the inputs that all blocks of a matrix share; `widths`: bytes of values and of indices."""
+def _inputs(features: Floats, kernel: str, widths: tuple[int, int], structure: Structure) -> Floats:
+    """Return the inputs of the trees: features of blocks, shape (b, features), and what all of them share.
+
+    `widths` are the bytes of values and of indices.
+    """
     (value, index), rows, nnz = widths, max(structure.rows, 1), max(structure.nnz, 1)
     mispredicted = structure.row_lengths.mispredicted or 0
     # Reads of x an entry that come back to their line after at least 2**k others, and for the first time.
     reuse = np.asarray(structure.locality.reuse_histogram)
     late_reads = np.array([float(reuse[k:].sum()) for k in (*_REUSES, len(reuse) - 1)])
     sizes = [structure.cols * value, nnz * (value + index) + rows * (index + value), nnz / rows]
-    return np.array(
-        [
-            value,
-            index,
-            *np.log2(np.maximum(sizes, _LEAST)),
-            mispredicted / nnz,
-            mispredicted / rows,
-            *np.log2(_LEAST + structure.locality.line_changes / nnz * late_reads),
-            *(kernel == name for name in _KERNELS),
-        ],
-        dtype=np.float64,
-    )
-
-
-def _inputs(features: Floats, whole: NDArray[np.float64]) -> Floats:
-    """Return the inputs of the trees: of blocks, shape (b, features), and of their matrix."""
-    return np.column_stack([features, np.tile(whole, (len(features), 1))])
+    shared = [
+        value,
+        index,
+        *np.log2(np.maximum(sizes, _LEAST)),
+        mispredicted / nnz,
+        mispredicted / rows,
+        *np.log2(_LEAST + structure.locality.line_changes / nnz * late_reads),
+        *(kernel == name for name in _KERNELS),
+    ]
+    return np.column_stack([features, np.tile(np.array(shared, dtype=np.float64), (len(features), 1))])

@@ -133,7 +133,13 @@ def _describe(indptr, indices, blocks, features):  # type: ignore[no-untyped-def
         first = blocks[place] * BLOCK_ENTRIES
         last = min(first + BLOCK_ENTRIES, nnz)
         counts = features[place]
-        _count_rows(indptr, first, last, counts)
+        # Rows that end within the block, and those of another length than the row before.
+        row = np.searchsorted(indptr, first, side="right")  # the first end behind the first entry
+        while row < len(indptr) and indptr[row] <= last:
+            counts[0] += 1
+            if row >= 2:
+                counts[1] += indptr[row] - indptr[row - 1] != indptr[row - 1] - indptr[row - 2]
+            row += 1
         lines[:] = -1
         pages[:] = -1
         start = max(first - _REMEMBERED, 0)
@@ -167,14 +173,3 @@ def _step_class(step):  # type: ignore[no-untyped-def]
     if step <= 512:
         return 3
     return 4 if step <= 32768 else 5
-
-
-@njit(nogil=True, cache=True)
-def _count_rows(indptr, first, last, counts):  # type: ignore[no-untyped-def]
-    """Count the rows that end within a block, and those of another length than the row before."""
-    row = np.searchsorted(indptr, first, side="right")  # the first end behind the first entry
-    while row < len(indptr) and indptr[row] <= last:
-        counts[0] += 1
-        if row >= 2:
-            counts[1] += indptr[row] - indptr[row - 1] != indptr[row - 1] - indptr[row - 2]
-        row += 1

@@ -60,25 +60,21 @@ def label_trials() -> Iterator[dict[str, Any]]:
     """Give the nanoseconds an entry of each kind of block by both loops, and deviations over the mean."""
     x, speed = right_hand_side(_COLUMNS, "float64"), DEVICES.get(PROCESSOR).core_speed(1)
     for what, (lengths, columns) in _MADE.items():
-        A = _made(lengths, columns)
+        draw, ends, indices = np.random.default_rng(0), [0], []
+        for block in range(_BLOCKS):
+            drawn = np.full(BLOCK_ENTRIES, lengths) if isinstance(lengths, int) else lengths(draw)
+            inside = np.minimum(np.cumsum(drawn), BLOCK_ENTRIES)
+            ends += (block * BLOCK_ENTRIES + np.unique(inside)).tolist()
+            indices.append(columns(draw))
+        data = draw.uniform(-1, 1, _BLOCKS * BLOCK_ENTRIES)
+        arrays = data, np.concatenate(indices).astype(np.int32), np.array(ends, dtype=np.int32)
+        A = csr_array(arrays, shape=(len(ends) - 1, _COLUMNS))
         row: dict[str, Any] = {"what": what}
         for prefix, has_branches in (("", True), ("branchless_", False)):
             blocks = HotBlocks(A, np.arange(_BLOCKS), x, _EFFORT, speed, has_branches=has_branches)
             ns = blocks.measure()
             row |= {f"{prefix}ns": float(ns.mean()), f"{prefix}deviation": float(ns.std() / ns.mean())}
         yield row
-
-
-def _made(lengths: int | Draw, columns: Draw) -> csr_array[Any]:
-    draw, ends, indices = np.random.default_rng(0), [0], []
-    for block in range(_BLOCKS):
-        drawn = np.full(BLOCK_ENTRIES, lengths) if isinstance(lengths, int) else lengths(draw)
-        inside = np.minimum(np.cumsum(drawn), BLOCK_ENTRIES)
-        ends += (block * BLOCK_ENTRIES + np.unique(inside)).tolist()
-        indices.append(columns(draw))
-    data = draw.uniform(-1, 1, _BLOCKS * BLOCK_ENTRIES)
-    arrays = data, np.concatenate(indices).astype(np.int32), np.array(ends, dtype=np.int32)
-    return csr_array(arrays, shape=(len(ends) - 1, _COLUMNS))
 
 
 def trial_chart(rows: Sequence[dict[str, Any]]) -> Chart:

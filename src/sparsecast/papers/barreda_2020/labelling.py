@@ -106,14 +106,6 @@ class Labelling:
         return self.blocks / self.used_s if self.labelled else None
 
     @property
-    def energy_sources(self) -> list[str]:
-        return sources(self.labelled, "energy_source")
-
-    @property
-    def frequency_sources(self) -> list[str]:
-        return sources(self.labelled, "frequency_source")
-
-    @property
     def repeat_noise(self) -> dict[str, float | None] | None:
         """Median relative difference of labels that were measured twice, by quantity; None without labels."""
         if not self.labelled:
@@ -140,13 +132,13 @@ class Labelling:
             f"{noise['streaming']:.1%} within a product and by {noise['time']:.1%} where it is repeated in "
             f"place; {fmean(labels.slow_share for labels in self.labelled):.1%} of them never at full speed."
         )
-        if MODELLED in self.frequency_sources:
+        if MODELLED in sources(self.labelled, "frequency_source"):
             text += " Their frequencies cannot be set here: they are modelled."
         if noise[TOTAL] is None:
             return f"{text} No meter counted their joules."
-        blocks, meters = sum(len(labels.energy_blocks) for labels in self.labelled), self.energy_sources
-        differ = f"counted twice they differ by {noise[TOTAL]:.1%}"
-        return f"{text} Joules of {counted(blocks, 'block')} by {', '.join(meters)}: {differ}."
+        blocks = sum(len(labels.energy_blocks) for labels in self.labelled)
+        meters, differ = sources(self.labelled, "energy_source"), f"they differ by {noise[TOTAL]:.1%}"
+        return f"{text} Joules of {counted(blocks, 'block')} by {', '.join(meters)}: counted twice {differ}."
 
 
 #: The document of the command.
@@ -158,8 +150,16 @@ DOCUMENTS: dict[str, Columns] = {
             "repeat_noise",
             about="median relative difference of labels that were measured twice, by quantity",
         ),
-        Column("energy_sources", about='what counted joules; "modelled" counts nothing'),
-        Column("frequency_sources", about='"set" or "modelled"'),
+        Column(
+            "energy_sources",
+            value=lambda done: sources(done.labelled, "energy_source"),
+            about='what counted joules; "modelled" counts nothing',
+        ),
+        Column(
+            "frequency_sources",
+            value=lambda done: sources(done.labelled, "frequency_source"),
+            about='"set" or "modelled"',
+        ),
     )
 }
 

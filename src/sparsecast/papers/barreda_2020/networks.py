@@ -69,20 +69,6 @@ class Architecture:
     #: The dense layers see the mean of each filter over the block, wherever in it something is.
     averages: bool = False
 
-    @property
-    def flat(self) -> int:
-        """Numbers that the convolutions leave of a block."""
-        if min(*self.filters, *self.kernels, *self.pools, *self.dense, self.channels) < 1:
-            raise ValueError("layers of at least one filter or neuron")
-        length = INPUTS
-        for kernel, pool in zip(self.kernels, self.pools, strict=True):
-            length = (length - kernel + 1) // pool
-        if length < 1:
-            raise ValueError(
-                f"kernels {self.kernels} and pools {self.pools} leave nothing of {INPUTS} inputs"
-            )
-        return self.filters[1] if self.averages else length * self.filters[1]
-
 
 #: Table 2: the networks of time and of energy.
 TIME = Architecture((32, 64), (3, 9), (7, 5), (1000,), (6.6e-4,))
@@ -112,17 +98,23 @@ def built(architecture: Architecture, seed: int = 0) -> BlockNetwork:
     A ValueError says that nothing of a block is left after the pools.
     """
     torch = required("torch")
-    nn = torch.nn
+    nn, channels, length = torch.nn, architecture.channels, INPUTS
+    filters, kernels, pools = architecture.filters, architecture.kernels, architecture.pools
+    if min(*filters, *kernels, *pools, *architecture.dense, channels) < 1:
+        raise ValueError("layers of at least one filter or neuron")
+    for kernel, pool in zip(kernels, pools, strict=True):
+        length = (length - kernel + 1) // pool
+    if length < 1:
+        raise ValueError(f"kernels {kernels} and pools {pools} leave nothing of {INPUTS} inputs")
+    width = filters[1] if architecture.averages else length * filters[1]
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         layers: list[Any] = []
         dense: list[Any] = []
-        channels, width = architecture.channels, architecture.flat
-        sizes = zip(architecture.filters, architecture.kernels, architecture.pools, strict=True)
-        for filters, kernel, pool in sizes:
-            layers += [nn.Conv1d(channels, filters, kernel), nn.ReLU()]
+        for count, kernel, pool in zip(filters, kernels, pools, strict=True):
+            layers += [nn.Conv1d(channels, count, kernel), nn.ReLU()]
             layers += [nn.MaxPool1d(pool)] if pool > 1 else []
-            channels = filters
+            channels = count
         for neurons, dropout in zip(architecture.dense, architecture.dropout, strict=True):
             dense += [nn.Linear(width, neurons), nn.ReLU(), nn.Dropout(dropout)]
             width = neurons

@@ -69,7 +69,24 @@ def bench(rating: Rating) -> Chart:
         shown.append(max(blocked, key=lambda series: float(np.median(list(speeds[series].values())))))
     all_speeds = [speed for series in shown for speed in speeds[series].values()]
     domain = [min(all_speeds), max(all_speeds)]
-    maps = [_speed_map(series, speeds[series], rating, domain) for series in shown]
+    lengths = np.linspace(NNZ_PER_ROW[0] - 1, NNZ_PER_ROW[-1] + 2, 30)
+    maps = []
+    for series in shown:
+        rows = [
+            {"dimension": point.dimension, "nnz_per_row": point.nnz_per_row, "mflops": speed}
+            for point, speed in speeds[series].items()
+        ]
+        ends = _ends([row["dimension"] for row in rows])
+        x = axis("dimension", "dimension", ends, is_log=True)
+        x["scale"] = {"type": "log", "base": 2, "nice": False, "domain": ends}
+        x["axis"] = {
+            "labelExpr": "datum.value < 1024 ? datum.value : datum.value < 1048576 ? "
+            "datum.value / 1024 + ' Ki' : datum.value / 1048576 + ' Mi'"
+        }
+        y = axis("nnz_per_row", "non-zeros per row")
+        y["scale"] = {"domain": [NNZ_PER_ROW[0] - 1, NNZ_PER_ROW[-1] + 2], "nice": False}
+        what = "no blocks, CSR" if series == UNBLOCKED else f"blocks of {series.name}, BCSR: the fastest size"
+        maps.append(_map(what, rows, (x, y), _sizes(ends, lengths, rating), domain))
     return beside("bench", maps, [_block_sizes(speeds, rating)])
 
 
@@ -82,25 +99,6 @@ def speed_title(rating: Rating) -> str:
 def _ends(values: Sequence[float]) -> list[float]:
     """Return the ends of an axis on which all values have room."""
     return [min(values) / 1.5, max(values) * 1.5]
-
-
-def _speed_map(series: Series, speeds: Mapping[Point, float], rating: Rating, domain: list[float]) -> Chart:
-    rows = [
-        {"dimension": point.dimension, "nnz_per_row": point.nnz_per_row, "mflops": speed}
-        for point, speed in speeds.items()
-    ]
-    ends = _ends([row["dimension"] for row in rows])
-    x = axis("dimension", "dimension", ends, is_log=True)
-    x["scale"] = {"type": "log", "base": 2, "nice": False, "domain": ends}
-    x["axis"] = {
-        "labelExpr": "datum.value < 1024 ? datum.value : datum.value < 1048576 ? "
-        "datum.value / 1024 + ' Ki' : datum.value / 1048576 + ' Mi'"
-    }
-    y = axis("nnz_per_row", "non-zeros per row")
-    y["scale"] = {"domain": [NNZ_PER_ROW[0] - 1, NNZ_PER_ROW[-1] + 2], "nice": False}
-    lengths = np.linspace(NNZ_PER_ROW[0] - 1, NNZ_PER_ROW[-1] + 2, 30)
-    what = "no blocks, CSR" if series == UNBLOCKED else f"blocks of {series.name}, BCSR: the fastest size"
-    return _map(what, rows, (x, y), _sizes(ends, lengths, rating), domain)
 
 
 def _map(caption: str, rows: list[Row], axes: tuple[Spec, Spec], sizes: Sizes, domain: list[float]) -> Chart:
@@ -195,7 +193,16 @@ _SQUARE_TWIN = {"square_mflops": "real, blocks", "banded_square_mflops": "synthe
 
 def real(measured: RealMatrices) -> dict[str, Chart]:
     """Return the charts of real matrices in Gahvari et al. (2007), by the number of the figure."""
-    charts = {"figures-3-to-5": [_real_map(kind, measured) for kind in _TUNED]}
+    top = max(row.tuned_mflops for row in measured.rows)
+    charts: dict[str, list[Chart]] = {"figures-3-to-5": []}
+    for kind, what in _TUNED.items():
+        rows = _points_of(measured.rows, {kind: what})
+        ends, heights = (_ends([row[key] for row in rows]) for key in ("dimension", "nnz_per_row"))
+        x = axis("dimension", "rows", ends, is_log=True)
+        y = axis("nnz_per_row", "non-zeros per row", heights, is_log=True)
+        x["scale"]["domain"], y["scale"]["domain"] = ends, heights
+        sizes = _sizes(ends, np.geomspace(heights[0], heights[1], 30), measured.rating)
+        charts["figures-3-to-5"].append(_map(f"matrices, {what}", rows, (x, y), sizes, [0, top]))
     charts["figures-8-to-10"] = [
         _real_speeds(caption, points)
         for caption, kinds in (("untuned", _TWIN), ("tuned: square blocks", _SQUARE_TWIN))
@@ -254,14 +261,3 @@ def _real_speeds(
         layers.append(_figure_lines(rating, y, drawn))
     spec = {"data": {"values": rows}, "layer": layers, "width": _WIDTH, "height": HEIGHT}
     return Chart("real", caption, spec)
-
-
-def _real_map(kind: str, measured: RealMatrices) -> Chart:
-    rows = _points_of(measured.rows, {kind: _TUNED[kind]})
-    ends, heights = (_ends([row[key] for row in rows]) for key in ("dimension", "nnz_per_row"))
-    x = axis("dimension", "rows", ends, is_log=True)
-    y = axis("nnz_per_row", "non-zeros per row", heights, is_log=True)
-    x["scale"]["domain"], y["scale"]["domain"] = ends, heights
-    top = max(row.tuned_mflops for row in measured.rows)
-    sizes = _sizes(ends, np.geomspace(heights[0], heights[1], 30), measured.rating)
-    return _map(f"matrices, {_TUNED[kind]}", rows, (x, y), sizes, [0, top])

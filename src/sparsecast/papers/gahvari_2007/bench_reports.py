@@ -8,7 +8,6 @@ import math
 import platform
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from importlib import metadata
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import Any
 from sparsecast.errors import InputError
 from sparsecast.papers.gahvari_2007.real_matrices import RealMatrices
 from sparsecast.papers.gahvari_2007.search_space import SIZES, Point
-from sparsecast.papers.gahvari_2007.summary import FIGURES, BenchResult, Rating
+from sparsecast.papers.gahvari_2007.summary import FIGURES, Rating
 from sparsecast.results.columns import within
 from sparsecast.results.machines import machine_document
 from sparsecast.system.tabular import Column, Columns, Document, Table, keys, lines_of
@@ -28,13 +27,6 @@ _mflops = "{:,.0f}".format
 
 #: The figures of a result that can be compared.
 COMPARED = FIGURES[:4]
-
-
-def bench_tables(result: BenchResult) -> list[Table]:
-    """Return the figures of every target and how they came about, and below them the phases."""
-    phases = ", ".join(f"{phase} {seconds:.0f} s" for phase, seconds in result.phases.items())
-    used = f"{result.used_s:.0f} of {result.budget_s:g} s used: {phases}"
-    return rating_tables(f"MFLOP/s of {result.machine.name}", result.ratings, used)
 
 
 def rating_tables(title: str, ratings: Sequence[Rating], *below: str) -> list[Table]:
@@ -56,22 +48,14 @@ def figures_of(ratings: Sequence[Rating]) -> dict[str, float | None]:
     return dataclasses.asdict(ratings[0].figures) if ratings else dict.fromkeys(FIGURES)
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """Two results: names of their machines, and the type of the values and threads of both."""
+def compare(first: Path, second: Path) -> dict[str, Any]:
+    """Compare the first targets of two results, which are JSON documents of the benchmark.
 
-    machines: tuple[str, str]
-    targets: tuple[str, str]
-    #: In MFLOP/s, None where a result lacks it: ``first``, ``second`` and their ``ratio``; its relative
-    #: ``error``, the root of the sum of the squares of both; and whether they differ by more than that,
-    #: ``is_different``.
-    figures: dict[str, dict[str, Any]]
-    points: int  # matrices measured in both, in the same type of values
-    points_ratio: float | None  # median over them of the second speed over the first
-
-
-def compare(first: Path, second: Path) -> Comparison:
-    """Compare the first targets of two results, which are JSON documents of the benchmark."""
+    Returned are both ``machines`` and ``targets``; by figure what both have in MFLOP/s, ``first`` and
+    ``second``, their ``ratio``, its relative ``error``, the root of the sum of the squares of both, and
+    whether they differ by more than that, ``is_different``; and ``points``, the matrices that were measured
+    in both in the same type of values, with ``points_ratio``, the median of the second speed over the first.
+    """
     machines, targets, figures, errors, mflops = zip(*map(_read, (first, second)), strict=True)
     compared = {}
     for name in COMPARED:
@@ -87,8 +71,13 @@ def compare(first: Path, second: Path) -> Comparison:
             "is_different": None if ratio is None or error is None else abs(ratio - 1) > error,
         }
     ratios = [mflops[1][key] / mflops[0][key] for key in mflops[0] if key in mflops[1]]
-    median = statistics.median(ratios) if ratios else None
-    return Comparison(machines, targets, compared, len(ratios), median)
+    return {
+        "machines": machines,
+        "targets": targets,
+        "figures": compared,
+        "points": len(ratios),
+        "points_ratio": statistics.median(ratios) if ratios else None,
+    }
 
 
 def _read(path: Path) -> tuple[str, str, dict[str, Any], dict[str, Any], dict[tuple[str, str], float]]:
@@ -116,14 +105,14 @@ def _read(path: Path) -> tuple[str, str, dict[str, Any], dict[str, Any], dict[tu
         ) from error
 
 
-def comparison_table(comparison: Comparison) -> Table:
-    """Return the figures of two results, their ratio, and whether it exceeds the errors."""
-    pairs = zip(("first", "second"), comparison.machines, comparison.targets, strict=True)
+def comparison_table(compared: dict[str, Any]) -> Table:
+    """Return what `compare` returned as a table."""
+    pairs = zip(("first", "second"), compared["machines"], compared["targets"], strict=True)
     below = [f"{which}: {machine}, {target}" for which, machine, target in pairs]
-    if comparison.points_ratio is not None:
-        ratio = f"median ratio of their speeds {comparison.points_ratio:.3f}"
-        below.append(f"same matrices: {comparison.points:,}, {ratio}")
-    rows = [{"figure": _figure(name), **figure} for name, figure in comparison.figures.items()]
+    if compared["points_ratio"] is not None:
+        ratio = f"median ratio of their speeds {compared['points_ratio']:.3f}"
+        below.append(f"same matrices: {compared['points']:,}, {ratio}")
+    rows = [{"figure": _figure(name), **figure} for name, figure in compared["figures"].items()]
     return Table("MFLOP/s", _COMPARED, rows, tuple(below))
 
 

@@ -59,13 +59,18 @@ def bench(
     columns, main = bench_reports.DOCUMENTS["bench"], result.main
     if output is not None:
         write_file(output, (json.dumps(document(columns, result), allow_nan=False) + "\n").encode())
-
-    def chart() -> Drawn | None:
-        return None if main is None else (bench_charts.bench(main), bench_charts.speed_title(main))
-
+    phases = ", ".join(f"{phase} {seconds:.0f} s" for phase, seconds in result.phases.items())
+    used = f"{result.used_s:.0f} of {result.budget_s:g} s used: {phases}"
+    tables = bench_reports.rating_tables(f"MFLOP/s of {result.machine.name}", result.ratings, used)
     notes = (f"- {note}" for note in result.notes)
-    shown = *bench_reports.bench_tables(result), bench_reports.sentence_of(result.ratings), *notes
-    return Output(columns, result, shown, chart=chart, stopped="kept" if result.interrupted else "")
+    shown = *tables, bench_reports.sentence_of(result.ratings), *notes
+    return Output(
+        columns,
+        result,
+        shown,
+        chart=lambda: None if main is None else (bench_charts.bench(main), bench_charts.speed_title(main)),
+        stopped="kept" if result.interrupted else "",
+    )
 
 
 def _measure_real(

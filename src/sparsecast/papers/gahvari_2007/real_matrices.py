@@ -34,7 +34,7 @@ from sparsecast.matrices.reading import matrix_name
 from sparsecast.measuring.timing import Effort
 from sparsecast.papers.gahvari_2007.search_space import NNZ_PER_ROW, SIZES, UNBLOCKED, Series
 from sparsecast.papers.gahvari_2007.summary import Rating
-from sparsecast.records import Candidate, Parameters, Record
+from sparsecast.records import Parameters, Record
 from sparsecast.system.tabular import grouped
 
 #: Suite of the Records.
@@ -84,13 +84,8 @@ class RealRow:
         return self.nnz / self.rows
 
     @property
-    def is_twin(self) -> bool:
-        """Whether it is itself made as our twins are, so that one is no news."""
-        return self.matrix.startswith("atlas?")
-
-    @property
     def is_generated(self) -> bool:
-        return self.is_twin or self.matrix.startswith("gallery:")
+        return self.matrix.startswith(("atlas?", "gallery:"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +125,8 @@ class RealMatrices:
             ("bcsr", "square_mflops", {kind: f"{kind}_square_mflops" for kind in TWINS}),
         ):
             for kind, name in kinds.items():
-                rows = [row for row in self.rows if kind == "again" or not row.is_twin]
+                # Those of the atlas are themselves made as our twins are: one is no news.
+                rows = [row for row in self.rows if kind == "again" or not row.matrix.startswith("atlas?")]
                 speeds = [(getattr(row, real), getattr(row, name)) for row in rows]
                 errors = [abs(speed / twin - 1) for speed, twin in speeds if speed and twin]
                 if errors:
@@ -160,6 +156,9 @@ def real_matrices(
     if not 0 < budget_s < float("inf"):
         raise InputError(f"budget {budget_s:g}: expected seconds above 0; name some")
     start, kept = perf_counter(), real_journal(rating.machine)
+    # In an order in which each beginning has small and large ones.
+    by_size = sorted(paths, key=lambda path: Path(path).stat().st_size if Path(path).exists() else 0)
+    spread = [path for first in range(8) for path in by_size[first::8]]
     refused: dict[str, str] = {}
     whole: dict[str, None] = {}
     missing, interrupted = 0, False
@@ -167,7 +166,7 @@ def real_matrices(
         measured = read_journal(kept)
         with journal(kept, measured.matrices) as add:
             try:
-                for groups, path in product((len(sides), len(sides) + 1 + len(TWINS)), _spread(paths)):
+                for groups, path in product((len(sides), len(sides) + 1 + len(TWINS)), spread):
                     on_progress(perf_counter() - start, budget_s, matrix_name(path))
                     try:
                         problem = Problem.named(os.fspath(path))
@@ -197,29 +196,13 @@ def rows_of(measured: Measurements, specifications: Iterable[str], rating: Ratin
     return tuple(sorted(rows, key=lambda row: -row.tuned_mflops))
 
 
-def _spread(paths: Sequence[str | os.PathLike[str]]) -> list[str | os.PathLike[str]]:
-    """Return the files in an order in which each beginning has small and large ones."""
-    by_size = sorted(paths, key=lambda path: Path(path).stat().st_size if Path(path).exists() else 0)
-    return [path for start in range(8) for path in by_size[start::8]]
-
-
-def _candidates(
-    problem: Problem, height: int, sides: Sequence[int], target: Target, rating: Rating
-) -> list[Candidate]:
-    """Return CSR and the blocks of one height; with those of height 1 also one triangle."""
-    blocks = RowBlocks.of(problem.structure)
-    plain, bcsr = (target.candidate(name, blocks, rating.machine) for name in ("csr", "bcsr"))
-    widths = [width for width in sides if (height, width) != (1, 1)]
-    candidates = [replace(bcsr, parameters=Parameters({"block": (height, width)})) for width in widths]
-    if height == 1 and problem.structure.symmetry.triangle_nnz is not None:
-        candidates.append(target.candidate("symmetric_csr", blocks, rating.machine))
-    return [*candidates, plain]
-
-
 def _measured(
     problem: Problem, rating: Rating, effort: Effort, sides: Sequence[int], place: int
 ) -> tuple[Problem, list[Record]]:
-    """Return the Records of a height of blocks, CSR last; behind the heights those of CSR, and of a twin."""
+    """Return the Records of a height of blocks, CSR last; behind the heights those of CSR, and of a twin.
+
+    Those of height 1 have one triangle as well.
+    """
     if problem.matrix.nnz == 0:
         raise InputError(f"{problem.name} has no entries: expected some to multiply; leave it out")
     if problem.matrix.dtype.kind == "c":
@@ -229,7 +212,13 @@ def _measured(
     height, widths = (sides[place], sides) if place < len(sides) else (side, [side])
     # Just before its twins the matrix itself is measured again.
     part = problem if place <= len(sides) else problem.twin(TWINS[place - len(sides) - 1], side)
-    candidates = _candidates(part, height, widths, target, rating)
+    blocks = RowBlocks.of(part.structure)
+    bcsr = target.candidate("bcsr", blocks, rating.machine)
+    sizes = [(height, width) for width in widths if (height, width) != (1, 1)]
+    candidates = [replace(bcsr, parameters=Parameters({"block": size})) for size in sizes]
+    if height == 1 and part.structure.symmetry.triangle_nnz is not None:
+        candidates.append(target.candidate("symmetric_csr", blocks, rating.machine))
+    candidates.append(target.candidate("csr", blocks, rating.machine))
     return part, measure_candidates(part, REAL_SUITE, candidates, effort)
 
 

@@ -1,18 +1,20 @@
-"""The search space of the five-minute benchmark: its matrices and their sizes.
+"""The search space of the five-minute benchmark, and which part of it is measured in a time limit.
 
 Square matrices of dimensions 2**9 to 2**20, of 24 to 34 non-zeros a row, in 36 block sizes, are multiplied in
 CSR (1 x 1) or in BCSR of exactly their block size (Gahvari et al. 2007, section IV). Symmetric ones,
-of which one triangle is stored, are added: the paper leaves them to future work.
+of which one triangle is stored, are added: the paper leaves them to future work. All of it takes hours, so it
+is cut until it fits: the estimator reads no clock, its caller passes what time is left and what a trial took.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
+import numpy as np
 from scipy.sparse import csr_array
 
 from sparsecast.errors import InputError
@@ -21,6 +23,7 @@ from sparsecast.machines.machine import Machine
 from sparsecast.matrices.banded_synthesis import band_statistics, banded_matrix
 from sparsecast.matrices.families import FAMILIES, Family
 from sparsecast.records import NO_PARAMETERS, Parameters
+from sparsecast.system.tabular import grouped
 
 #: Section IV: 29 +- 5 non-zeros a row, the mean of the paper's matrices; dimensions that are powers of two.
 NNZ_PER_ROW, MIDDLE = tuple(range(24, 35)), 29
@@ -132,10 +135,9 @@ def dimensions(cache_bytes: int, value_bytes: int, most_entries: float) -> tuple
     return tuple(ascending)
 
 
-def problem_bytes(dimension: int, nnz_per_row: float, value_bytes: int, index_bytes: int = 4) -> float:
-    """Return the bytes of a matrix in CSR and of its two vectors."""
-    entry, row = value_bytes + index_bytes, index_bytes + 2 * value_bytes
-    return dimension * (nnz_per_row * entry + row)
+def problem_bytes(dimension: int, nnz_per_row: float, value_bytes: int) -> float:
+    """Return the bytes of a matrix in CSR, with indices of 4 bytes, and of its two vectors."""
+    return dimension * (nnz_per_row * (value_bytes + 4) + (4 + 2 * value_bytes))
 
 
 def size_class(dimension: int, nnz_per_row: float, value_bytes: int, cache_bytes: int) -> str | None:
@@ -154,3 +156,169 @@ def last_cache_bytes(machine: Machine, threads: int) -> int:
     """Return what the last caches hold that these threads use together; 0 where that is not known."""
     caches = machine.product_caches
     return caches[-1].bytes * -(-threads // caches[-1].shared_by) if caches else 0
+
+
+#: Series that go on where the time does not suffice for all, and the share of the time that they get at most.
+SCOUTS = (UNBLOCKED, Series((2, 2)), Series((4, 4)))
+SCOUTING_SHARE = 0.15
+
+#: Times that `points_again` goes through the dimensions.
+_TURNS_AGAIN = 8
+
+
+def chosen_values(count: int) -> tuple[int, ...]:
+    """Return `count` of NNZ_PER_ROW: the middle one, or several that are spread, both ends among them."""
+    if count == 1:
+        return (MIDDLE,)
+    places = np.linspace(0, len(NNZ_PER_ROW) - 1, count).round().astype(int)
+    return tuple(NNZ_PER_ROW[place] for place in places)
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """The seconds that measuring one matrix of a series took."""
+
+    dimension: int
+    seconds: float
+
+    def at(self, dimension: int) -> float:
+        """Return the estimate for another dimension: twice the time for twice the dimension."""
+        return self.seconds * dimension / self.dimension
+
+
+def abbreviated(
+    trials: Mapping[Series, Trial],
+    thresholds: Mapping[Series, int],
+    dimensions: Sequence[int],
+    limit_s: float,
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the dimensions and the non-zeros a row that are tested, by the three steps of section IV.
+
+    One value of non-zeros a row less at a time; where one value is still too much, the largest dimension goes
+    and all the values are back. So the largest dimension stays as large as possible. Both are empty where not
+    even the first dimension fits in the time limit.
+
+    The time of a trial is doubled for each of the dimensions, ascending, that are still to be tested. Below
+    its threshold dimension a series is tested with all the values; the time that takes is counted.
+    """
+    left = list(dimensions)
+
+    def estimate_s(count: int) -> float:
+        return sum(
+            trial.at(dimension) * (len(NNZ_PER_ROW) if dimension < thresholds[series] else count)
+            for series, trial in trials.items()
+            for dimension in left
+        )
+
+    while left:
+        for count in range(len(NNZ_PER_ROW), 0, -1):
+            if estimate_s(count) <= limit_s:
+                return tuple(left), chosen_values(count)
+        left.pop()
+    return (), ()
+
+
+@dataclass
+class Search:
+    """One walk through the search space, from the smallest dimension up, within a time limit.
+
+    It begins with a trial of each series at the smallest dimension. The estimator is asked before every
+    dimension, with the trials of the one before: so what a trial really takes corrects what was estimated,
+    and neither is time left over nor is the limit passed. At last a few series, the scouts, go on to the
+    dimensions that were cut: how their speed changes there is what the others are refilled by.
+
+    `dimensions` ascend, each twice the one before. `thresholds` are the first dimension of each series that
+    is not free: below it all values of non-zeros a row together take less than two even shares of the time.
+    `missed` are points that were to be tested and for which the time did not suffice.
+    """
+
+    series: Sequence[Series]
+    dimensions: Sequence[int]
+    limit_s: float
+    trials: dict[Series, Trial] = field(default_factory=dict)
+    thresholds: dict[Series, int] = field(default_factory=dict)
+    missed: list[Point] = field(default_factory=list)
+
+    def points(self, left_s: Callable[[], float]) -> Iterator[Point]:
+        """Yield what to measure next; `took` is called with each before the next is asked for.
+
+        `left_s` returns the seconds that are left of the limit.
+        """
+        trials = [Point(series, d, MIDDLE) for d in self.dimensions[:1] for series in self.series]
+        yield from self._in_time(trials, left_s)
+        cut = list(self.dimensions)
+        for dimension in self.dimensions:
+            reserve_s = 0.0
+            if dimension < self.dimensions[-1]:  # for the scouts: their largest dimensions, or a share
+                scouts = [self.trials[series] for series in SCOUTS if series in self.trials]
+                largest_s = sum(trial.at(largest) for trial in scouts for largest in self.dimensions[-2:])
+                reserve_s = min(SCOUTING_SHARE * self.limit_s, largest_s)
+            points = self._points_at(dimension, left_s() - reserve_s)
+            if not points:
+                break
+            cut.remove(dimension)
+            yield from self._in_time([point for point in points if point not in trials], left_s, reserve_s)
+        for dimension, series in product(cut, SCOUTS):
+            point = Point(series, dimension, MIDDLE)
+            if series in self.trials and self.expected_s(point) <= left_s():
+                yield point
+
+    def _points_at(self, dimension: int, left_s: float) -> list[Point]:
+        """Return a value of every series before the next value of any, from the middle outwards."""
+        trials, whole = self.trials, len(NNZ_PER_ROW)
+        free_s = 2 * self.limit_s / (len(self.series) * len(self.dimensions))
+        for series, trial in trials.items():
+            if whole * trial.at(dimension) > free_s:
+                self.thresholds.setdefault(series, dimension)
+        # What is free here is taken to be so no longer.
+        thresholds = {series: self.thresholds.get(series, 2 * dimension) for series in trials}
+        following = [later for later in self.dimensions if later >= dimension]
+        tested, values = abbreviated(trials, thresholds, following, left_s)
+        if not tested:
+            return []
+        from_middle = sorted(NNZ_PER_ROW, key=lambda value: abs(value - MIDDLE))
+        return [
+            Point(series, dimension, value)
+            for value in from_middle
+            for series in trials
+            if dimension < thresholds[series] or value in values
+        ]
+
+    def _in_time(
+        self, points: Iterable[Point], left_s: Callable[[], float], reserve_s: float = 0.0
+    ) -> Iterator[Point]:
+        for point in points:
+            if self.expected_s(point) > left_s() - reserve_s:
+                self.missed.append(point)
+            else:
+                yield point
+
+    def took(self, point: Point, seconds: float) -> None:
+        """Take note of what measuring a point took."""
+        trial = self.trials.get(point.series)
+        if trial and trial.dimension == point.dimension:  # the mean of those so far, weighted to the latest
+            seconds = (trial.seconds + seconds) / 2
+        self.trials[point.series] = Trial(point.dimension, seconds)
+
+    def expected_s(self, point: Point) -> float:
+        """Return the seconds that measuring a point may take: 0 before the first one of its series."""
+        trial = self.trials.get(point.series)
+        return trial.at(point.dimension) if trial else 0.0
+
+
+def points_again(measured: Mapping[Point, float], limit_s: float) -> list[Point]:
+    """Return points to measure again: any of each dimension, as many of each, within a time limit.
+
+    `measured` has the seconds that each point took.
+    """
+    by_dimension = grouped(measured, lambda point: point.dimension)
+    chosen: dict[Point, None] = {}
+    random = np.random.default_rng(0)
+    # The largest first: they are the fewest that fit.
+    for dimension in sorted(by_dimension, reverse=True) * _TURNS_AGAIN:
+        points = by_dimension[dimension]
+        point = points[random.integers(len(points))]
+        if point not in chosen and measured[point] <= limit_s:
+            chosen[point] = None
+            limit_s -= measured[point]
+    return list(chosen)

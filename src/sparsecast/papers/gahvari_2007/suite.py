@@ -38,8 +38,14 @@ from sparsecast.matrices.problem import Problem
 from sparsecast.matrices.suites import SUITES
 from sparsecast.measuring.timing import Effort
 from sparsecast.papers.gahvari_2007 import search_space, summary
-from sparsecast.papers.gahvari_2007.estimator import Search, points_again
-from sparsecast.papers.gahvari_2007.search_space import SYMMETRIC, UNBLOCKED, Point, Series
+from sparsecast.papers.gahvari_2007.search_space import (
+    SYMMETRIC,
+    UNBLOCKED,
+    Point,
+    Search,
+    Series,
+    points_again,
+)
 from sparsecast.papers.gahvari_2007.summary import AGAIN, AGAIN_SHARE, SUITE, BenchResult
 from sparsecast.records import Candidate
 
@@ -142,7 +148,7 @@ class SyntheticSuite:
                 # What makes its matrices is compiled too.
                 banded_matrix(48, 24, block=series.block, symmetric=series.is_symmetric, seed=0)
                 ready.append(series)
-        self._spent("compiling", begin)
+        self.phases["compiling"] += perf_counter() - begin
         return ready
 
     def _measure(self, point: Point, suite: str, left_s: Callable[[], float]) -> Measured:
@@ -154,7 +160,7 @@ class SyntheticSuite:
         begin = perf_counter()
         problem = Problem.named(point.name)
         matrix = problem.structure
-        self._spent("making matrices", begin)
+        self.phases["making matrices"] += perf_counter() - begin
         begin = perf_counter()
         candidates = [candidate_of(point.series, matrix, target, self.machine) for target in self.targets]
         effort = EFFORT_OF_FEW if point.series in (UNBLOCKED, SYMMETRIC) else EFFORT
@@ -162,10 +168,8 @@ class SyntheticSuite:
             instruments = Instruments(self.device)
             return problem, measure_candidates(problem, suite, candidates, effort, instruments, watch)
         finally:
-            self._spent("measuring" if suite == SUITE else "measuring again", begin)
-
-    def _spent(self, phase: str, begin: float) -> None:
-        self.phases[phase] += perf_counter() - begin
+            phase = "measuring" if suite == SUITE else "measuring again"
+            self.phases[phase] += perf_counter() - begin
 
 
 @SUITES.register("gahvari")

@@ -1,9 +1,10 @@
-"""The strip models of Guo, Wang and Chen (2014) for CSR, ELL, COO and HYB.
+"""The strip models of Guo, Wang and Chen (2014) for CSR, ELL, COO and HYB, and their benchmark matrices.
 
 Source: P. Guo, L. Wang, P. Chen, "A Performance Modeling and Optimization Analysis Tool for Sparse
 Matrix-Vector Multiplication on GPUs", IEEE TPDS 25 (2014), sections 3.4 and 3.5. A strip is the rows (or
-non-zeros, for COO) that the device handles in one full load; the benchmark matrices have whole numbers of
-strips and rows of one length, and every relationship between their times is a straight line.
+non-zeros, for COO) that the device handles in one full load; the benchmark matrices (section 3.2) have whole
+numbers of strips and rows of one length, and every relationship between their times is a straight line. The
+paper leaves their columns open: here they lie in a band around the diagonal.
 
 Where this file differs from the print, and why:
 
@@ -31,20 +32,121 @@ one line is fitted as it is.
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import product
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats.hyb import HYB
-from sparsecast.machines.machine import strip_rows
+from sparsecast.machines.data_sheet import GPU
+from sparsecast.machines.machine import Machine, guo_strip, strip_rows
+from sparsecast.matrices.families import FAMILIES, Family
+from sparsecast.matrices.suites import (
+    OPTIONAL,
+    SUITES,
+    Part,
+    Suite,
+    SuiteMatrix,
+    ends_first,
+    in_turn,
+    suite_matrix,
+)
+from sparsecast.matrices.synthesis import varied_matrix
 from sparsecast.models import MODELS
 from sparsecast.models.fitting import Floats, above_zero
 from sparsecast.models.model import AsPrinted, Model
 from sparsecast.models.strip_lines import LEAST_SCATTERED, Grid, RatioLines, SlopeLines
 from sparsecast.models.training import TrainingSet
 from sparsecast.records import Candidate
+
+#: Section 3.2.2: strips 1 to 10; non-zeros a row 4, 16 ... 1024 for CSR and ELL, 10, 20 ... 100 for COO.
+STRIPS = tuple(range(1, 11))
+NNZ_PER_ROW = (4, 16, 64, 256, 1024)
+ENTRY_STRIPS = tuple(range(10, 101, 10))
+
+#: Of these grids what a usual calibration requires.
+_COARSE_STRIPS = (1, 5, 10)
+_COARSE_NNZ_PER_ROW = (4, 16, 64)
+_COARSE_ENTRY_STRIPS = (10, 50, 100)
+
+#: Non-zeros a row of the matrices for CSR: two more lengths than for a processor, beyond the threads of a
+#: block, from where on section 3.5.1 has another line.
+CSR_NNZ_PER_ROW = (*NNZ_PER_ROW, 2048, 3072)
+
+
+def _strips(rows: int, nnz_per_row: int) -> csr_array[Any]:
+    return varied_matrix(rows, nnz_per_row, "fixed", 0.0, seed=0)
+
+
+FAMILIES.register("strips")(Family(_strips, lambda rows, nnz_per_row: rows * nnz_per_row))
+
+
+@SUITES.register("guo")
+class Guo(Suite):
+    """Rows of one length in whole strips; for COO, strips of non-zeros."""
+
+    name = "guo"
+
+    def usual(self, machine: Machine, threads: int) -> list[Part]:
+        """Return a coarse grid as required, then what makes it fine; for a GPU, a part for each format.
+
+        Our own model learns of a GPU's kernels from matrices of many kinds: none of these is required there.
+        """
+        if machine.gpu is not None:
+            return [Part(OPTIONAL, matrices) for matrices in _of_gpu(machine.gpu)]
+        rows = strip_rows(None, threads)
+        grid = [(strips, length) for length in NNZ_PER_ROW for strips in STRIPS if length < strips * rows]
+        coarse = set(product(_COARSE_STRIPS, _COARSE_NNZ_PER_ROW))
+        # All formats on these: it gives the models that see more than strips a first look at each.
+        required = [
+            suite_matrix("strips", strips * rows, length, formats=())
+            for strips, length in grid
+            if (strips, length) in coarse
+        ]
+        required += [entry_strips_benchmark(rows, strips) for strips in _COARSE_ENTRY_STRIPS]
+        entries = [
+            entry_strips_benchmark(rows, strips)
+            for strips in ENTRY_STRIPS
+            if strips not in _COARSE_ENTRY_STRIPS
+        ]
+        # Long rows first: they carry the fixed-strips relationships furthest.
+        rest = [point for point in grid if point not in coarse]
+        rest.sort(key=lambda point: point[0] not in _COARSE_STRIPS)
+        both = ("csr", "ell")
+        fine = [suite_matrix("strips", strips * rows, length, formats=both) for strips, length in rest]
+        return [Part(0, required), Part(OPTIONAL + 1, entries), Part(OPTIONAL + 3, fine)]
+
+    def whole(self, machine: Machine, threads: int) -> list[SuiteMatrix]:
+        return in_turn(_of_gpu(machine.gpu)) if machine.gpu is not None else super().whole(machine, threads)
+
+
+def entry_strips_benchmark(strip: int, strips: int) -> SuiteMatrix:
+    """Return the matrix of `strips` strips of `strip` non-zeros.
+
+    It has one strip of rows, and as many non-zeros a row as strips of non-zeros are wanted.
+    """
+    return suite_matrix("strips", strip, strips, suite="entry strips", formats=("coo",))
+
+
+def _of_gpu(gpu: GPU) -> list[list[SuiteMatrix]]:
+    """Return the matrices for CSR, for ELL and for COO, each in strips of its own kernel."""
+    rows = {name: guo_strip(gpu, name) for name in ("csr", "ell", "coo")}
+    # The shortest and the longest rows and the fewest and the most strips first.
+    suites = [
+        [
+            suite_matrix("strips", strips * rows[name], length, formats=(name,))
+            for length in ends_first(lengths)
+            for strips in ends_first(STRIPS)
+            if length <= strips * rows[name]
+        ]
+        for name, lengths in (("csr", CSR_NNZ_PER_ROW), ("ell", NNZ_PER_ROW))
+    ]
+    return [*suites, [entry_strips_benchmark(rows["coo"], strips) for strips in ends_first(ENTRY_STRIPS)]]
+
 
 #: The kernel of section 3.5.1 among those that are measured on a GPU: a warp a row.
 GPU_CSR_KERNEL = "vector32"
@@ -74,14 +176,20 @@ class GuoModel(AsPrinted, Model):
         records = training.records
         threads = records[0].candidate.threads if records else 1
         self.strips_ = {name: strip_rows(self.machine_, threads, name) for name in ("csr", "ell", "coo")}
-        used = {name: self._used(training, name) for name in self.strips_}
-        self.grids_ = {
-            name: Grid.of(records, name, self.strips_[name], self.as_printed)
-            for name, records in used.items()
-        }
         self.is_on_grid_ = not any(record.suite == "published" for record in records)
-        kernels = dict.fromkeys(record.candidate.kernel for record in used["csr"].records)
-        self.csr_kernels_ = tuple(kernels) if self.machine_.gpu else ()
+        self.grids_, self.csr_kernels_ = {}, ()
+        for name, strip in self.strips_.items():
+            suites = "entry strips" if name == "coo" else "strips", "published"
+            used = [r for r in records if r.candidate.format == name and r.suite in suites]
+            if self.machine_.gpu and used:
+                # A format has one kernel, but for CSR's, and for libraries of published results: their first.
+                is_papers = name == "csr" and used[0].suite != "published"
+                kernel = GPU_CSR_KERNEL if is_papers else used[0].candidate.kernel
+                used = [record for record in used if record.candidate.kernel == kernel]
+                if name == "csr" and used:
+                    self.csr_kernels_ = (kernel,)
+            of_format = replace(training, records=tuple(used))
+            self.grids_[name] = Grid.of(of_format, name, strip, self.as_printed)
 
     def _establish(self) -> None:
         fit_csr = RatioLines.fit if self.is_on_grid_ else RatioLines.fit_scattered
@@ -97,16 +205,6 @@ class GuoModel(AsPrinted, Model):
     def _threshold(self) -> float:
         """Non-zeros a row beyond which CSR has other relationships: the threads of a GPU's block."""
         return float(self.machine_.gpu.threads_per_block) if self.machine_.gpu else np.inf
-
-    def _used(self, training: TrainingSet, format_name: str) -> TrainingSet:
-        suites = "entry strips" if format_name == "coo" else "strips", "published"
-        used = training.where(lambda r: r.candidate.format == format_name and r.suite in suites)
-        if not self.machine_.gpu or not used.records:
-            return used
-        # A format has one kernel, but for CSR's, and for the libraries of published results: their first one.
-        is_papers = format_name == "csr" and used.records[0].suite != "published"
-        kernel = GPU_CSR_KERNEL if is_papers else used.records[0].candidate.kernel
-        return used.where(lambda record: record.candidate.kernel == kernel)
 
     def needed(self) -> str:
         count = max(len(grid.time_s) for grid in self.grids_.values())
@@ -130,48 +228,36 @@ class GuoModel(AsPrinted, Model):
 
     def terms(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, Floats]:
         """Return the terms of section 3.5 for each block, under the paper's letters."""
-        match candidate.format:
-            case "hyb":
-                return self._hyb(candidate, blocks)
-            case "csr":
-                return self._csr(blocks)
-            case "ell":
-                return self._ell(blocks.row_length_max, blocks)  # section 3.4.2: the maximum of D
-        return {"time_s": self._coo(blocks.nnz)}
+        if candidate.format == "ell":
+            return self._ell(blocks.row_length_max, blocks)  # section 3.4.2: the maximum of D
+        if candidate.format == "coo":
+            return {"time_s": self._coo(blocks.nnz)}
+        if candidate.format == "hyb":
+            # Section 3.5.4: T0 = T1 + T2, the ELL part at the threshold's width and the COO part.
+            least_rows: Any = candidate.parameters.get("least_rows", 1)
+            width, overflow = HYB.split(blocks, least_rows)  # z0, the threshold
+            time_1 = np.where(width > 0, self._ell(width, blocks)["time_s"], 0.0)
+            # A part without entries is not run; a matrix without entries costs one strip of COO.
+            time_2 = np.where((overflow > 0) | (width == 0), self._coo(overflow), 0.0)
+            return {"T1": time_1, "T2": time_2, "time_s": time_1 + time_2}
+        assert self.csr_ is not None
+        nnz_per_row = np.maximum(blocks.row_length_mode, 1).astype(float)  # section 3.4.2: the mode of D
+        strips, is_beyond = self._strips("csr", blocks.rows), nnz_per_row > self._threshold
+        terms = self.csr_.terms(nnz_per_row, strips)
+        if self.csr_beyond_ is not None and is_beyond.any():
+            beyond = self.csr_beyond_.terms(nnz_per_row, strips)
+            terms = {name: np.where(is_beyond, beyond[name], terms[name]) for name in terms}
+        return {**terms, "time_s": above_zero(terms["time_s"], self.grids_["csr"].least_s())}
 
     def _strips(self, format_name: str, units: NDArray[np.int64]) -> Floats:
         return np.ceil(np.maximum(units, 1) / self.strips_[format_name])  # section 3.4.1: I
 
-    def _csr(self, blocks: RowBlocks) -> dict[str, Floats]:
-        assert self.csr_ is not None
-        nnz_per_row = np.maximum(blocks.row_length_mode, 1).astype(float)  # section 3.4.2: the mode of D
-        strips = self._strips("csr", blocks.rows)
-        terms = self.csr_.terms(nnz_per_row, strips)
-        if self.csr_beyond_ is not None and (nnz_per_row > self._threshold).any():
-            beyond = self.csr_beyond_.terms(nnz_per_row, strips)
-            is_beyond = nnz_per_row > self._threshold
-            terms = {name: np.where(is_beyond, beyond[name], terms[name]) for name in terms}
-        return self._possible("csr", terms)
-
-    def _possible(self, format_name: str, terms: dict[str, Floats]) -> dict[str, Floats]:
-        least_s = self.grids_[format_name].least_s()
-        return {**terms, "time_s": above_zero(terms["time_s"], least_s)}
-
     def _ell(self, width: NDArray[np.int64], blocks: RowBlocks) -> dict[str, Floats]:
         assert self.ell_ is not None
         terms = self.ell_.terms(np.maximum(width, 1).astype(float), self._strips("ell", blocks.rows))
-        return self._possible("ell", terms)
+        return {**terms, "time_s": above_zero(terms["time_s"], self.grids_["ell"].least_s())}
 
     def _coo(self, nnz: NDArray[np.int64]) -> Floats:
         assert self.coo_ is not None
         time_s = self.coo_(self._strips("coo", nnz))  # section 3.5.3, step 2: T0 = E(x0)
         return above_zero(time_s, self.grids_["coo"].least_s())
-
-    def _hyb(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, Floats]:
-        """Section 3.5.4: T0 = T1 + T2, the ELL part at the threshold's width and the COO part."""
-        least_rows: Any = candidate.parameters.get("least_rows", 1)
-        width, overflow = HYB.split(blocks, least_rows)  # z0, the threshold
-        time_1 = np.where(width > 0, self._ell(width, blocks)["time_s"], 0.0)
-        # A part without entries is not run; a matrix without entries costs one strip of COO.
-        time_2 = np.where((overflow > 0) | (width == 0), self._coo(overflow), 0.0)
-        return {"T1": time_1, "T2": time_2, "time_s": time_1 + time_2}

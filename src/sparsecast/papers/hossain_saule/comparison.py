@@ -1,4 +1,4 @@
-"""Our forecasts next to the tables of the paper, for its cluster, from published figures.
+"""Tables II to XI of the paper, and our forecasts next to them, for its cluster, from published figures.
 
 What the paper measured of its cluster and does not print is fitted to its own forecasts. It prints the
 processor, from which the time of a multiplication and addition follows, and the cache. STREAM's curve and the
@@ -16,8 +16,12 @@ more bytes than CSR in 1D, but the paper forecasts it to be faster.
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from importlib import resources
+from itertools import product
 from math import isqrt
 from statistics import fmean, median
 from typing import Any
@@ -25,12 +29,14 @@ from typing import Any
 import numpy as np
 
 from sparsecast.machines.profile import Profile
+from sparsecast.matrices.partitioning.distribution import Distribution
+from sparsecast.matrices.partitioning.estimates import estimated_distribution
 from sparsecast.models.clusters.cluster_model import ClusterForecast, ClusterTraining, Question
 from sparsecast.models.clusters.network import COLLECTIVES, Placement
 from sparsecast.models.clusters.sparsecast import SparsecastClusterModel
+from sparsecast.papers import published
 from sparsecast.papers.hossain_saule.micro import KINDS, HossainMicroCluster, spanned_nodes
-from sparsecast.papers.hossain_saule.published_times import PublishedTime, of_table, published_times
-from sparsecast.records import Configuration, MicroBenchmark
+from sparsecast.records import Configuration, DistributedRecord, MicroBenchmark
 from sparsecast.results.paper import known_mean
 from sparsecast.system.tabular import grouped
 
@@ -51,6 +57,109 @@ _ANY_BYTES = 1 << 20
 #: Least seconds of what computation leaves: the forecasts of the paper have two digits.
 _LEAST_S = 1e-9
 
+#: Our names of the paper's algorithms, with the partition of each.
+ALGORITHMS = {
+    "uniform-2d": ("2d", "uniform-2d"),
+    "global-1d": ("global-1d", "metis"),
+    "local-1d": ("local-1d", "metis"),
+}
+
+#: Dimension of the mesh that the graphs of tables II to X are taken for, where they are not at hand.
+MESH_DIMENSION = 2
+
+
+@dataclass(frozen=True)
+class PublishedTime:
+    """A row of a table.
+
+    `actual_s` and `predicted_s` are measured and forecast by the paper; table X prints neither. `error` is
+    that of the forecast, as printed; table XI prints none.
+    """
+
+    table: str
+    matrix: str
+    rows: int
+    nnz: int
+    configuration: Configuration
+    actual_s: float | None
+    predicted_s: float | None
+    error: float | None
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        return self.table, self.configuration.algorithm, self.configuration.format
+
+    @property
+    def measured_s(self) -> float:
+        assert self.actual_s is not None
+        return self.actual_s
+
+    @property
+    def question(self) -> Question:
+        """What is known of the matrix: graphs are meshes, R-MAT matrices have no such order."""
+        way = self.configuration
+        is_mesh = way.algorithm != "2d" and self.table != "XI"
+        dimension = MESH_DIMENSION if is_mesh else None
+        return Question(
+            estimated_distribution(self.rows, self.rows, self.nnz, way.ranks, way.partition, dimension)
+        )
+
+    def record(self, distribution: Distribution) -> DistributedRecord:
+        """Return the measured time as models learn from it."""
+        return DistributedRecord(
+            configuration=self.configuration,
+            matrix=f"published:hossain-saule/{self.matrix}",
+            nnz=self.nnz,
+            distribution=distribution.to_dict(),
+            samples_s=(self.measured_s,),
+            time_s=self.measured_s,
+            spread=None,
+            noise=None,
+            error=None,
+            is_oversubscribed=False,
+            measured_at=f"published, table {self.table}",
+            version="published",
+            suite="published",
+        )
+
+
+def _rows(file: str) -> list[dict[str, str]]:
+    text = resources.files("sparsecast.papers").joinpath("hossain_saule", file).read_text(encoding="utf-8")
+    return list(csv.DictReader(text.splitlines()))
+
+
+@cache
+def published_times() -> Sequence[PublishedTime]:
+    """Return the rows of tables II to XI, in their order: a time or an error of a product each."""
+    printed = _rows("tables_ii_to_ix.csv")
+    # Tables X and XI have columns for each algorithm and format.
+    kinds = list(product(("local-1d", "global-1d", "uniform-2d"), ("csr", "coo")))
+    for (algorithm, name), row in product(kinds, _rows("table_x.csv")):
+        shared = {"table": "X", "algorithm": algorithm, "format": name}
+        printed.append({**row, **shared, "error_percent": row[f"{name} {algorithm}"]})
+    for row, (algorithm, name) in product(_rows("table_xi.csv"), kinds):
+        times_s = {key: row[f"{name} {algorithm} {key}"] for key in ("actual_s", "predicted_s")}
+        printed.append({**row, "table": "XI", "algorithm": algorithm, "format": name, **times_s})
+    numbers = published("hossain_saule")
+    counts = numbers["matrices"] | numbers["rmat"]
+    times = []
+    for row in printed:
+        name, matrix = row["format"], row["matrix"]
+        algorithm, partition = ALGORITHMS[row["algorithm"]]
+        way = Configuration(algorithm, name, name, partition, int(row["processes"]), int(row["nodes"]))
+        columns = ("actual_s", "predicted_s", "error_percent")
+        actual_s, predicted_s, percent = (float(row[key]) if row.get(key) else None for key in columns)
+        error = None if percent is None else percent / 100
+        rows, nnz = counts[matrix]["rows"], counts[matrix]["nnz"]
+        times.append(PublishedTime(row["table"], matrix, rows, nnz, way, actual_s, predicted_s, error))
+    return tuple(times)
+
+
+def of_table(table: str) -> list[PublishedTime]:
+    return [time for time in published_times() if time.table == table]
+
+
+#: Returns what is known of the matrix of a time.
 QuestionOf = Callable[[PublishedTime], Question]
 
 
@@ -68,16 +177,16 @@ class ComparedTime:
 
     def error(self, model: str) -> float | None:
         """Return the relative error (section V.A.1) of one of MODELS; None without a forecast."""
-        return self._error(self.forecasts_s.get(model))
+        forecast_s = self.forecasts_s.get(model)
+        return None if forecast_s is None else abs(forecast_s - self.actual_s) / self.actual_s
 
     @property
     def paper_error(self) -> float:
         """Of the paper's forecast, as printed, or from the printed times where it prints no error."""
-        printed = self.published.error
-        return printed if printed is not None else self._error(self.published.predicted_s) or 0.0
-
-    def _error(self, forecast_s: float | None) -> float | None:
-        return None if forecast_s is None else abs(forecast_s - self.actual_s) / self.actual_s
+        printed, forecast_s = self.published.error, self.published.predicted_s
+        if printed is not None or forecast_s is None:
+            return printed or 0.0
+        return abs(forecast_s - self.actual_s) / self.actual_s
 
 
 def compared_times(
@@ -165,18 +274,15 @@ class FittedInputs:
     call_s: float
     collectives: tuple[MicroBenchmark, ...] = ()
 
-    def model(self, format_name: str) -> HossainMicroCluster:
-        machine, triad_s = self.profile.machine, _ANY_BYTES / self.bandwidth_bytes_per_s[format_name]
-        points = [point for point in self.profile.microbenchmarks if point.kind == "fma"]
-        for ranks in range(1, machine.cores + 1):  # the paper's bandwidth depends on the size alone
-            points.append(_point("triad", ranks, 1, _ANY_BYTES, triad_s, "IV, V"))
-        points.append(_point("ping-pong", 2, 2, _ANY_BYTES, self.call_s, "IV"))
-        return HossainMicroCluster(as_printed=True).fit(
-            ClusterTraining(machine, (*points, *self.collectives))
-        )
-
     def forecasts(self, times: Sequence[PublishedTime], question_of: QuestionOf) -> list[ClusterForecast]:
-        models = {name: self.model(name) for name in self.bandwidth_bytes_per_s}
+        machine, models = self.profile.machine, {}
+        for name, bandwidth in self.bandwidth_bytes_per_s.items():
+            points = [point for point in self.profile.microbenchmarks if point.kind == "fma"]
+            for ranks in range(1, machine.cores + 1):  # the paper's bandwidth depends on the size alone
+                points.append(_point("triad", ranks, 1, _ANY_BYTES, _ANY_BYTES / bandwidth, "IV, V"))
+            points.append(_point("ping-pong", 2, 2, _ANY_BYTES, self.call_s, "IV"))
+            training = ClusterTraining(machine, (*points, *self.collectives))
+            models[name] = HossainMicroCluster(as_printed=True).fit(training)
         return [
             models[time.configuration.format].forecast([time.configuration], question_of(time))[0]
             for time in times

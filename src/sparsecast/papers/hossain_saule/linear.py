@@ -93,26 +93,24 @@ class RowLines:
 
     @classmethod
     def of_kinds(cls, points: Iterable[tuple[K, float, float, float]], as_printed: bool) -> dict[K, RowLines]:
-        """Return the lines of each kind with two: `points` are kind, rows, non-zeros per row and seconds."""
-        kinds = grouped(points, lambda point: point[0])
-        lines = {kind: cls._fitted(np.array([p[1:] for p in own]), as_printed) for kind, own in kinds.items()}
-        return {kind: of_kind for kind, of_kind in lines.items() if of_kind is not None}
+        """Return the lines of each kind with two: `points` are kind, rows, non-zeros per row and seconds.
 
-    @classmethod
-    def _fitted(cls, points: Floats, as_printed: bool) -> RowLines | None:
-        """Fit a line to each number of rows that was measured with two lengths; None without two lines."""
-        rows, lengths, time_s = points.T
+        A line is fitted to each number of rows that was measured with two lengths.
+        """
         fit = Line.ordinary if as_printed else Line.through
-        of_rows = {count: rows == count for count in np.unique(rows).tolist()}
-        lines = {
-            count: fit(lengths[here], time_s[here])
-            for count, here in of_rows.items()
-            if len(np.unique(lengths[here])) > 1
-        }
-        if len(lines) < 2:
-            return None
-        on_lines = lengths[np.isin(rows, list(lines))]
-        return cls(lines, (float(on_lines.min()), float(on_lines.max())), float(time_s.min()))
+        found: dict[K, RowLines] = {}
+        for kind, own in grouped(points, lambda point: point[0]).items():
+            rows, lengths, time_s = np.array([point[1:] for point in own]).T
+            lines = {}
+            for count in np.unique(rows).tolist():
+                here = rows == count
+                if len(np.unique(lengths[here])) > 1:
+                    lines[count] = fit(lengths[here], time_s[here])
+            if len(lines) > 1:
+                on_lines = lengths[np.isin(rows, list(lines))]
+                ends = float(on_lines.min()), float(on_lines.max())
+                found[kind] = cls(lines, ends, float(time_s.min()))
+        return found
 
     def terms(self, r: Floats, x: Floats) -> dict[str, Floats]:
         """Return y1 and y2, the times on the next two lines, what is extrapolated, and the forecast.

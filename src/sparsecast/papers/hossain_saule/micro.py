@@ -232,15 +232,11 @@ class Polynomial:
     """Time of one kind of communication: log-log of degree 2 in nodes, ranks and bytes."""
 
     def __init__(self, points: Sequence[MicroBenchmark]) -> None:
-        raw = self._logarithms(*np.array([[p.nodes, p.ranks, p.bytes] for p in points], dtype=float).T)
+        raw = np.log(np.maximum([[point.nodes, point.ranks, point.bytes] for point in points], 1.0))
         self._varies = np.ptp(raw, axis=0) > 0
         self._middle = raw.mean(axis=0)
         target = np.log([point.time_s for point in points])
         self._costs = np.linalg.lstsq(self._powers(raw), target)[0]
-
-    @staticmethod
-    def _logarithms(nodes: Floats, ranks: Floats, size_bytes: Floats) -> Floats:
-        return np.log(np.maximum(np.column_stack([nodes, ranks, size_bytes]), 1.0))
 
     def _powers(self, raw: Floats) -> Floats:
         x = (raw - self._middle)[:, self._varies]
@@ -248,7 +244,7 @@ class Polynomial:
         return np.column_stack([np.ones(len(x)), x, *(x[:, i] * x[:, j] for i, j in pairs)])
 
     def __call__(self, nodes: int, ranks: int, size_bytes: float) -> float:
-        raw = self._logarithms(*(np.array([float(value)]) for value in (nodes, ranks, size_bytes)))
+        raw = np.log(np.maximum([[nodes, ranks, size_bytes]], 1.0))
         return float(np.exp(self._powers(raw) @ self._costs)[0])
 
 

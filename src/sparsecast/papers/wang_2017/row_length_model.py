@@ -1,4 +1,4 @@
-"""The models of Wang, Gu and Li (2017), whose benchmark matrices have rows of varied length.
+"""The models of Wang, Gu and Li (2017), and their benchmark matrices, which have rows of varied length.
 
 Source: R. Wang, T. Gu, M. Li, "Performance Prediction Based on Statistics of Sparse Matrix-Vector
 Multiplication on GPUs", Journal of Computer and Communications 5 (2017), section 3. They time a kernel on
@@ -24,20 +24,108 @@ What the paper leaves open, and what is done here:
 
 from __future__ import annotations
 
+from itertools import product
 from typing import ClassVar
 
 import numpy as np
 
 from sparsecast.features.row_blocks import RowBlocks
-from sparsecast.machines.machine import strip_rows, wang_strip
+from sparsecast.machines.machine import Machine, strip_rows, wang_strip
 from sparsecast.matrices.families import parse_specification
+from sparsecast.matrices.suites import OPTIONAL, SUITES, Part, Suite, SuiteMatrix, ends_first, suite_matrix
 from sparsecast.models import MODELS
 from sparsecast.models.fitting import Floats, above_zero
 from sparsecast.models.model import AsPrinted, Model
 from sparsecast.models.strip_lines import Grid, RatioLines, SlopeLines
 from sparsecast.models.training import TrainingSet
-from sparsecast.papers.wang_2017.suite import LENGTHS, THREAD_GRID, VECTOR_GRID
 from sparsecast.records import Candidate, Record
+
+_Grid = tuple[tuple[int, ...], tuple[int, ...]]
+
+#: Section 3.1: strips I and mean non-zeros a row P, for CSR with a thread a row, ELL and
+#: JAD, and for CSR with half a warp a row. The distributions of the row lengths are its own two, the one that
+#: its generator has, and the one of the model that it compares with.
+_NNZ_PER_ROW = (4, 8, 16, 32, 64, 128, 256, 512, 1024)
+THREAD_GRID = (tuple(range(1, 11)), _NNZ_PER_ROW)
+VECTOR_GRID = ((*range(1, 11), *range(15, 51, 5)), (*_NNZ_PER_ROW, 1536, 2048, 2560, 3072))
+LENGTHS = ("normal", "uniform", "binomial", "fixed")
+
+#: Of these grids the strips and lengths that come first: a model can be fitted to them.
+_FIRST_THREAD = ((1, 5, 10), (4, 32, 256))
+_FIRST_VECTOR = ((1, 2, 10, 40), (4, 64, 1024, 2048))
+
+#: What is usual on a GPU: every other one or so of the values of each grid.
+_SOME_VECTOR = ((1, 3, 5, 10, 20, 30, 40, 50), (4, 16, 64, 256, 1024, 2048, 3072))
+_SOME_THREAD = ((1, 3, 5, 7, 10), (4, 16, 32, 256, 1024))
+
+
+@SUITES.register("wang")
+class Wang(Suite):
+    """Normal, uniform, binomial and fixed row lengths, on strips of half a warp and of a thread a row."""
+
+    name = "wang"
+
+    def usual(self, machine: Machine, threads: int) -> list[Part]:
+        """Return some of the matrices for a GPU; a processor's are measured on request.
+
+        They have normal and uniform row lengths, for half a warp and for a thread a row.
+        """
+        if machine.gpu is None:
+            return []
+        kinds = (
+            (wang_strip(machine.gpu, "csr-vector"), _SOME_VECTOR, ("csr",)),
+            (wang_strip(machine.gpu, "csr-scalar"), _SOME_THREAD, ("csr", "ell", "jad")),
+        )
+        parts = []
+        for lengths, (strip, (counts, some_lengths), formats) in product(("normal", "uniform"), kinds):
+            matrices = [
+                suite_matrix("row lengths", count * strip, length, lengths, formats=formats)
+                for length, count in product(ends_first(some_lengths), ends_first(counts))
+                if 2 * length <= count * strip
+            ]
+            parts.append(Part(OPTIONAL, matrices))
+        return parts
+
+    def whole(self, machine: Machine, threads: int) -> list[SuiteMatrix]:
+        """Return the matrices of the paper's grids; on a processor, those of kernels with a thread a row."""
+        formats = ("csr", "ell", "jad")
+        if machine.gpu is None:
+            return wang_matrices(strip_rows(None, threads), formats)
+        return wang_matrices(
+            wang_strip(machine.gpu, "csr-scalar"), formats, wang_strip(machine.gpu, "csr-vector")
+        )
+
+
+def wang_matrices(
+    thread_strip: int, formats: tuple[str, ...], vector_strip: int | None = None
+) -> list[SuiteMatrix]:
+    """Return the benchmark matrices of Wang et al. (2017), section 3.1, on strips of these rows.
+
+    Those that a model needs at least come first, the distributions in turn. They are measured in `formats`;
+    with a strip of half-warps also those for CSR with half a warp a row.
+    """
+    kinds: list[tuple[int, _Grid, _Grid, tuple[str, ...]]]
+    kinds = [(thread_strip, THREAD_GRID, _FIRST_THREAD, formats)]
+    if vector_strip:
+        kinds.append((vector_strip, VECTOR_GRID, _FIRST_VECTOR, ("csr",)))
+    points = sorted(
+        (
+            not (count in first[0] and length in first[1]),
+            count * strip * length,
+            count * strip,
+            length,
+            kernels,
+        )
+        for strip, (counts, lengths), first, kernels in kinds
+        for count, length in product(counts, lengths)
+        if 2 * length <= count * strip  # varied lengths need room
+    )
+    return [
+        suite_matrix("row lengths", rows, length, lengths, formats=kernels)
+        for _, _, rows, length, kernels in points
+        for lengths in LENGTHS
+    ]
+
 
 #: CSR with half a warp a row, and with a thread a row, among the kernels that are measured on a GPU.
 GPU_VECTOR, GPU_SCALAR = "vector16", "scalar"
@@ -84,26 +172,18 @@ class WangModel(AsPrinted, Model):
         self.strips_ |= {"ell": thread, "jad": thread}
         of_lengths = training.where(self.learns_of)
         self.measured_ = len({record.matrix for record in of_lengths.records})
-        self.grids_ = {label: self._grid(of_lengths, label) for label in self.strips_}
-
-    def _grid(self, records: TrainingSet, label: str) -> Grid:
-        """Return the times of the matrices on the paper's grid for a kernel (section 3.1)."""
-        strips, lengths = VECTOR_GRID if _is_vector(label) else THREAD_GRID
-        rows = {count * self.strips_[label] for count in strips}
-
-        def is_on_grid(record: Record) -> bool:
-            shape = records.structure(record)
-            is_kernels = label in (record.candidate.format, f"csr {record.candidate.kernel}")
-            return is_kernels and shape.rows in rows and shape.nnz in {shape.rows * p for p in lengths}
-
-        on_grid = records.where(is_on_grid)
-        shapes = [on_grid.structure(record) for record in on_grid.records]
-        return Grid(
-            np.array([shape.nnz / shape.rows for shape in shapes]),  # P, the mean length
-            np.array([shape.rows / self.strips_[label] for shape in shapes]),  # I, equation 4
-            np.array([record.time_s for record in on_grid.records]),
-            self.as_printed,
-        )
+        self.grids_ = {}
+        for label, strip in self.strips_.items():  # the times on the paper's grid for a kernel (section 3.1)
+            strips, lengths = VECTOR_GRID if _is_vector(label) else THREAD_GRID
+            rows, points = {count * strip for count in strips}, []
+            for record in of_lengths.records:
+                shape = of_lengths.structure(record)
+                is_kernels = label in (record.candidate.format, f"csr {record.candidate.kernel}")
+                if is_kernels and shape.rows in rows and shape.nnz in {shape.rows * p for p in lengths}:
+                    # P, the mean length; I, equation 4.
+                    points.append((shape.nnz / shape.rows, shape.rows / strip, record.time_s))
+            nnz_per_row, count, time_s = np.array(points).reshape(-1, 3).T.copy()
+            self.grids_[label] = Grid(nnz_per_row, count, time_s, self.as_printed)
 
     def _establish(self) -> None:
         self.beyond_: RatioLines | None = None

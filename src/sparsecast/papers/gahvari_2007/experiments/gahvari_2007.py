@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from itertools import islice
-from typing import Any
 
 from sparsecast.api.profiles import calibrated_profile, require_own
 from sparsecast.benchmark.experiments import EXPERIMENTS, Experiment, ExperimentSetting
@@ -28,7 +28,7 @@ from sparsecast.papers.gahvari_2007.real_matrices import (
 )
 from sparsecast.papers.gahvari_2007.search_space import SIZES
 from sparsecast.papers.gahvari_2007.suite import bench
-from sparsecast.papers.gahvari_2007.summary import LEAST_BUDGET_S, Rating, notes, rated
+from sparsecast.papers.gahvari_2007.summary import LEAST_BUDGET_S, notes, rated
 from sparsecast.results.paper import PaperReport
 from sparsecast.system.tabular import Column, Table
 from sparsecast.system.texts import percent
@@ -72,8 +72,10 @@ class Gahvari2007(Experiment):
         def on_progress(done_s: float, _: float, name: str) -> None:
             setting.on_progress(used_s + done_s, setting.budget_s, name)
 
-        figures = _whole(setting.profile or calibrated_profile(machine), dtype)
-        if figures is None:
+        figures = None
+        with suppress(InputError):  # where there are none
+            figures = rated(setting.profile or calibrated_profile(machine), dtype)
+        if figures is None or figures.noise is None:  # noise is measured last: that run was stopped
             bench_s = BENCH_SHARE * setting.budget_s
             if bench_s < LEAST_BUDGET_S:
                 raise InputError(
@@ -104,7 +106,18 @@ class Gahvari2007(Experiment):
         return self._report(RealMatrices(figures, rows_of(kept, whole, figures), {}, 0, False))
 
     def _report(self, measured: RealMatrices) -> PaperReport:
-        figures = measured.rating
+        figures, numbers = measured.rating, published("gahvari_2007")
+        space, cut, real = numbers["search_space"], numbers["cut"], numbers["matrices"]["real"]
+        series = {point.series for point in figures.speeds if not point.series.is_symmetric}
+        generated, measured_until = sum(row.is_generated for row in measured.rows), figures.largest_dimension
+        quantities = (
+            ("largest dimension", space["largest_dimension"], figures.range_end),
+            ("largest dimension measured in five minutes", cut["largest_dimension"], measured_until),
+            ("block sizes", space["block_sizes"], len(series)),
+            ("real matrices", real, len(measured.rows) - generated),
+            ("generated ones, and twins of real ones", None, generated),
+            *((f"{size} synthetic ones", None, figures.sizes.get(size)) for size in SIZES),
+        )
         remarks = notes([figures])
         if not measured.rows:
             remarks.append("No matrices are measured yet: run without --from, again if need be.")
@@ -114,7 +127,11 @@ class Gahvari2007(Experiment):
             remarks.append("Stopped: run again to go on.")
         tables = [
             *rating_tables("The figures, MFLOP/s (section IV)", [figures]),
-            Table("Search space (sections IV and V)", SPACE, list(_space(measured))),
+            Table(
+                "Search space (sections IV and V)",
+                SPACE,
+                [dict(zip(("quantity", "paper", "ours"), row, strict=True)) for row in quantities],
+            ),
             *(real_tables(measured) if measured.rows or measured.refused else ()),
         ]
         charts = bench_charts.real(measured) if measured.rows else {}
@@ -126,15 +143,6 @@ class Gahvari2007(Experiment):
             tuple(remarks),
             _result(measured),
         )
-
-
-def _whole(profile: Profile, dtype: str) -> Rating | None:
-    """Return the figures of a profile; None where there are none, or their run was stopped."""
-    try:
-        figures = rated(profile, dtype)
-    except InputError:
-        return None
-    return None if figures.noise is None else figures  # noise is measured last
 
 
 def _result(measured: RealMatrices) -> str:
@@ -152,18 +160,3 @@ def _result(measured: RealMatrices) -> str:
         errors.append(f"blocked maximum {of_all['max_ratio']:.2f} times the fastest")
     generated = sum(row.is_generated for row in measured.rows)
     return f"{one_number} Of {of_all['matrices']} matrices, {generated} generated: {', '.join(errors)}."
-
-
-def _space(measured: RealMatrices) -> Iterator[dict[str, Any]]:
-    numbers, figures = published("gahvari_2007"), measured.rating
-    space, cut = numbers["search_space"], numbers["cut"]
-    series = {point.series for point in figures.speeds if not point.series.is_symmetric}
-    for quantity, paper, ours in (
-        ("largest dimension", space["largest_dimension"], figures.range_end),
-        ("largest dimension measured in five minutes", cut["largest_dimension"], figures.largest_dimension),
-        ("block sizes", space["block_sizes"], len(series)),
-        ("real matrices", numbers["matrices"]["real"], sum(not row.is_generated for row in measured.rows)),
-        ("generated ones, and twins of real ones", None, sum(row.is_generated for row in measured.rows)),
-        *((f"{size} synthetic ones", None, figures.sizes.get(size)) for size in SIZES),
-    ):
-        yield {"quantity": quantity, "paper": paper, "ours": ours}

@@ -30,8 +30,7 @@ from sparsecast.models import MODELS
 from sparsecast.models.model import Model
 from sparsecast.models.strip_lines import Grid
 from sparsecast.papers import described, published
-from sparsecast.papers.wang_2017.row_length_model import GPU_VECTOR, P1, WangModel
-from sparsecast.papers.wang_2017.suite import LENGTHS
+from sparsecast.papers.wang_2017.row_length_model import GPU_VECTOR, LENGTHS, P1, WangModel
 from sparsecast.records import Record
 from sparsecast.reports.charts.chart import Chart
 from sparsecast.reports.charts.fits import Fit, fits, forecasts
@@ -144,10 +143,12 @@ class Wang2017(StripExperiment):
 
     def report(self, trials: Trials, setting: ExperimentSetting, start_s: float | None) -> PaperReport:
         """Return the tables; a run that measures has spreads of row lengths, too."""
-        by_skew = grouped(trials.rows, _is_skewed)
+        by_skew: dict[bool, list[Trial]] = {False: [], True: []}
+        for trial in trials.rows:
+            lengths = trial.structure.row_lengths
+            by_skew[lengths.max > ALIKE * lengths.mean].append(trial)
         tried, skewed = (
-            grouped(by_skew.get(which, ()), lambda trial: (_kernel(trial.record), trial.model))
-            for which in (False, True)
+            grouped(own, lambda trial: (_kernel(trial.record), trial.model)) for own in by_skew.values()
         )
         models = [model for model, _ in trials.fitted if isinstance(model, WangModel)]
         means = list(_means(tried))
@@ -221,13 +222,10 @@ def _means(tried: Tried) -> Iterator[dict[str, Any]]:
             means, fixed = mean_errors(trials), mean_errors(tried.get((key, "wang-fixed"), ()))
             yield {
                 **{"kernel": name, "model": model, "paper": printed.get(key), **means},
-                **{f"{way}_factor": _over(fixed[way], means[way]) for way in WAYS},
+                **dict.fromkeys(f"{way}_factor" for way in WAYS),
+                **{f"{way}_factor": fixed[way] / means[way] for way in WAYS if fixed[way] and means[way]},
                 "paper_factor": numbers["factors"].get(model, {}).get(key),
             }
-
-
-def _over(fixed: float | None, error: float | None) -> float | None:
-    return fixed / error if fixed and error else None
 
 
 def _wins(tried: Tried) -> Iterator[dict[str, Any]]:
@@ -244,20 +242,21 @@ def _wins(tried: Tried) -> Iterator[dict[str, Any]]:
         yield {**row, **wins, "paper": printed["first_better"]}
 
 
-def _is_skewed(trial: Trial) -> bool:
-    lengths = trial.structure.row_lengths
-    return lengths.max > ALIKE * lengths.mean
-
-
 def _of_skewed(tried: Tried, models: Sequence[WangModel]) -> Iterator[dict[str, Any]]:
     fitted = {model.name: model for model in models}
-    for (key, model), skewed in tried.items():
+    for (key, name), skewed in tried.items():
+        at_mean = []  # as if P were the mean row of the matrix, not the longest or the mode
+        for trial in skewed:
+            mean = np.array([trial.structure.row_lengths.mean])
+            blocks = replace(RowBlocks.of(trial.structure), row_length_max=mean, row_length_mode=mean)
+            ours_s = float(fitted[name].values(trial.record.candidate, blocks)[0])
+            at_mean.append(replace(trial, forecasts_s={"ours": ours_s}).error("ours"))
         yield {
             "kernel": KERNELS[key],
-            "model": model,
+            "model": name,
             "skewed": len(skewed),
             "skewed_error": known_mean(trial.error("ours") for trial in skewed),
-            "skewed_at_mean": known_mean(_at_mean(trial, fitted[model]).error("ours") for trial in skewed),
+            "skewed_at_mean": known_mean(at_mean),
         }
 
 
@@ -266,14 +265,6 @@ def _by_matrix(trials: Sequence[Trial]) -> Iterator[dict[str, Any]]:
     for (matrix, key), own in grouped(trials, lambda trial: (trial.matrix, _kernel(trial.record))).items():
         errors = {trial.model: trial.error("ours") for trial in own}
         yield {"matrix": matrix, "kernel": KERNELS[key], "measured_s": own[0].record.time_s, **errors}
-
-
-def _at_mean(trial: Trial, model: WangModel) -> Trial:
-    """Return a trial whose P is the mean row of the matrix, not the longest or the mode."""
-    mean = np.array([trial.structure.row_lengths.mean])
-    blocks = replace(RowBlocks.of(trial.structure), row_length_max=mean, row_length_mode=mean)
-    ours_s = float(model.values(trial.record.candidate, blocks)[0])
-    return replace(trial, forecasts_s={"ours": ours_s})
 
 
 def _over_fixed(models: Sequence[WangModel]) -> Iterator[dict[str, Any]]:
