@@ -58,23 +58,10 @@ def measure_configurations(
     on_left_out: LeftOut = lambda configuration, why: None,
     suite: str = "user",
 ) -> list[MeasuredProduct]:
-    """Measure products of one matrix on the ranks of a communicator, all together.
+    """Measure products of one matrix on all ranks of a communicator together; return them, fastest first.
 
-    Parameters
-    ----------
-    problem : Problem or None
-        On rank 0; None elsewhere.
-    configurations : sequence of Configuration
-        The same on all ranks.
-    on_left_out : callable
-        Called on rank 0 with each Configuration that is left out, and why.
-    suite : str
-        Of the records.
-
-    Returns
-    -------
-    list of MeasuredProduct
-        Fastest first, on rank 0; nothing elsewhere.
+    Rank 0 has the `problem`, others None; it alone gets the products, with records of a `suite`, and calls
+    `on_left_out` with each Configuration that is left out, and why.
     """
     built: dict[str, _Built] = {}
     partitions: dict[str, Partition] = {}

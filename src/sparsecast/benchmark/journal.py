@@ -210,9 +210,8 @@ _read: dict[Path, tuple[tuple[int, int], Measurements]] = {}
 def kept(machine: Machine) -> Measurements:
     """Return all that users measured on a machine, by whatever process, in the order measured.
 
-    A journal is read again only where it has changed.
-
-    A ProfileError says that one is damaged, or was written on another machine.
+    A journal is read again only where it has changed. A ProfileError says that one is damaged, or was written
+    on another machine.
     """
     found = Measurements()
     folder = measurements_folder(machine)

@@ -142,14 +142,8 @@ def replay_clusters(
 ) -> ClusterEvaluation:
     """Score every model of products on many ranks on records whose matrices it has not seen.
 
-    Parameters
-    ----------
-    training : ClusterTraining
-        With the kept records. Those on more ranks than cores are not scored.
-    question_of : callable
-        Returns what is known of the matrix of a record.
-    on_fold : callable
-        Called after each fit: at most FOLDS times for each model.
+    Those of `training` on more ranks than cores are not scored. `question_of` returns what is known of the
+    matrix of a record, `on_fold` is called after each fit: at most FOLDS times for each model.
     """
     # The last record of each matrix and Configuration, and how many had ranks without a core.
     latest = {(record.matrix, record.configuration): record for record in training.records}

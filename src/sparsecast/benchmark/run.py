@@ -238,6 +238,9 @@ class Calibration:
 
     def _named_suites(self) -> Mapping[str, Suite]:
         """Return the suites that were asked for; those that rate get what the models' matrices leave."""
+        if not self.suites:
+            rated = (self.rating,) if self.rating else self.last
+            return {suite.name: suite for suite in rated}
         threads = self.targets[0].threads
         every = {name: SUITES.get(name)() for name in SUITES.names()}
         known = {
@@ -248,10 +251,7 @@ class Calibration:
         for name in self.suites:
             if name not in known:
                 raise InputError(f"suite '{name}': expected {', '.join(known)}, or several; name some")
-        if self.suites:
-            return {name: known[name] for name in self.suites}
-        rated = (self.rating,) if self.rating else self.last
-        return {suite.name: suite for suite in rated}
+        return {name: known[name] for name in self.suites}
 
     def compile_kernels(self) -> None:
         """Compile all kernels now, before `run` begins to count its budget."""

@@ -178,11 +178,9 @@ class Bench:
 
 
 def try_contenders(asked: Question, device: Device) -> Outcome:
-    """Measure CSR, correct the forecasts by it, and try what is worth it, the most promising first.
+    """Measure CSR, whatever it takes, correct the forecasts by it, and try what is worth it.
 
-    CSR is measured whatever it takes.
-
-    Errors are those of a measurement.
+    The most promising comes first. Errors are those of a measurement.
     """
     spending = asked.spending
     csr = next(forecast for forecast in asked.forecasts if is_plain_csr(forecast.candidate))

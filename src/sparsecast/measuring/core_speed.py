@@ -55,17 +55,9 @@ _WORDS, _PLACES, _TIMES, _TIMES_OF_SEVERAL = 1024, 512, 24, 160
 class CoreSpeed:
     """Compares readings of a small task with the fastest one so far.
 
-    Parameters
-    ----------
-    read_s : callable
-        Does the task and returns its seconds; infinite if not all threads took part, which is no reading.
-    pause : callable
-        Waits for a number of seconds.
-    clock_s : callable
-        Returns the seconds since some moment.
-    waits_s : callable
-        Returns the seconds that each thread has waited for a core so far; nothing if the system does not
-        tell.
+    `read_s` does the task and returns its seconds; infinite if not all threads took part, which is no
+    reading. `pause` waits for a number of seconds, `clock_s` returns the seconds since some moment, `waits_s`
+    those that each thread has waited for a core so far; nothing if the system does not tell.
     """
 
     def __init__(
