@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from math import inf, isfinite
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Any
 
 import msgspec
 
@@ -286,26 +286,24 @@ def _candidate(columns: tuple[tuple[str, Any], ...]) -> Candidate:
 
 
 def _columns(row: Mapping[str, Any], kind: type) -> dict[str, Any]:
-    return {name: row[name] for name in _names(kind) if name in row or name not in _LATER}
-
-
-@cache
-def _names(kind: type) -> tuple[str, ...]:
-    """Return the columns of a kind of part of a row: a profile has many thousand rows."""
-    nested = "candidate", "conditions"
-    return tuple(field.name for field in dataclasses.fields(kind) if field.name not in nested)
+    return {name: row[name] for name in _COLUMNS[kind] if name in row or name not in _LATER}
 
 
 #: Kinds of values by the annotations of fields; Parameters and mappings stand in rows as JSON.
 _KINDS = {"str": str, "int": int, "float": float, "bool": bool, "tuple[float, ...]": list}
 
-#: What the columns of `Record.to_row` hold, or None: `str`, `int`, `float`, `bool`, or a `list` of floats.
-ROW_KINDS: dict[str, type] = {
-    item.name: _KINDS.get(str(item.type).removesuffix(" | None"), str)
+#: The columns of each part of a row, and what they hold.
+_COLUMNS: dict[type, dict[str, type]] = {
+    part: {
+        item.name: _KINDS.get(str(item.type).removesuffix(" | None"), str)
+        for item in dataclasses.fields(part)
+        if item.name not in ("candidate", "conditions")
+    }
     for part in (Candidate, Record, Conditions)
-    for item in dataclasses.fields(part)
-    if item.name in _names(part)
 }
+
+#: What the columns of `Record.to_row` hold, or None: `str`, `int`, `float`, `bool`, or a `list` of floats.
+ROW_KINDS: dict[str, type] = _COLUMNS[Candidate] | _COLUMNS[Record] | _COLUMNS[Conditions]
 
 
 @dataclass(frozen=True, slots=True)
@@ -450,11 +448,6 @@ class MicroBenchmark:
         """The key of a MicroBenchmark: a new one replaces an old one of the same key."""
         return self.kind, self.ranks, self.nodes, self.bytes, self.neighbours
 
-    @property
-    def impossible(self) -> dict[str, float]:
-        """Impossible figures, by name."""
-        return {} if 0 < self.time_s < inf else {"time_s": self.time_s}
-
 
 @dataclass(frozen=True, slots=True)
 class DistributedRecord:
@@ -476,13 +469,3 @@ class DistributedRecord:
     parts_s: Mapping[str, list[float]] = field(default_factory=dict)
     suite: str = "user"
     deviation: float | None = None  # of the row lengths of the matrix; None if unknown
-
-    @property
-    def impossible(self) -> dict[str, float]:
-        """Impossible figures, by name."""
-        return {} if 0 < self.time_s < inf else {"time_s": self.time_s}
-
-    @classmethod
-    def from_dict(cls, stored: Mapping[str, Any]) -> Self:
-        """Return the record of a `dataclasses.asdict`; a msgspec.ValidationError if it is something else."""
-        return msgspec.convert(stored, cls)

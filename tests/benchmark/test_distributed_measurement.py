@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sparsecast.benchmark import distributed_measurement
-from sparsecast.benchmark.distributed_measurement import DistributedMeasurement
+from sparsecast.benchmark.distributed_measurement import measure_configurations
 from sparsecast.distributed.processes import Nodes
 from sparsecast.distributed.products.local_1d import Local1D
 from sparsecast.errors import WrongResultError
@@ -35,9 +35,11 @@ def measured(simulated, ranks, configurations, matrix="gallery:poisson2d?n=12", 
     def work(comm):
         problem = Problem.named(matrix) if comm.rank == 0 else None
         nodes = Nodes((0,) * ranks, cores)
-        run = DistributedMeasurement(comm, nodes, problem, configurations)
-        run.on_left_out = lambda way, why: left_out.update({(way.algorithm, way.format): why})
-        return run.run()
+
+        def leave_out(way, why):
+            left_out[way.algorithm, way.format] = why
+
+        return measure_configurations(comm, nodes, problem, configurations, leave_out)
 
     found = simulated.on_ranks(ranks, work)
     assert all(each == [] for each in found[1:])

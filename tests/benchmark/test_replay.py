@@ -26,7 +26,7 @@ def test_every_model_is_scored_on_matrices_that_it_has_not_seen(training, monkey
         return fit(self, known)
 
     monkeypatch.setattr(LinearModel, "fit", spied)
-    found = replay(training, [LinearModel], folds=3)
+    found = replay(training, [LinearModel])
     scored = {training.group(r) for r in training.records if r.suite in SCORED_SUITES}
     # Each group is missing in exactly one of the fits, and every one is missed once.
     assert sorted(group for groups in seen for group in scored - groups) == sorted(scored)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from sparsecast.api.clustering import cluster
-from sparsecast.benchmark.distributed_measurement import DistributedMeasurement
+from sparsecast.benchmark.distributed_measurement import measure_configurations
 from sparsecast.benchmark.journal import keep_distributed, kept
 from sparsecast.benchmark.rank_calibration import RankCalibration
 from sparsecast.benchmark.run import Progress, no_progress
@@ -99,8 +99,7 @@ def measure_on_ranks(
     def leave_out(configuration: Configuration, why: str) -> None:
         refused[f"{configuration.algorithm} {configuration.format}"] = why
 
-    run = DistributedMeasurement(comm, nodes, problem, configurations, leave_out, options.suite)
-    measured = run.run()
+    measured = measure_configurations(comm, nodes, problem, configurations, leave_out, options.suite)
     if problem is None:
         return None
     if not measured:

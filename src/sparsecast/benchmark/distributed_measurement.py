@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -23,7 +24,6 @@ from sparsecast.matrices.partitioning.distributing import distribute
 from sparsecast.matrices.partitioning.methods import partition
 from sparsecast.matrices.partitioning.partition import Partition
 from sparsecast.matrices.problem import Problem
-from sparsecast.measuring.timing import Timing
 from sparsecast.records import Configuration, DistributedRecord
 from sparsecast.results.cluster import MeasuredProduct
 from sparsecast.system.version import VERSION
@@ -49,114 +49,98 @@ class _Built:
     error: float
     convert_s: float
 
-    def call(self) -> None:
-        self.operator.product(self.x, self.out)
 
+def measure_configurations(
+    comm: Any,
+    nodes: Nodes,
+    problem: Problem | None,
+    configurations: Sequence[Configuration],
+    on_left_out: LeftOut = lambda configuration, why: None,
+    suite: str = "user",
+) -> list[MeasuredProduct]:
+    """Measure products of one matrix on all ranks of a communicator together; return them, fastest first.
 
-@dataclass
-class DistributedMeasurement:
-    """Measures products of one matrix on the ranks of a communicator; all make one and run it."""
-
-    comm: Any
-    nodes: Nodes
-    problem: Problem | None  # on rank 0; None elsewhere
-    configurations: Sequence[Configuration]  # the same on all ranks
-    #: Called on rank 0 with each Configuration that is left out, and why.
-    on_left_out: LeftOut = lambda configuration, why: None
-    suite: str = "user"  # of the records
-    _partitions: dict[str, Partition] = field(default_factory=dict)
-    _references: dict[str, ReferenceProduct] = field(default_factory=dict)
-
-    def run(self) -> list[MeasuredProduct]:
-        """Return what was measured, fastest first, on rank 0; nothing elsewhere."""
-        built = {str(place): product for place, product in enumerate(self._built())}
-        if not built:
-            return []
-        cores = None if self._is_oversubscribed else cores_together(self.comm)
-        clock = TogetherClock(self.comm)
-        calls = {key: product.call for key, product in built.items()}
-        timings = measure_together(calls, clock, _WAIT_S, cores, _SAMPLES)
-        parts = {
-            key: parts_s(self.comm, product.operator.product, product.x, product.out)
-            for key, product in built.items()
-        }
-        if self.comm.rank:
-            return []
-        found = [self._measured(product, timings[key], parts[key]) for key, product in built.items()]
-        return sorted(found, key=lambda product: product.record.time_s)
-
-    @property
-    def _is_oversubscribed(self) -> bool:
-        return self.nodes.is_oversubscribed(range(self.comm.size))
-
-    def _built(self) -> list[_Built]:
-        found = []
-        for configuration in self.configurations:
-            try:
-                found.append(self._build(configuration))
-            except RanksError as error:
-                if self.comm.rank == 0:
-                    self.on_left_out(configuration, str(error))
-        return found
-
-    def _build(self, configuration: Configuration) -> _Built:
-        """Build a product and compare it with the reference result, over the rows of all ranks."""
-        parts = in_step(self.comm, lambda: self._partition(configuration))
-        matrix = self.problem.matrix if self.problem else None
-        self.comm.Barrier()
-        start = perf_counter()
-        operator = compile(matrix, configuration, self.comm, parts)
-        convert_s = slowest(self.comm, perf_counter() - start)
-        whole = right_hand_side(operator.shape[1], configuration.dtype) if self.comm.rank == 0 else None
-        x = operator.scatter(whole)
-        # Filled with NaN, so that a row that a product forgets is found out.
-        out = np.full(operator.range.size, np.nan, dtype=operator.dtype)
-        operator.product(x, out)
-        y = operator.gather(out)
-        error = 0.0 if y is None else self._error(configuration, y, whole)
-        return _Built(configuration, operator, x, out, error, convert_s)
-
-    def _partition(self, configuration: Configuration) -> Partition | None:
-        if self.problem is None:
-            return None
-        method = configuration.partition
-        if method not in self._partitions:
-            self._partitions[method] = partition(self.problem.matrix, self.comm.size, method)
-        return self._partitions[method]
-
-    def _error(self, configuration: Configuration, y: NDArray[Any], x: NDArray[Any] | None) -> float:
-        """Return the error of a whole y, refusing more than rounding explains; on rank 0."""
-        assert self.problem is not None
-        assert x is not None
-        dtype = configuration.dtype
-        if dtype not in self._references:
-            A = csr_array(self.problem.matrix.astype(dtype, copy=False))
-            self._references[dtype] = ReferenceProduct.of(A, x)
-        what = f"{configuration.algorithm} in {configuration.format} on {configuration.ranks} ranks"
-        return self._references[dtype].check(y, what)
-
-    def _measured(self, built: _Built, timing: Timing, parts: Mapping[str, list[float]]) -> MeasuredProduct:
-        assert self.problem is not None
-        matrix = self.problem.matrix
-        found = distribute(matrix, self._partitions[built.configuration.partition])
+    Rank 0 has the `problem`, others None; it alone gets the products, with records of a `suite`, and calls
+    `on_left_out` with each Configuration that is left out, and why.
+    """
+    built: dict[str, _Built] = {}
+    partitions: dict[str, Partition] = {}
+    references: dict[str, ReferenceProduct] = {}
+    for configuration in configurations:
+        try:
+            built[str(len(built))] = _build(comm, problem, configuration, partitions, references)
+        except RanksError as error:
+            if comm.rank == 0:
+                on_left_out(configuration, str(error))
+    if not built:
+        return []
+    is_oversubscribed = nodes.is_oversubscribed(range(comm.size))
+    cores = None if is_oversubscribed else cores_together(comm)
+    calls = {key: partial(each.operator.product, each.x, each.out) for key, each in built.items()}
+    timings = measure_together(calls, TogetherClock(comm), _WAIT_S, cores, _SAMPLES)
+    parts = {key: parts_s(comm, each.operator.product, each.x, each.out) for key, each in built.items()}
+    if problem is None:
+        return []
+    matrix, found = problem.matrix, []
+    for key, product in built.items():
+        timing = timings[key]
         record = DistributedRecord(
-            configuration=built.configuration,
-            matrix=self.problem.specification,
+            configuration=product.configuration,
+            matrix=problem.specification,
             nnz=int(matrix.nnz),
-            distribution=found.to_dict(),
+            distribution=distribute(matrix, partitions[product.configuration.partition]).to_dict(),
             samples_s=timing.samples_s,
             time_s=timing.time_s,
             spread=timing.spread,
             noise=timing.noise,
-            error=built.error,
-            is_oversubscribed=self._is_oversubscribed,
+            error=product.error,
+            is_oversubscribed=is_oversubscribed,
             measured_at=datetime.now(UTC).isoformat(timespec="seconds"),
             version=VERSION,
-            parts_s=parts,
-            suite=self.suite,
+            parts_s=parts[key],
+            suite=suite,
             deviation=float(np.diff(matrix.indptr).std()) if matrix.shape[0] else 0.0,
         )
-        return MeasuredProduct(record, built.convert_s)
+        found.append(MeasuredProduct(record, product.convert_s))
+    return sorted(found, key=lambda product: product.record.time_s)
+
+
+def _build(
+    comm: Any,
+    problem: Problem | None,
+    configuration: Configuration,
+    partitions: dict[str, Partition],
+    references: dict[str, ReferenceProduct],
+) -> _Built:
+    """Build a product and compare it with the reference result, over the rows of all ranks.
+
+    What rank 0 computes once for several is kept in `partitions`, by method, and in `references`, by type.
+    """
+    method, dtype = configuration.partition, configuration.dtype
+
+    def own_partition() -> Partition | None:
+        if problem is not None and method not in partitions:
+            partitions[method] = partition(problem.matrix, comm.size, method)
+        return partitions.get(method)
+
+    parts = in_step(comm, own_partition)
+    comm.Barrier()
+    start = perf_counter()
+    operator = compile(problem.matrix if problem else None, configuration, comm, parts)
+    convert_s = slowest(comm, perf_counter() - start)
+    whole = right_hand_side(operator.shape[1], dtype) if comm.rank == 0 else None
+    x = operator.scatter(whole)
+    # Filled with NaN, so that a row that a product forgets is found out.
+    out = np.full(operator.range.size, np.nan, dtype=operator.dtype)
+    operator.product(x, out)
+    y, error = operator.gather(out), 0.0
+    if problem is not None and whole is not None and y is not None:
+        if dtype not in references:
+            A = csr_array(problem.matrix.astype(dtype, copy=False))
+            references[dtype] = ReferenceProduct.of(A, whole)
+        what = f"{configuration.algorithm} in {configuration.format} on {configuration.ranks} ranks"
+        error = references[dtype].check(y, what)  # on rank 0 alone
+    return _Built(configuration, operator, x, out, error, convert_s)
 
 
 def parts_s(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from operator import itemgetter
@@ -47,44 +47,18 @@ def error_score(
     """
     values, low, high = forecasts
     errors = np.asarray(np.divide(values, measured) - 1, dtype=float)
+    has_ends = ~(np.isnan(low) | np.isnan(high))
     return ErrorScore(
         forecasts=len(errors),
         mean_error=float(np.abs(errors).mean()),
         median_error=float(np.median(np.abs(errors))),
         p90_error=float(np.quantile(np.abs(errors), 0.9)),
         bias=float(errors.mean()),
-        coverage=coverage(low, high, measured),
+        coverage=mean(((low <= measured) & (measured <= high))[has_ends].astype(float)),
         mean_width=mean((high - low) / values),
         median_noise=quantile(noises, 0.5),
         repeat_median=quantile(repeats, 0.5),
         repeat_p90=quantile(repeats, 0.9),
-    )
-
-
-def coverage(low: Floats, high: Floats, measured: Floats) -> float | None:
-    """Return the share of the measurements within their intervals; None without intervals."""
-    has_ends = ~(np.isnan(low) | np.isnan(high))
-    return mean(((low <= measured) & (measured <= high))[has_ends].astype(float))
-
-
-def choice_ratios(questions: Sequence[Hashable], forecasts: Floats, measured: Floats) -> Floats:
-    """Return chosen over best measurement of each question with two measurements or more.
-
-    Parameters
-    ----------
-    questions : sequence of hashable
-        What each measurement is an answer to; one without any forecast is no choice.
-    forecasts, measured : array
-        Of each measurement. The least forecast is chosen.
-    """
-    places = grouped(range(len(questions)), lambda place: questions[place])
-    answers = [np.array(own) for own in places.values() if len(own) > 1]
-    return np.array(
-        [
-            measured[own[np.nanargmin(forecasts[own])]] / measured[own].min()
-            for own in answers
-            if not np.isnan(forecasts[own]).all()
-        ]
     )
 
 
@@ -163,14 +137,17 @@ class Scoring:
             for matrix in self.measured
             for row in sorted(self.rows.get(matrix, ()), key=lambda row: row.record.time_s)
         ]
-        models = dict.fromkeys((row.model, row.quantity) for row in rows)
-        own = {model: [row for row in rows if row.model == model] for model, _ in models}
-        scored = {model: self._score(own[model], model, quantity) for model, quantity in models}
-        ranked = sorted(scored, key=lambda model: _rank(scored[model], own[model]))
+        scored = {}
+        ranks = {}
+        for model, own in grouped(rows, lambda row: row.model).items():
+            scored[model] = score = self._score(own, model, own[0].quantity)
+            errors = [abs(row.error) for row in own] + [np.inf] * score.unforecast
+            median = float(np.quantile(errors, 0.5, method="higher"))
+            ranks[model] = score.quantity != "time", median, score.median_error
         return Evaluation(
             profile,
             tuple(rows),
-            {model: scored[model] for model in ranked},
+            {model: scored[model] for model in sorted(scored, key=ranks.__getitem__)},
             self.refused,
             interrupted,
             self._repeats(),
@@ -185,22 +162,26 @@ class Scoring:
     def _score(self, rows: Sequence[EvaluationRow], model: str, quantity: str) -> ModelScore:
         by_matrix = grouped(rows, lambda row: row.matrix)
         by_storage = grouped(rows, lambda row: storage_of(row.estimate.candidate))
-        by_size = grouped(sorted(rows, key=_moved), lambda row: size_of(self.machine, row.record))
+        by_traffic = sorted(rows, key=lambda row: row.record.traffic_bytes)
+        by_size = grouped(by_traffic, lambda row: size_of(self.machine, row.record))
         ratios, are_best, total = [], [], 0
+        costs = []  # of the forecasts of a matrix, in products of plain CSR, and its entries
         for matrix, records in self.measured.items():
             known = [(value, r) for r in records if (value := value_of(r, quantity)) is not None]
             total += len(known)
+            plain = [record for record in records if record.candidate.format == "csr"]
+            if plain and (matrix, model) in self.costs_s:
+                fastest_s = min(record.time_s for record in plain)
+                costs.append((self.costs_s[matrix, model] / fastest_s, plain[0].nnz))
             # What a model's choice took: plain CSR without forecasts, None where that is not there.
-            forecast = by_matrix.get(matrix, ())
             csr = (value for value, record in known if record.candidate.format == "csr")
             chosen: float | None = min(csr, default=None)
-            if forecast:
+            if forecast := by_matrix.get(matrix):
                 chosen = min(forecast, key=lambda row: row.estimate.value).measured
             if chosen is not None:
                 least, best = min(known, key=itemgetter(0))
                 ratios.append(chosen / least)
                 are_best.append(ratios[-1] <= 1 + (best.noise or 0.0 if quantity == "time" else 0.0))
-        costs = self._products(model)
         large, very_large = (
             max((cost for cost, nnz in costs if nnz >= entries), default=None)
             for entries in (LARGE_NNZ, VERY_LARGE_NNZ)
@@ -219,16 +200,6 @@ class Scoring:
             sizes={name: errors_of(own) for name, own in by_size.items()},
             worst=worst_of(rows, _WORST),
         )
-
-    def _products(self, model: str) -> list[tuple[float, int]]:
-        """Return for each matrix what its forecasts cost in products of plain CSR, and its entries."""
-        found = []
-        for matrix, records in self.measured.items():
-            plain = [record for record in records if record.candidate.format == "csr"]
-            if plain and (matrix, model) in self.costs_s:
-                fastest = min(record.time_s for record in plain)
-                found.append((self.costs_s[matrix, model] / fastest, plain[0].nnz))
-        return found
 
     def _repeats(self) -> Repeats | None:
         both = [(name, each, self._later(name, each)) for name, own in self.measured.items() for each in own]
@@ -265,10 +236,6 @@ def size_of(machine: Machine, record: Record) -> str:
     return f"twice {beyond}" if record.traffic_bytes > 2 * held_bytes[-1] else beyond
 
 
-def _moved(row: EvaluationRow) -> int:
-    return row.record.traffic_bytes
-
-
 def errors_of(rows: Sequence[EvaluationRow]) -> ErrorScore:
     """Return the score of some forecasts, at least one."""
     value, low, high = (
@@ -280,11 +247,6 @@ def errors_of(rows: Sequence[EvaluationRow]) -> ErrorScore:
         floats(row.record.noise for row in rows),
         floats(row.repeat_difference for row in rows),
     )
-
-
-def _rank(score: ModelScore, rows: Sequence[EvaluationRow]) -> tuple[bool, float, float]:
-    errors = [abs(row.error) for row in rows] + [np.inf] * score.unforecast
-    return score.quantity != "time", float(np.quantile(errors, 0.5, method="higher")), score.median_error
 
 
 def worst_of(rows: Iterable[EvaluationRow], count: int) -> tuple[tuple[str, float], ...]:

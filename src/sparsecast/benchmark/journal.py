@@ -16,7 +16,8 @@ import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -85,21 +86,15 @@ def journal(path: Path, known: Iterable[str] = ()) -> Iterator[Callable[[Problem
     """
     written = set(known)
     with lines(path) as append:
-        yield partial(_write, append, written)
 
+        def add(problem: Problem, records: Iterable[Record]) -> None:
+            if problem.specification not in written:
+                append("matrix", _entry(problem).to_dict())
+                written.add(problem.specification)
+            for record in records:
+                append("record", record.to_row())
 
-def _write(
-    append: Callable[[str, Mapping[str, Any]], None],
-    written: set[str],
-    problem: Problem,
-    records: Iterable[Record],
-) -> None:
-    """Write a problem, unless it is among those that are written, and Records."""
-    if problem.specification not in written:
-        append("matrix", _entry(problem).to_dict())
-        written.add(problem.specification)
-    for record in records:
-        append("record", record.to_row())
+        yield add
 
 
 def read_journal(place: Place) -> Measurements:
@@ -135,7 +130,7 @@ _READ: dict[str, Callable[[Any], Any]] = {
     "writer": lambda stored: (Machine.from_dict(stored["machine"]), stored["host"]),
     "matrix": lambda stored: MatrixEntry(**stored),
     "record": Record.from_row,
-    "distributed": DistributedRecord.from_dict,
+    "distributed": lambda stored: msgspec.convert(stored, DistributedRecord),
     "microbenchmark": lambda stored: msgspec.convert(stored, MicroBenchmark),
 }
 
@@ -152,7 +147,9 @@ def _parsed(line: bytes, path: str, number: int) -> Any:
             raise ProfileError(f"{path} has schema {schema!r}: expected {SCHEMA_VERSION}; move the file away")
         ((kind, content),) = stored.items()
         measured = _READ[kind](content)
-        impossible = getattr(measured, "impossible", {})
+        impossible = measured.impossible if isinstance(measured, Record) else {}
+        if isinstance(measured, DistributedRecord | MicroBenchmark) and not 0 < measured.time_s < inf:
+            impossible = {"time_s": measured.time_s}
     except ProfileError:
         raise
     except (AttributeError, KeyError, TypeError, ValueError, msgspec.ValidationError) as error:
@@ -181,28 +178,27 @@ def _writer_name(process: int) -> str:
 _written: dict[Path, set[str]] = {}
 
 
-@contextmanager
-def _own_journal(machine: Machine) -> Iterator[tuple[set[str], Callable[[str, Mapping[str, Any]], None]]]:
-    """Open the journal of this process; give the matrices that it has, and what appends a line."""
+def _own_journal(machine: Machine) -> Path:
+    """Return the journal of this process, which names its writer in the first line."""
     path = measurements_folder(machine) / f"{_writer_name(os.getpid())}.jsonl"
-    is_new = not path.exists()
-    if is_new:
+    if not path.exists():
         _written[path] = set()
-    with lines(path) as append:
-        if is_new:
+        with lines(path) as append:
             append("writer", {"machine": machine.to_dict(), "host": platform.node()})
-        yield _written[path], append
+    return path
 
 
 def keep(machine: Machine, problem: Problem, records: Iterable[Record]) -> None:
     """Keep Records that a user measured; a StorageError says that the data folder cannot be written."""
-    with _own_journal(machine) as (written, append):
-        _write(append, written, problem, records)
+    path = _own_journal(machine)
+    with journal(path, _written[path]) as add:
+        add(problem, records)
+    _written[path].add(problem.specification)
 
 
 def keep_distributed(machine: Machine, records: Iterable[DistributedRecord]) -> None:
     """Keep products that a user measured on many ranks."""
-    with _own_journal(machine) as (_, append):
+    with lines(_own_journal(machine)) as append:
         for record in records:
             append("distributed", dataclasses.asdict(record))
 
@@ -214,9 +210,8 @@ _read: dict[Path, tuple[tuple[int, int], Measurements]] = {}
 def kept(machine: Machine) -> Measurements:
     """Return all that users measured on a machine, by whatever process, in the order measured.
 
-    A journal is read again only where it has changed.
-
-    A ProfileError says that one is damaged, or was written on another machine.
+    A journal is read again only where it has changed. A ProfileError says that one is damaged, or was written
+    on another machine.
     """
     found = Measurements()
     folder = measurements_folder(machine)

@@ -25,7 +25,6 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +46,7 @@ from sparsecast.features.slices import SLICE_ROWS, Slices
 from sparsecast.features.structure import Structure
 from sparsecast.formats import FORMATS
 from sparsecast.machines.data_sheet import published_machines
-from sparsecast.machines.machine import Machine, shared_caches
+from sparsecast.machines.machine import Cache, Machine
 from sparsecast.machines.profile import MatrixEntry, Profile, known_profiles
 from sparsecast.matrices.problem import PUBLISHED_PREFIX
 from sparsecast.records import PUBLISHED_SUITE, Candidate, Record
@@ -74,6 +73,10 @@ FASTER_THAN_POSSIBLE = 10
 
 #: Folders of ginkgo-data by executor; the folder above is the machine.
 _EXECUTORS = ("cuda", "hip", "omp", "dpcpp", "reference")
+
+#: The columns that tell one matrix from others, in a table of moments and otherwise.
+_NAMES: tuple[str, ...] = ("group", "matrix")
+_NUMBERS: tuple[str, ...] = ("rows", "cols", "nnz", *FIVE, "rd_variance")
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
@@ -152,7 +155,10 @@ def _profile(lines: Iterable[Line], machine: str, name: str) -> Imported:
             if slices or record.matrix not in matrices:
                 known, title = structure.having(*slices), f"{line['group']}/{line['matrix']}"
                 matrices[record.matrix] = MatrixEntry(record.matrix, title, known)
-    possible = _possible(list(records.values()))
+    # Impossible times, since one of them would dominate the fit of a model.
+    rates = [record.nnz / record.time_s for record in records.values()]
+    most = FASTER_THAN_POSSIBLE * float(np.quantile(rates, 0.99)) if rates else 0.0
+    possible = [record for record, rate in zip(records.values(), rates, strict=True) if rate <= most]
     if len(possible) < len(records):
         reason = f"{FASTER_THAN_POSSIBLE} times as fast as nearly all others"
         left_out[reason] = len(records) - len(possible)
@@ -172,24 +178,19 @@ def _slices(line: Line, structure: Structure) -> list[Slices]:
     return [slices for slices in told if not slices.contradiction(*counts)][:1]
 
 
-def _possible(records: Sequence[Record]) -> list[Record]:
-    """Return the Records without impossible times, since one of them would dominate the fit of a model."""
-    rates = [record.nnz / record.time_s for record in records]
-    most = FASTER_THAN_POSSIBLE * float(np.quantile(rates, 0.99)) if rates else 0.0
-    return [record for record, rate in zip(records, rates, strict=True) if rate <= most]
-
-
 def _machine(machine: str, name: str, device: str) -> Machine:
     published = published_machines().get(machine) or published_machines().get(name)
     sheet, gpu = (published.sheet, published.gpu) if published else (None, None)
     of_cores = sheet if gpu is None else None
     cores, unknown = of_cores.cores if of_cores else 1, "not published"
+    sizes = ((2, of_cores.l2_bytes), (3, of_cores.l3_bytes)) if of_cores else ()
     return Machine(
         processor=machine or unknown,
         architecture=unknown,
         cores=cores,
         threads=cores,
-        caches=shared_caches(of_cores) if of_cores else (),
+        # Each level as one cache of all cores.
+        caches=tuple(Cache(level, size, 1) for level, size in sizes if size),
         simd=(),
         memory_bytes=0,
         system=unknown,
@@ -234,13 +235,27 @@ def _published_lines(path: Path) -> Iterator[Line]:
 
     ``structure`` is the Structure of its matrix, or the reason why it is of no use.
     """
-    if not path.is_dir() and path.suffix.lower() != ".json" and has_moments(path):
-        yield from _moment_lines(path)
-        return
-    if path.is_dir() or path.suffix.lower() == ".json":
-        lines = list(_ginkgo_lines(path))
+    is_of_ginkgo = path.is_dir() or path.suffix.lower() == ".json"
+    if not is_of_ginkgo and has_moments(path):
+        lines, structure_of, of_matrix = list(moment_results(path)), described, _NAMES
     else:
-        lines = list(table_lines(path, REQUIRED, OPTIONAL))
+        read = _ginkgo_lines(path) if is_of_ginkgo else table_lines(path, REQUIRED, OPTIONAL)
+        lines, structure_of, of_matrix = _in_seconds(list(read), path), summarised, _NUMBERS
+    structures: dict[tuple[Any, ...], Structure | str] = {}
+    for line in lines:
+        matrix = tuple(line[name] for name in of_matrix)
+        if matrix not in structures:
+            try:
+                structure = structure_of(line)
+                has_lengths = bool(structure.groups)
+                structures[matrix] = structure if has_lengths else "of a matrix without row lengths"
+            except InputError:
+                structures[matrix] = "of a matrix whose numbers contradict each other"
+        yield {**line, "structure": structures[matrix]}
+
+
+def _in_seconds(lines: list[Line], path: Path) -> list[Line]:
+    """Return lines with their times in seconds, after a check of all times; None for those that failed."""
     for line in lines:
         time_s, completed = line["time_s"], line["completed"]
         if completed and time_s is not None and not 0 < time_s < math.inf:
@@ -255,31 +270,26 @@ def _published_lines(path: Path) -> Iterator[Line]:
             f"{path} has times from {min(times):g} to {max(times):g}: expected seconds in all of it, or "
             f"nanoseconds in all of it; name a file of one unit"
         )
-    for line in lines:
-        time_s = line["time_s"] * unit if line["completed"] and line["time_s"] else None
-        yield {**line, "time_s": time_s, "structure": _structure_or_reason(*(line[key] for key in _KEY))}
-
-
-def _moment_lines(path: Path) -> Iterator[Line]:
-    structures: dict[tuple[str, str], Structure | str] = {}
-    for line in moment_results(path):
-        matrix = line["group"], line["matrix"]
-        if matrix not in structures:
-            try:
-                structures[matrix] = described(line)
-            except InputError:
-                structures[matrix] = _CONTRADICTORY
-        yield {**line, "structure": structures[matrix]}
+    return [
+        {**line, "time_s": line["time_s"] * unit if line["completed"] and line["time_s"] else None}
+        for line in lines
+    ]
 
 
 def _ginkgo_lines(path: Path) -> Iterator[Line]:
-    """Yield the lines of Ginkgo's benchmarks: one file, or all files of a folder."""
+    """Yield the lines of Ginkgo's benchmarks: one file, or all files of a folder.
+
+    Machine and executor are those of the folders of ginkgo-data: .../MACHINE/EXECUTOR/...
+    """
     lines: list[Line] = []
     for file in sorted(path.rglob("*.json")) if path.is_dir() else [path]:
+        parts = file.absolute().parts[:-1]
+        place = next((place for place, part in enumerate(parts) if part in _EXECUTORS and place), None)
+        machine, executor = ("", None) if place is None else (parts[place - 1], parts[place])
         try:
             problems = json.loads(file.read_text(encoding="utf-8"))
             for problem in problems if isinstance(problems, list) else [problems]:
-                lines += _lines_of_problem(problem, *_folders(file))
+                lines += _lines_of_problem(problem, machine, executor)
         except (AttributeError, KeyError, OSError, TypeError, ValueError) as error:
             why = f"lacks {error}" if isinstance(error, KeyError) else str(error)
             raise ProfileError(
@@ -315,28 +325,6 @@ def _lines_of_problem(about: Mapping[str, Any], machine: str, executor: str | No
             "completed": bool(result["completed"]),
             "storage_bytes": result.get("storage"),
         }
-
-
-def _folders(file: Path) -> tuple[str, str | None]:
-    """Return machine and executor of a file in the folders of ginkgo-data: .../MACHINE/EXECUTOR/..."""
-    parts = file.absolute().parts[:-1]
-    place = next((place for place, part in enumerate(parts) if part in _EXECUTORS and place), None)
-    return ("", None) if place is None else (parts[place - 1], parts[place])
-
-
-_CONTRADICTORY = "of a matrix whose numbers contradict each other"
-
-_KEY = ("rows", "cols", "nnz", *FIVE, "rd_variance")
-
-
-@cache
-def _structure_or_reason(*values: float | None) -> Structure | str:
-    """Return the Structure of a matrix, or the reason why it is of no use."""
-    try:
-        structure = summarised(dict(zip(_KEY, values, strict=True)))
-    except InputError:
-        return _CONTRADICTORY
-    return structure if structure.groups else "of a matrix without row lengths"
 
 
 def summarised(line: Line) -> Structure:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -135,15 +135,27 @@ def has_moments(path: Path) -> bool:
     return "nr_nzeros" in header_of(path)
 
 
-def moment_matrices(path: Path) -> Iterator[Line]:
-    """Yield the features of matrices in a table, by the names of MATRIX, with ``group`` and ``matrix``."""
-    yield from _lines(path, MATRIX, ())
+def moment_matrices(
+    path: Path, required: Sequence[str] = MATRIX, optional: Sequence[str] = ()
+) -> Iterator[Line]:
+    """Yield the lines of a table, by the names of MATRIX, with ``group`` and ``matrix``."""
+    header = header_of(path)
+    named = {new: old for old, new in RENAMED.items() if old in header and new not in header}
+    back = {old: new for new, old in named.items()}
+    for line in table_lines(path, [named.get(name, name) for name in required], optional):
+        renamed = {back.get(name, name): value for name, value in line.items()}
+        group = matrix = str(renamed["matrix_name"])
+        if group == ARTIFICIAL:
+            values = repr([renamed[column] for column in (*COUNTS, *MOMENTS, *LOCALITY)])
+            group = f"{ARTIFICIAL}-{renamed['nr_rows']:.0f}"
+            matrix = hashlib.sha256(values.encode()).hexdigest()[:12]
+        yield {**renamed, "group": group, "matrix": matrix}
 
 
 def moment_results(path: Path) -> Iterator[Line]:
     """Yield a line for each machine, matrix and implementation of a table, with the median of its times."""
     repeated: dict[tuple[str, ...], list[Line]] = {}
-    for line in _lines(path, (*MATRIX, *RESULT), ("device", WATTS)):
+    for line in moment_matrices(path, (*MATRIX, *RESULT), ("device", WATTS)):
         if line["implementation"] is None or line["gflops"] is None or not 0 < line["gflops"] < math.inf:
             speed = "nothing" if line["gflops"] is None else format(line["gflops"], "g")
             raise ProfileError(
@@ -166,27 +178,6 @@ def moment_results(path: Path) -> Iterator[Line]:
             "energy_j": median(watts) * time_s if watts else None,
             "completed": True,
         }
-
-
-def _lines(path: Path, required: Collection[str], optional: Collection[str]) -> Iterator[Line]:
-    header = header_of(path)
-    named = {new: old for old, new in RENAMED.items() if old in header and new not in header}
-    lines = table_lines(path, [named.get(name, name) for name in required], tuple(optional))
-    back = {old: new for new, old in named.items()}
-    for line in lines:
-        renamed = {back.get(name, name): value for name, value in line.items()}
-        yield {**renamed, **_named(renamed)}
-
-
-def _named(line: Line) -> dict[str, str]:
-    name = str(line["matrix_name"])
-    if name != ARTIFICIAL:
-        return {"group": name, "matrix": name}
-    values = repr([line[column] for column in (*COUNTS, *MOMENTS, *LOCALITY)])
-    return {
-        "group": f"{ARTIFICIAL}-{line['nr_rows']:.0f}",
-        "matrix": hashlib.sha256(values.encode()).hexdigest()[:12],
-    }
 
 
 def described(line: Line) -> Structure:

@@ -20,7 +20,7 @@ from sparsecast.benchmark.journal import lines, read_journal
 from sparsecast.benchmark.run import Progress, no_progress
 from sparsecast.distributed.microbenchmarks import Wanted, ready, wanted
 from sparsecast.distributed.processes import Nodes, in_step
-from sparsecast.distributed.timing import cores_together, measure_together
+from sparsecast.distributed.timing import chains, cores_together, measure_together, triad
 from sparsecast.errors import InputError
 from sparsecast.machines import storage
 from sparsecast.machines.machine import Machine
@@ -55,6 +55,7 @@ class RankCalibration:
     measured: list[MicroBenchmark] = field(default_factory=list)
     left: int = 0  # micro-benchmarks that the budget did not suffice for
     used_s: float = 0.0
+    #: Communicators of the members, with the speed of their cores, None where ranks share them.
     _groups: dict[tuple[int, ...], tuple[Any, CoreSpeed | None]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -130,48 +131,38 @@ class RankCalibration:
 
     def _measured(self, benchmark: Wanted) -> MicroBenchmark | None:
         """Time a micro-benchmark on its members, while the others sleep."""
-        comm, cores = self._group(benchmark.members)
-        measured = self._timed(benchmark, comm, cores) if self.comm.rank in benchmark.members else None
-        if measured:
+        members, kind = benchmark.members, benchmark.kind
+        measured: MicroBenchmark | None = None
+        takes_part, is_oversubscribed = self.comm.rank in members, self.nodes.is_oversubscribed(members)
+        if members not in self._groups:  # made at first use by all; the others get one of theirs
+            comm = self.comm.Split(0 if takes_part else 1, self.comm.rank)
+            owns_cores = takes_part and not is_oversubscribed
+            self._groups[members] = comm, cores_together(comm) if owns_cores else None
+        if takes_part:
+            comm, cores = self._groups[members]
+            running = ready(benchmark, comm)
+            timing = measure_together({kind: running.call}, running.clock, _WAIT_S, cores)[kind]
+            measured = MicroBenchmark(
+                kind=kind,
+                ranks=len(members),
+                nodes=benchmark.nodes,
+                bytes=benchmark.bytes,
+                neighbours=benchmark.neighbours,
+                time_s=running.per_call * max(timing.time_s, float(np.finfo(float).tiny)),
+                noise=timing.noise,
+                is_oversubscribed=is_oversubscribed,
+                measured_at=datetime.now(UTC).isoformat(timespec="seconds"),
+                version=VERSION,
+            )
             self.measured.append(measured)
         everyone = self.comm.Ibarrier()
         while not everyone.Test():
             time.sleep(_PAUSE_S)
         return measured
 
-    def _group(self, members: tuple[int, ...]) -> tuple[Any, CoreSpeed | None]:
-        """Return the communicator of some ranks, made at first use by all; the others get one of theirs.
-
-        Beside it is the speed of their cores, None where ranks share them.
-        """
-        if members not in self._groups:
-            takes_part = self.comm.rank in members
-            comm = self.comm.Split(0 if takes_part else 1, self.comm.rank)
-            owns_cores = takes_part and not self.nodes.is_oversubscribed(members)
-            self._groups[members] = comm, cores_together(comm) if owns_cores else None
-        return self._groups[members]
-
-    def _timed(self, benchmark: Wanted, comm: Any, cores: CoreSpeed | None) -> MicroBenchmark:
-        running, kind = ready(benchmark, comm), benchmark.kind
-        timing = measure_together({kind: running.call}, running.clock, _WAIT_S, cores)[kind]
-        return MicroBenchmark(
-            kind=kind,
-            ranks=len(benchmark.members),
-            nodes=benchmark.nodes,
-            bytes=benchmark.bytes,
-            neighbours=benchmark.neighbours,
-            time_s=running.per_call * max(timing.time_s, float(np.finfo(float).tiny)),
-            noise=timing.noise,
-            is_oversubscribed=self.nodes.is_oversubscribed(benchmark.members),
-            measured_at=datetime.now(UTC).isoformat(timespec="seconds"),
-            version=VERSION,
-        )
-
 
 def compile_alone(comm: Any) -> None:
     """Compile on rank 0 what all ranks then load: at once, each would compile it."""
-    from sparsecast.distributed.timing import chains, triad
-
     for is_turn in (comm.rank == 0, comm.rank != 0):
         if is_turn:
             reading(threads=1)

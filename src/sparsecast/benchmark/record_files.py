@@ -58,11 +58,6 @@ class MergedRecord:
         rest = record.regime, str(record.kernel_version), record.samples_s
         return self.machine, record.matrix, record.measured_at, host, record.suite, candidate, *rest
 
-    def to_row(self) -> dict[str, Any]:
-        """Return the row of a merged file."""
-        names = {"machine": self.machine, "host": self.host, "matrix_name": self.matrix_name}
-        return {"schema": SCHEMA_VERSION, **names, **self.record.to_row()}
-
 
 @dataclass
 class MergedRecords(Tabular):
@@ -171,7 +166,12 @@ class MergedRecords(Tabular):
 
     def _add_machine(self, machine: Machine, file: Place) -> None:
         known = self.machines.setdefault(machine.name, machine)
-        if _described(known) != _described(machine):
+        # Nodes of one kind differ in memory, which a name does not stand for.
+        described, other = (
+            replace(each, memory_bytes=0, gpu=each.gpu and replace(each.gpu, memory_bytes=0))
+            for each in (known, machine)
+        )
+        if described != other:
             raise InputError(
                 f"{machine.name} in {shown(file)} is another machine than in the files before: expected one "
                 f"machine of a name; give one of them another name, or merge them apart"
@@ -179,17 +179,14 @@ class MergedRecords(Tabular):
 
     def write(self, place: Place) -> None:
         """Write a Parquet file with a row for each Record; a StorageError if it cannot be written."""
-        rows = [merged.to_row() for merged in self.records]
+        rows = []
+        for merged in self.records:
+            names = {"machine": merged.machine, "host": merged.host, "matrix_name": merged.matrix_name}
+            rows.append({"schema": SCHEMA_VERSION, **names, **merged.record.to_row()})
         machines = [machine.to_dict() for machine in self.machines.values()]
         described = json.dumps({"schema": SCHEMA_VERSION, "machines": machines})
         write_table(place, rows, _NAMES | ROW_KINDS, {_MERGED_KEY: described.encode()})
         self.path = place
-
-
-def _described(machine: Machine) -> dict[str, Any]:
-    """Return all of a description that a name stands for: nodes of one kind differ in memory."""
-    gpu = machine.gpu and replace(machine.gpu, memory_bytes=0)
-    return replace(machine, memory_bytes=0, gpu=gpu).to_dict()
 
 
 #: Share of those that are said to differ that may not.
@@ -232,7 +229,7 @@ def differences(A: MergedRecords, B: MergedRecords) -> Differences:
     if not paired:
         raise InputError("no product in both: expected some of the same matrix and format; compare others")
     deviation, repeats = _deviation([*in_A.values(), *in_B.values()])
-    log_times = np.array([[np.mean(_logs(side)) for side in pair] for pair in paired])
+    log_times = np.array([[_logs(side).mean() for side in pair] for pair in paired])
     logs = np.diff(log_times)[:, 0]
     if not repeats and not is_across:
         # Two runs of the same differ by more than the halves of one do: what most products differ by counts.
@@ -337,23 +334,19 @@ def _deviation(products: Iterable[_Side]) -> tuple[float, int]:
 def _variance(side: _Side, deviation: float) -> float:
     """Return that of the mean logarithm of the times: each Record has the greater of two deviations.
 
-    NaN if a Record has neither.
+    One is given, the other is that of the low quantile of its samples, over the time (Woodruff 1952), where
+    the samples of a turn count as one; a long product has less than a turn. NaN if a Record has neither.
     """
-    variances = [max(deviation, _deviation_of_samples(merged.record)) ** 2 for merged in side]
+    variances = []
+    for record in (merged.record for merged in side):
+        own = 0.0
+        if len(record.samples_s) > 1:
+            turns = max(len(record.samples_s) / SAMPLES_A_TURN, 1.0)
+            reach = np.sqrt(LOW_SHARE * (1 - LOW_SHARE) / turns)
+            low, high = np.quantile(record.samples_s, np.clip([LOW_SHARE - reach, LOW_SHARE + reach], 0, 1))
+            own = float(high - low) / 2 / record.time_s
+        variances.append(max(deviation, own) ** 2)
     return sum(variances) / len(side) ** 2 if all(variances) else np.nan
-
-
-def _deviation_of_samples(record: Record) -> float:
-    """Return the standard deviation of the low quantile of samples, over the time (Woodruff 1952).
-
-    The samples of a turn count as one; a long product has less than a turn.
-    """
-    if len(record.samples_s) < 2:
-        return 0.0
-    turns = max(len(record.samples_s) / SAMPLES_A_TURN, 1.0)
-    reach = np.sqrt(LOW_SHARE * (1 - LOW_SHARE) / turns)
-    low, high = np.quantile(record.samples_s, np.clip([LOW_SHARE - reach, LOW_SHARE + reach], 0, 1))
-    return float(high - low) / 2 / record.time_s
 
 
 def _mean(matrices: NDArray[Any], logs: NDArray[Any]) -> GeometricMean:

@@ -28,9 +28,9 @@ from sparsecast.system.tabular import grouped
 FOLDS = 5
 
 
-def held_out(groups: Sequence[str], folds: int = FOLDS) -> Iterator[Collection[str]]:
-    """Give the parts into which groups of matrices are split, whole groups each."""
-    yield from (set(groups[first::folds]) for first in range(min(folds, len(groups))))
+def held_out(groups: Sequence[str]) -> list[Collection[str]]:
+    """Return the parts into which groups of matrices are split, whole groups each."""
+    return [set(groups[first::FOLDS]) for first in range(min(FOLDS, len(groups)))]
 
 
 def refuse_too_few(groups: Collection[str], machine: str, remedy: str) -> None:
@@ -45,7 +45,6 @@ def refuse_too_few(groups: Collection[str], machine: str, remedy: str) -> None:
 def replay(
     training: TrainingSet,
     models: Sequence[Callable[[], Model]],
-    folds: int = FOLDS,
     on_fold: Callable[[], None] = lambda: None,
     again: Sequence[Record] = (),
     vectors: int = 1,
@@ -54,8 +53,8 @@ def replay(
     """Score models on the Records of a training set whose matrices they have not seen.
 
     The training set is of one device, dtype and number of threads. Each of `models` makes a model that is not
-    fitted; one that refuses the Records is left out with its reason. `folds` are parts of the matrices of
-    SCORED_SUITES, or of those of published results, whole groups each; `on_fold` is called after each fit.
+    fitted; one that refuses the Records is left out with its reason. The matrices of SCORED_SUITES, or those
+    of published results, are split into FOLDS parts, whole groups each; `on_fold` is called after each fit.
     `again` is what was measured once more of the same matrices: it tells the noise, and is not learned from.
     Models learn from all Records, and are scored on those of as many `vectors`, and of transposes or of all
     other matrices.
@@ -71,7 +70,7 @@ def replay(
     )
     names = distinct_names({r.matrix: training.matrices[r.matrix].name for r in scored.records})
     scoring = Scoring(training.machine)
-    score(scoring, training, models, names, folds=folds, on_fold=on_fold, again=again, vectors=vectors)
+    score(scoring, training, models, names, on_fold=on_fold, again=again, vectors=vectors)
     return scoring.evaluation(training.machine.name)
 
 
@@ -81,7 +80,6 @@ def score(
     models: Sequence[Callable[[], Model]],
     names: Mapping[str, str],
     *,
-    folds: int = FOLDS,
     on_fold: Callable[[], None] = lambda: None,
     again: Sequence[Record] = (),
     vectors: int = 1,
@@ -105,7 +103,7 @@ def score(
             groups_of = (*make().groups, *make().optional_groups)
             # Once for all parts: features that are new are computed from each matrix anew.
             known, asked = make().used(training).completed(groups_of), scored.having(make().groups)
-            for part in held_out(groups, folds):
+            for part in held_out(groups):
                 _score_part(known, asked, make(), part, names, scoring)
                 on_fold()
         except SparsecastError as error:
@@ -144,14 +142,8 @@ def replay_clusters(
 ) -> ClusterEvaluation:
     """Score every model of products on many ranks on records whose matrices it has not seen.
 
-    Parameters
-    ----------
-    training : ClusterTraining
-        With the kept records. Those on more ranks than cores are not scored.
-    question_of : callable
-        Returns what is known of the matrix of a record.
-    on_fold : callable
-        Called after each fit: at most FOLDS times for each model.
+    Those of `training` on more ranks than cores are not scored. `question_of` returns what is known of the
+    matrix of a record, `on_fold` is called after each fit: at most FOLDS times for each model.
     """
     # The last record of each matrix and Configuration, and how many had ranks without a core.
     latest = {(record.matrix, record.configuration): record for record in training.records}
@@ -214,11 +206,14 @@ def _score(rows: Sequence[ClusterRow], records: Sequence[DistributedRecord]) -> 
     )
     errors = evaluation.error_score((time_s, low, high), measured, noises, evaluation.floats(()))
     forecasts = {(row.record.matrix, row.record.configuration): row.forecast.time_s for row in rows}
-    ratios = evaluation.choice_ratios(
-        [(record.matrix, record.configuration.ranks) for record in records],
-        evaluation.floats(forecasts.get((record.matrix, record.configuration)) for record in records),
-        np.array([record.time_s for record in records]),
-    )
+    # Chosen over best of each question with two measurements or more, and a forecast.
+    chosen_over_best = []
+    for own in grouped(records, lambda record: (record.matrix, record.configuration.ranks)).values():
+        forecast = [record for record in own if (record.matrix, record.configuration) in forecasts]
+        if len(own) > 1 and forecast:
+            chosen = min(forecast, key=lambda record: forecasts[record.matrix, record.configuration])
+            chosen_over_best.append(chosen.time_s / min(record.time_s for record in own))
+    ratios = np.array(chosen_over_best)
     return ClusterScore(
         **asdict(errors),
         unforecast=len(records) - len(rows),

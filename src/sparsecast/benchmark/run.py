@@ -225,8 +225,11 @@ class Calibration:
         share = self.budget_s / len(self.targets)
         self._effort = self.effort or (FULL_EFFORT if share >= _FULL_EFFORT_BUDGET_S else QUICK_EFFORT)
         self._budget = Budget(self.budget_s - (_AROUND_S if self.rating else 0.0), self._effort)
-        self._device = self.device or DEVICES.get(self.machine.device)
-        self._suites: Mapping[str, Suite] = self._named_suites()
+        self.device_measured = self.device or DEVICES.get(self.machine.device)
+        self._suites = self._named_suites()
+        #: The suites of this run that sum up a machine in figures.
+        self.rating_suites = [suite for suite in self._suites.values() if isinstance(suite, RatingSuite)]
+        self._is_short = self.budget_s < _LEAST_NARROW_S * len(self.targets)
         self._ready: set[Target] = set()
         self._compiled: set[Candidate] = set()
         self._done: set[tuple[Any, ...]] = set()
@@ -235,6 +238,9 @@ class Calibration:
 
     def _named_suites(self) -> Mapping[str, Suite]:
         """Return the suites that were asked for; those that rate get what the models' matrices leave."""
+        if not self.suites:
+            rated = (self.rating,) if self.rating else self.last
+            return {suite.name: suite for suite in rated}
         threads = self.targets[0].threads
         every = {name: SUITES.get(name)() for name in SUITES.names()}
         known = {
@@ -245,10 +251,7 @@ class Calibration:
         for name in self.suites:
             if name not in known:
                 raise InputError(f"suite '{name}': expected {', '.join(known)}, or several; name some")
-        if self.suites:
-            return {name: known[name] for name in self.suites}
-        rated = (self.rating,) if self.rating else self.last
-        return {suite.name: suite for suite in rated}
+        return {name: known[name] for name in self.suites}
 
     def compile_kernels(self) -> None:
         """Compile all kernels now, before `run` begins to count its budget."""
@@ -300,7 +303,7 @@ class Calibration:
 
     def _skip(self, records: Iterable[Record]) -> None:
         """Take what these Records hold for measured, but those of kernels that have changed since."""
-        for record in (one for one in records if self._device.is_current(one, is_here=True)):
+        for record in (one for one in records if self.device_measured.is_current(one, is_here=True)):
             each = record.candidate
             threads = None if FORMATS.get(each.format).is_serial else each.threads
             setting = each.dtype, threads, each.vectors
@@ -313,7 +316,7 @@ class Calibration:
         """
         if self._budget.suffices(_STREAMS_S * len(self.targets)):
             self._measure_bandwidths()
-        usual = [(target, self._device.suites(target, self.machine)) for target in self.targets]
+        usual = [(target, self.device_measured.suites(target, self.machine)) for target in self.targets]
         gallery = [
             (target, matrix)
             for target, both in usual
@@ -321,8 +324,8 @@ class Calibration:
             if matrix.suite == HELD_OUT_SUITE
         ]
         for suite in self.rating_suites:
-            yield from suite.measured(self, (self.left_s) / len(self._suites))
-        most = self._device.most_entries(self.machine)
+            yield from suite.measured(self, self.left_s / len(self._suites))
+        most = self.device_measured.most_entries(self.machine)
         rounds = [
             [
                 (target, matrix)
@@ -337,14 +340,14 @@ class Calibration:
         yield from self._measure_rounds(gallery + order)
 
     def _measure_usual(self) -> Iterator[Measured]:
-        suites = [(target, self._device.suites(target, self.machine)) for target in self.targets]
+        suites = [(target, self.device_measured.suites(target, self.machine)) for target in self.targets]
         # No number of threads gets the time before the others.
         needed, optional = (
             in_turn([(target, matrix) for matrix in both[part]] for target, both in suites) for part in (0, 1)
         )
         # The figures and the way to a device need them; forecasts on a processor do not.
         is_short = _STREAMS_S * len(self.targets) <= _STREAMS_SHARE * self.budget_s
-        if self.rating or not self._device.shares_host or is_short:
+        if self.rating or not self.device_measured.shares_host or is_short:
             self._measure_bandwidths()
         if self.rating:
             # A budget that is just enough is enough for the figures only.
@@ -362,27 +365,18 @@ class Calibration:
                 yield from suite.measured(self, self.left_s)
 
     @property
-    def device_measured(self) -> Device:
-        return self._device
-
-    @property
     def left_s(self) -> float:
         return self._budget.end_s - self.used_s
-
-    @property
-    def rating_suites(self) -> list[RatingSuite]:
-        """The suites of this run that sum up a machine in figures."""
-        return [suite for suite in self._suites.values() if isinstance(suite, RatingSuite)]
 
     def _measure_bandwidths(self) -> None:
         with self._phase("bandwidth"):
             for threads in dict.fromkeys(target.threads for target in self.targets):
                 self.on_progress(self.used_s, self.budget_s, "bandwidth")
-                self.bandwidths += self._device.measure_bandwidths(self.machine, threads)
+                self.bandwidths += self.device_measured.measure_bandwidths(self.machine, threads)
 
     def _measure_several(self, rounds: Sequence[tuple[Target, Iterable[SuiteMatrix]]]) -> Iterator[Measured]:
         """Measure products of PANEL_VECTORS on matrices that three formats read once for all of them."""
-        if self._is_short or not self._device.shares_host:
+        if self._is_short or not self.device_measured.shares_host:
             return
         several = []
         for target, matrices in rounds:
@@ -401,10 +395,6 @@ class Calibration:
                 self._compile(target)
         yield from self._measure_rounds(order, self.used_s + _SEVERAL_SHARE * self.budget_s)
 
-    @property
-    def _is_short(self) -> bool:
-        return self.budget_s < _LEAST_NARROW_S * len(self.targets)
-
     def _measure_rounds(
         self, rounds: Sequence[tuple[Target, SuiteMatrix]], end_s: float = inf
     ) -> Iterator[Measured]:
@@ -413,7 +403,7 @@ class Calibration:
             rounds = [(target, replace(matrix, in_narrow_storage=False)) for target, matrix in rounds]
         expected = self.used_s + sum(self._budget.estimate_s(matrix, target) for target, matrix in rounds)
         problem: Problem | None = None
-        ahead = MadeAhead(self._device.most_entries(self.machine), self.machine.threads)
+        ahead = MadeAhead(self.device_measured.most_entries(self.machine), self.machine.threads)
         for place, (target, matrix) in enumerate(rounds):
             if self.used_s > end_s:
                 return
@@ -431,13 +421,13 @@ class Calibration:
             with self._phase("the models' matrices"), suppress(OutOfTime):
                 if problem is None or is_new:  # made here, and gone when it was measured for all in turn
                     problem = matrix.problem.released()
-                    if not self._device.shares_host:
+                    if not self.device_measured.shares_host:
                         problem = ahead.take(matrix, self._upcoming(rounds[place + 1 :], end_s))
                 yield problem, self._measure(target, problem, matrix)
                 self._done.add(self._key(target, matrix))
             took = self.used_s - begin - (self.phases["compiling"] - compiling_s)
             expected += took - estimate
-            if is_new and not self._device.shares_host:  # the matrices of a batch share its time
+            if is_new and not self.device_measured.shares_host:  # the matrices of a batch share its time
                 took += ahead.share_s - ahead.batch_s
             if is_new:
                 self._budget.learn(estimate, took)
@@ -466,7 +456,7 @@ class Calibration:
 
     def _key(self, target: Target, matrix: SuiteMatrix) -> tuple[Any, ...]:
         setting = target.dtype, target.threads, target.vectors
-        return matrix.problem.specification, matrix.suite, *setting, self._device.regime
+        return matrix.problem.specification, matrix.suite, *setting, self.device_measured.regime
 
     @contextmanager
     def _phase(self, name: str) -> Iterator[None]:
@@ -485,7 +475,8 @@ class Calibration:
         self.on_progress(
             self.used_s, self.budget_s, f"compiling for {target.dtype}, {target.threads} threads"
         )
-        known = {name: self._device.kernels.get(name) for name in self._device.kernels.names()}
+        registered = self.device_measured.kernels
+        known = {name: registered.get(name) for name in registered.names()}
         device, dtype, bits, threads = target.device, target.dtype, target.index_bits, target.threads
         every = [
             Candidate(name, variant, device, dtype, bits, threads, Parameters(size), target.vectors)
@@ -494,12 +485,12 @@ class Calibration:
             for variant in kernels.variants_of(dtype)
             for size in kernels.sizes
         ]
-        self._compile_in_turn(list(dict.fromkeys(self._device.calibrated(every))))
+        self._compile_in_turn(list(dict.fromkeys(self.device_measured.calibrated(every))))
         for name in target.libraries:  # to load one takes seconds
             with suppress(FormatError, MissingLibraryError):
                 FORMATS.get(name).refuse_types(dtype, bits, target.vectors)
-                kernel = self._device.kernels.get(name).variants[0]
-                self._device.warm_up(Candidate(name, kernel, device, dtype, bits, threads))
+                kernel = registered.get(name).variants[0]
+                self.device_measured.warm_up(Candidate(name, kernel, device, dtype, bits, threads))
         structure(varied_matrix(1000, 4, "uniform", 1.0, seed=0))
 
     def _compile_in_turn(self, candidates: Sequence[Candidate]) -> None:
@@ -517,7 +508,7 @@ class Calibration:
             formats = measured_formats(matrix, target)
             wanted = [
                 each
-                for each in self._device.calibrated(chosen)
+                for each in self.device_measured.calibrated(chosen)
                 if each.format in formats
                 and (
                     matrix.in_narrow_storage
@@ -533,9 +524,9 @@ class Calibration:
             # What watches the conditions of products of so many threads, the same for the whole run.
             if target.threads not in self._monitors:
                 self._monitors[target.threads] = ConditionMonitor(
-                    self._device.references(self.machine, target.threads)
+                    self.device_measured.references(self.machine, target.threads)
                 )
-            instruments = Instruments(self._device, meter, self._monitors[target.threads], idle_w)
+            instruments = Instruments(self.device_measured, meter, self._monitors[target.threads], idle_w)
             return measure_candidates(
                 problem, matrix.suite, wanted, self._effort, instruments, self._budget.watch
             )
@@ -552,7 +543,7 @@ class Calibration:
     @cached_property
     def _metered(self) -> tuple[Meter | None, float | None]:
         """The device's meter, and the idle power that it read before the first product with energy."""
-        meter = self._device.meter()
+        meter = self.device_measured.meter()
         return meter, None if meter is None else idle_power_w(meter)
 
 

@@ -161,7 +161,13 @@ class Bench:
 
     def trial(self, option: Forecast, product: BuiltProduct, kept: BuiltProduct, best_s: float) -> Trial:
         """Time a product in turn with the best one so far, unless a glance shows that it is hopeless."""
-        other, glance = (self._glance(each, best_s) for each in (kept, product))
+        clock, glances = self.timer.device.clock(), []
+        for each in (kept, product):  # three samples, after an untimed call, each as long as the usual ones
+            call = self.timer.call(each)
+            call()
+            calls = max(1, round(self.effort.sample_s / max(best_s, clock.seconds(call, 1))))
+            glances.append(Timing.of(tuple(clock.seconds(call, calls) / calls for _ in range(3))))
+        other, glance = glances
         other_s, time_s = min(other.samples_s), min(glance.samples_s)  # interference only adds time
         if self.asked.spending.seconds is None and time_s > HOPELESS * other_s:
             self._noted(product, glance)
@@ -170,20 +176,11 @@ class Bench:
         is_kept = time_s < other_s
         return Trial(product.candidate, option.time_s, product.convert_s, time_s, other_s, is_kept)
 
-    def _glance(self, product: BuiltProduct, best_s: float) -> Timing:
-        """Return three samples, after an untimed call, each as long as the usual ones."""
-        call, clock = self.timer.call(product), self.timer.device.clock()
-        call()
-        calls = max(1, round(self.effort.sample_s / max(best_s, clock.seconds(call, 1))))
-        return Timing.of(tuple(clock.seconds(call, calls) / calls for _ in range(3)))
-
 
 def try_contenders(asked: Question, device: Device) -> Outcome:
-    """Measure CSR, correct the forecasts by it, and try what is worth it, the most promising first.
+    """Measure CSR, whatever it takes, correct the forecasts by it, and try what is worth it.
 
-    CSR is measured whatever it takes.
-
-    Errors are those of a measurement.
+    The most promising comes first. Errors are those of a measurement.
     """
     spending = asked.spending
     csr = next(forecast for forecast in asked.forecasts if is_plain_csr(forecast.candidate))

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import Any, Self
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +52,14 @@ class PublishedMachine:
     sheet: DataSheet
     gpu: GPU | None  # None for a processor
 
-    @classmethod
-    def of(cls, device: str, values: Mapping[str, Any]) -> Self:
-        """Return the machine of an entry of the file, published and assumed values together."""
+
+@cache
+def published_machines() -> Mapping[str, PublishedMachine]:
+    """Return the machines by their names in the files of results."""
+    text = resources.files(__package__).joinpath("published_machines.toml").read_text(encoding="utf-8")
+    machines = {}
+    for name, entry in tomllib.loads(text).items():
+        values = {**entry["published"], **entry.get("assumed", {})}
         clock_hz, l2_bytes = values["clock_mhz"] * 1_000_000, values["l2_kib"] << 10
         sheet = DataSheet(
             bandwidth_bytes_per_s=values["bandwidth_gb_per_s"] * 1e9,
@@ -64,29 +68,20 @@ class PublishedMachine:
             l2_bytes=l2_bytes,
             l3_bytes=values.get("l3_kib", 0) << 10,
         )
-        if "lanes" not in values:
-            return cls(device, sheet, None)
-        capability = values.get("compute_capability")
-        gpu = GPU(
-            name=values["name"],
-            multiprocessors=sheet.cores,
-            warps_per_multiprocessor=values["warps_per_multiprocessor"],
-            lanes=values["lanes"],
-            threads_per_block=values["threads_per_block"],
-            memory_bytes=values["memory_gib"] << 30,
-            l2_bytes=l2_bytes,
-            clock_hz=clock_hz,
-            memory_clock_hz=values["memory_clock_mhz"] * 1_000_000,
-            compute_capability=tuple(capability) if capability else None,
-        )
-        return cls(device, sheet, gpu)
-
-
-@cache
-def published_machines() -> Mapping[str, PublishedMachine]:
-    """Return the machines by their names in the files of results."""
-    text = resources.files(__package__).joinpath("published_machines.toml").read_text(encoding="utf-8")
-    return {
-        name: PublishedMachine.of(entry["device"], {**entry["published"], **entry.get("assumed", {})})
-        for name, entry in tomllib.loads(text).items()
-    }
+        gpu = None
+        if "lanes" in values:
+            capability = values.get("compute_capability")
+            gpu = GPU(
+                name=values["name"],
+                multiprocessors=sheet.cores,
+                warps_per_multiprocessor=values["warps_per_multiprocessor"],
+                lanes=values["lanes"],
+                threads_per_block=values["threads_per_block"],
+                memory_bytes=values["memory_gib"] << 30,
+                l2_bytes=l2_bytes,
+                clock_hz=clock_hz,
+                memory_clock_hz=values["memory_clock_mhz"] * 1_000_000,
+                compute_capability=tuple(capability) if capability else None,
+            )
+        machines[name] = PublishedMachine(entry["device"], sheet, gpu)
+    return machines

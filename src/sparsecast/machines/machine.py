@@ -47,12 +47,6 @@ class Cache:
     shared_by: int  # logical cores that share an instance
 
 
-def shared_caches(sheet: DataSheet) -> tuple[Cache, ...]:
-    """Return the caches of a data sheet, each as one cache of all cores."""
-    sizes = (2, sheet.l2_bytes), (3, sheet.l3_bytes)
-    return tuple(Cache(level, size, 1) for level, size in sizes if size)
-
-
 @dataclass(frozen=True, slots=True)
 class Machine:
     """Description of a machine."""
@@ -90,9 +84,11 @@ class Machine:
         if self.gpu:
             del described["gpu"]["memory_bytes"]
         digest = hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()[:8]
+        title = (self.gpu.name if self.gpu else self.processor).lower()
+        slug = re.sub(r"[^a-z0-9]+", "-", title).strip("-")[:32].strip("-")
         if self.gpu:
-            return f"{_slug(self.gpu.name) or 'device'}-{digest}"
-        return f"{_slug(self.processor) or 'machine'}-{self.threads}t-{digest}"
+            return f"{slug or 'device'}-{digest}"
+        return f"{slug or 'machine'}-{self.threads}t-{digest}"
 
     def to_dict(self) -> dict[str, Any]:
         described = dataclasses.asdict(self)
@@ -144,35 +140,25 @@ class Machine:
         return threads
 
 
-def _slug(text: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:32].strip("-")
-
-
 def detect() -> Machine:
     """Describe the machine this process runs on, without a GPU: `Device.describe` adds that."""
+    may_tell = hasattr(os, "sched_getaffinity")
+    threads = len(os.sched_getaffinity(0)) if may_tell else os.cpu_count() or 1
+    flags = set((_cpuinfo("flags") or _cpuinfo("Features") or "").split())
     return Machine(
         processor=_cpuinfo("model name") or platform.processor() or platform.machine(),
         architecture=platform.machine(),
-        cores=_cores() or _usable_threads(),
-        threads=_usable_threads(),
+        cores=_cpu_count(logical=False) or threads,
+        threads=threads,
         caches=_caches(_CPU_FOLDER),
-        simd=_found_flags(_SIMD_FLAGS),
+        simd=tuple(flag for flag in _SIMD_FLAGS if flag in flags),
         memory_bytes=int(psutil.virtual_memory().total),
         system=platform.system(),
-        features=_found_flags(_FEATURE_FLAGS),
+        features=tuple(flag for flag in _FEATURE_FLAGS if flag in flags),
     )
 
 
-@cache
-def _cores() -> int | None:
-    count: int | None = psutil.cpu_count(logical=False)
-    return count
-
-
-def _usable_threads() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+_cpu_count = cache(psutil.cpu_count)
 
 
 @cache
@@ -183,11 +169,6 @@ def _cpuinfo(key: str) -> str | None:
         return None  # not Linux: the caller asks elsewhere
     match = re.search(rf"^{key}\s*:\s*(.+)$", text, re.MULTILINE)
     return match.group(1) if match else None
-
-
-def _found_flags(wanted: tuple[str, ...]) -> tuple[str, ...]:
-    flags = set((_cpuinfo("flags") or _cpuinfo("Features") or "").split())
-    return tuple(flag for flag in wanted if flag in flags)
 
 
 @cache

@@ -136,7 +136,7 @@ class Profile(Tabular):
         `matrices` has at least the matrices that the profile lacks.
         """
         merged = {record.identity: record for record in (*self.records, *records)}
-        entries = {**self.matrices, **_by_specification(matrices)}
+        entries = {**self.matrices, **{entry.specification: entry for entry in matrices}}
         return dataclasses.replace(self, records=tuple(merged.values()), matrices=entries)
 
     def with_bandwidths(self, bandwidths: Iterable[Bandwidth]) -> Profile:
@@ -201,11 +201,11 @@ class Profile(Tabular):
             rows = table.to_pylist()
             # JSON that may be compressed.
             text = metadata[_MATRICES_KEY]
-            matrices = json.loads(text if text[:1] in b"[{" else zlib.decompress(text))
+            entries = json.loads(text if text[:1] in b"[{" else zlib.decompress(text))
             stored = cls(
                 Machine.from_dict(json.loads(metadata[_MACHINE_KEY])),
                 tuple(Record.from_row(row) for row in rows),
-                _by_specification(MatrixEntry(**entry) for entry in matrices),
+                {entry["specification"]: MatrixEntry(**entry) for entry in entries},
                 msgspec.json.decode(metadata[_BANDWIDTHS_KEY], type=tuple[Bandwidth, ...]),
                 # Absent from profiles of one process.
                 msgspec.json.decode(
@@ -247,10 +247,6 @@ def _not_whole(path: str, why: str) -> ProfileError:
     )
 
 
-def _by_specification(entries: Iterable[MatrixEntry]) -> dict[str, MatrixEntry]:
-    return {entry.specification: entry for entry in entries}
-
-
 def user_path(name: str) -> Path:
     """Return the place of a machine's profile in the user's data folder."""
     return home() / "profiles" / f"{name}{SUFFIX}"
@@ -273,7 +269,14 @@ def find_profile(wanted: str | Path | None = None, here: Machine | None = None) 
     `here` is this machine, by default as detected without devices.
     """
     if wanted is None:
-        return _own_profile(here or machines.detect())
+        here = here or machines.detect()
+        path = user_path(here.name)
+        if not path.exists():
+            on = "" if here.device == machines.PROCESSOR else f" --device {here.device}"
+            raise ProfileError(
+                f"no profile for this machine ({here.name}): expected {path}; run sparsecast calibrate{on}"
+            )
+        return Profile.load_own(path, here)
     if files.is_address(wanted):
         return Profile.load(wanted)
     path = Path(wanted)
@@ -292,16 +295,6 @@ def find_profile(wanted: str | Path | None = None, here: Machine | None = None) 
     listed = ", ".join(profiles)
     remedy = remedy_for(str(wanted), profiles, "calibrate, or give a path")
     raise UnknownNameError(f"profile '{wanted}' is unknown: known are {listed}; {remedy}")
-
-
-def _own_profile(here: Machine) -> Profile:
-    path = user_path(here.name)
-    if not path.exists():
-        on = "" if here.device == machines.PROCESSOR else f" --device {here.device}"
-        raise ProfileError(
-            f"no profile for this machine ({here.name}): expected {path}; run sparsecast calibrate{on}"
-        )
-    return Profile.load_own(path, here)
 
 
 #: Of a profile, with the remedy.

@@ -36,7 +36,7 @@ _KEPT_S = 600.0
 class _Reading:
     at_s: float
     others: int | None
-    ticks: tuple[int, int] | None
+    ticks: tuple[int, int] | None  # the stolen ones and all
     waited_s: float | None
 
 
@@ -76,8 +76,13 @@ class ConditionMonitor:
     def read(self) -> None:
         """Read now."""
         stat = _counters(self._proc)
-        now = self._clock_s()
-        self._readings.append(_Reading(now, self._others(stat), _ticks(stat), _waited_s(self._proc)))
+        now, others = self._clock_s(), self._others(stat)
+        ticks = stat.get("cpu", [])[:8]  # those of guests are in the first two counters already
+        stolen = (ticks[7], sum(ticks)) if len(ticks) == 8 else None
+        pressure = _text(self._proc / "pressure" / "cpu").partition("\n")[0]
+        _, separator, microseconds = pressure.partition("total=")
+        waited_s = int(microseconds) / 1e6 if pressure.startswith("some") and separator else None
+        self._readings.append(_Reading(now, others, stolen, waited_s))
         while now - self._readings[0].at_s > _KEPT_S:
             self._readings.popleft()
 
@@ -87,10 +92,18 @@ class ConditionMonitor:
         now = self._readings[-1].at_s
         window = self._window(min(start_s, now - LEAST_WINDOW_S))
         others = [reading.others for reading in window if reading.others is not None]
+        stolen_share = pressure_share = None
+        first, last = window[0].ticks, window[-1].ticks
+        if first is not None and last is not None and last[1] > first[1]:
+            stolen_share = (last[0] - first[0]) / (last[1] - first[1])
+        longer = self._window(min(start_s, now - PRESSURE_WINDOW_S))
+        before_s, after_s, seconds = longer[0].waited_s, longer[-1].waited_s, now - longer[0].at_s
+        if before_s is not None and after_s is not None and seconds >= PRESSURE_WINDOW_S / 2:
+            pressure_share = min(1.0, (after_s - before_s) / seconds)
         return Conditions(
             other_processes=sum(others) / len(others) if others else None,
-            stolen_share=_stolen_share(window),
-            pressure_share=_pressure_share(self._window(min(start_s, now - PRESSURE_WINDOW_S))),
+            stolen_share=stolen_share,
+            pressure_share=pressure_share,
             references_s=dict(self._references.newest_s) if self._references else {},
         )
 
@@ -123,33 +136,6 @@ def _counters(proc: Path) -> dict[str, list[int]]:
         line.split() for line in _text(proc / "stat").splitlines() if line.startswith(("cpu ", "procs_"))
     )
     return {name: [int(word) for word in words] for name, *words in lines}
-
-
-def _ticks(stat: dict[str, list[int]]) -> tuple[int, int] | None:
-    """Return the stolen ticks and all of them; those of guests are in the first two counters already."""
-    ticks = stat.get("cpu", [])[:8]
-    return (ticks[7], sum(ticks)) if len(ticks) == 8 else None
-
-
-def _waited_s(proc: Path) -> float | None:
-    line = _text(proc / "pressure" / "cpu").partition("\n")[0]
-    _, separator, microseconds = line.partition("total=")
-    return int(microseconds) / 1e6 if line.startswith("some") and separator else None
-
-
-def _stolen_share(window: list[_Reading]) -> float | None:
-    first, last = window[0].ticks, window[-1].ticks
-    if first is None or last is None or last[1] <= first[1]:
-        return None
-    return (last[0] - first[0]) / (last[1] - first[1])
-
-
-def _pressure_share(window: list[_Reading]) -> float | None:
-    first, last = window[0], window[-1]
-    seconds = last.at_s - first.at_s
-    if first.waited_s is None or last.waited_s is None or seconds < PRESSURE_WINDOW_S / 2:
-        return None
-    return min(1.0, (last.waited_s - first.waited_s) / seconds)
 
 
 #: Limits of a quiet machine: mean number of other processes, share of stolen time, and share of products

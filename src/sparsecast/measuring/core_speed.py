@@ -55,17 +55,9 @@ _WORDS, _PLACES, _TIMES, _TIMES_OF_SEVERAL = 1024, 512, 24, 160
 class CoreSpeed:
     """Compares readings of a small task with the fastest one so far.
 
-    Parameters
-    ----------
-    read_s : callable
-        Does the task and returns its seconds; infinite if not all threads took part, which is no reading.
-    pause : callable
-        Waits for a number of seconds.
-    clock_s : callable
-        Returns the seconds since some moment.
-    waits_s : callable
-        Returns the seconds that each thread has waited for a core so far; nothing if the system does not
-        tell.
+    `read_s` does the task and returns its seconds; infinite if not all threads took part, which is no
+    reading. `pause` waits for a number of seconds, `clock_s` returns the seconds since some moment, `waits_s`
+    those that each thread has waited for a core so far; nothing if the system does not tell.
     """
 
     def __init__(
@@ -201,44 +193,40 @@ class Frequencies:
     @contextmanager
     def at(self, hz: float) -> Iterator[None]:
         """Hold all cores at a frequency during the context; then restore their ranges."""
-        before = self._ranges(hz)
+        cores, frequency = self._cores(), f"frequency {hz / 1e9:g} GHz"
+        if not cores:
+            raise DeviceError(
+                f"{frequency} cannot be set: expected cpufreq in {self.root}, which virtual machines lack; "
+                f"leave out --frequencies"
+            )
+        try:
+            least = max(int((core / "cpuinfo_min_freq").read_text()) for core in cores)
+            most = min(int((core / "cpuinfo_max_freq").read_text()) for core in cores)
+            before = {core: _range(core) for core in cores}
+        except (OSError, ValueError) as error:
+            raise DeviceError(
+                f"{frequency} cannot be set ({error}): expected ranges of frequencies in {self.root}; leave "
+                f"out --frequencies"
+            ) from error
+        if not least <= hz / 1e3 <= most:
+            raise DeviceError(
+                f"{frequency}: expected {least / 1e6:g} to {most / 1e6:g} GHz, which all cores have; name "
+                f"another"
+            )
         try:
             try:
-                for core in before:
+                for core in cores:
                     _set(core, f"{hz / 1e3:.0f}", f"{hz / 1e3:.0f}")
             except OSError as error:
                 raise DeviceError(
-                    f"frequency {hz / 1e9:g} GHz cannot be set ({error}): expected files that may be "
-                    f"written; run as root, or leave out --frequencies"
+                    f"{frequency} cannot be set ({error}): expected files that may be written; run as root, "
+                    f"or leave out --frequencies"
                 ) from error
             yield
         finally:
             for core, (low, high) in before.items():
                 if _range(core) != (low, high):
                     _set(core, low, high)
-
-    def _ranges(self, hz: float) -> dict[Path, tuple[str, str]]:
-        """Return the range of each core; raise a DeviceError unless all can have the frequency."""
-        cores = self._cores()
-        if not cores:
-            raise DeviceError(
-                f"frequency {hz / 1e9:g} GHz cannot be set: expected cpufreq in {self.root}, which virtual "
-                f"machines lack; leave out --frequencies"
-            )
-        try:
-            for core in cores:
-                least, most = (int((core / f"cpuinfo_{end}_freq").read_text()) for end in ("min", "max"))
-                if not least <= hz / 1e3 <= most:
-                    raise DeviceError(
-                        f"frequency {hz / 1e9:g} GHz: expected {least / 1e6:g} to {most / 1e6:g} GHz, which "
-                        f"these cores have; name another"
-                    )
-            return {core: _range(core) for core in cores}
-        except (OSError, ValueError) as error:
-            raise DeviceError(
-                f"frequency {hz / 1e9:g} GHz cannot be set ({error}): expected ranges of frequencies in "
-                f"{self.root}; leave out --frequencies"
-            ) from error
 
     def _cores(self) -> list[Path]:
         return sorted(self.root.glob("cpu[0-9]*/cpufreq"))

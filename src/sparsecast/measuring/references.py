@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
 
 import numpy as np
@@ -135,7 +136,18 @@ def reference_bytes(l2_bytes: int | None, l3_bytes: int | None) -> dict[str, int
 
 def references(sizes: Mapping[str, int], threads: int) -> dict[str, Reference]:
     """Return the references of these sizes, read by `threads` threads, with their data written."""
-    return {level: _reference(level, size, threads) for level, size in sizes.items()}
+    made = {}
+    for level, size in sizes.items():
+        if level == MEMORY:
+            made[level] = Reference(memory_read(size, threads), _MEMORY_CALLS, warm=0)
+            continue
+        # Places to gather from: copies of a pattern, since drawing all takes longer than a forecast.
+        pattern = np.random.default_rng(0).integers(0, _GATHERED, _PATTERN, dtype=np.uint64)
+        words = np.resize(pattern, max(1, size // 8))
+        length = words_a_call(size, threads)
+        once = len(words) // length
+        made[level] = Reference(_reader(words, length, threads), max(once, _CACHED_CALLS), warm=once)
+    return made
 
 
 def words_a_call(size: int, threads: int) -> int:
@@ -173,24 +185,20 @@ class ReferenceMonitor:
         return True
 
     def time(self) -> None:
-        self.newest_s = {}
+        cores, self.newest_s = self._cores, {}
         for level, reference in self._references.items():
-            if (reading_s := self._reading_s(level, reference)) is not None:
+            if cores is None:
+                reading_s, counts = reference.seconds(self._clock), True
+            elif level == MEMORY:
+                reading_s, counts = cores.watch(partial(reference.seconds, self._clock))
+            else:
+                is_full, _ = cores.wait(_MOST_S)
+                reading_s = reference.seconds(self._clock)
+                counts = is_full and cores.is_full()
+            if counts:
                 self.readings_s[level].append(reading_s)
                 self.newest_s[level] = reading_s
         self._last_s = self._clock_s()
-
-    def _reading_s(self, level: str, reference: Reference) -> float | None:
-        """Return the seconds of a reading; None if it does not count."""
-        cores = self._cores
-        if cores is None:
-            return reference.seconds(self._clock)
-        if level == MEMORY:
-            reading_s, had_cores = cores.watch(lambda: reference.seconds(self._clock))
-            return reading_s if had_cores else None
-        is_full, _ = cores.wait(_MOST_S)
-        reading_s = reference.seconds(self._clock)
-        return reading_s if is_full and cores.is_full() else None
 
     def pooled(self) -> dict[str, Pooled]:
         """Return the summary of all readings, of levels that have one."""
@@ -206,21 +214,21 @@ def scale_since(then: Mapping[str, Pooled], now: Mapping[str, Pooled]) -> dict[s
     have been at two speeds by turns while it was calibrated. Beyond MOST_DRIFT the result is None: threads
     waited for cores. Levels with fewer than two readings stay as they were.
     """
-    return {level: _change(level, then.get(level), pooled) for level, pooled in now.items()}
-
-
-def _change(level: str, then: Pooled | None, now: Pooled) -> float | None:
-    if then is None or then.range_s is None or now.range_s is None:
-        return 1.0
-    ratio = now.time_s / then.time_s
-    if max(ratio, 1 / ratio) > MOST_DRIFT:
-        return None
-    if level == MEMORY:
-        change = math.log(ratio)
-        certain = 1 - (then.variance + now.variance) / change**2 if change else 0.0
-        return math.exp(max(certain, 0.0) * change)
-    apart = max(now.range_s[0] / then.range_s[1], then.range_s[0] / now.range_s[1])
-    return ratio if apart >= LEAST_DRIFT else 1.0
+    changes: dict[str, float | None] = dict.fromkeys(now, 1.0)
+    for level, new in now.items():
+        old = then.get(level)
+        if old is None or old.range_s is None or new.range_s is None:
+            continue
+        ratio = new.time_s / old.time_s
+        if max(ratio, 1 / ratio) > MOST_DRIFT:
+            changes[level] = None
+        elif level == MEMORY:
+            change = math.log(ratio)
+            certain = 1 - (old.variance + new.variance) / change**2 if change else 0.0
+            changes[level] = math.exp(max(certain, 0.0) * change)
+        elif max(new.range_s[0] / old.range_s[1], old.range_s[0] / new.range_s[1]) >= LEAST_DRIFT:
+            changes[level] = ratio
+    return changes
 
 
 def level_of(working_set_bytes: float, l2_bytes: int, l3_bytes: int) -> str:
@@ -230,26 +238,9 @@ def level_of(working_set_bytes: float, l2_bytes: int, l3_bytes: int) -> str:
     return LAST_CACHE if working_set_bytes <= l3_bytes else MEMORY
 
 
-def _reference(level: str, size: int, threads: int) -> Reference:
-    if level == MEMORY:
-        return Reference(memory_read(size, threads), _MEMORY_CALLS, warm=0)
-    words = _words(size)
-    gathered = np.ones(_GATHERED, dtype=np.uint64)
-    length = words_a_call(size, threads)
-    read = _reader(words, gathered, length, threads)
-    once = len(words) // length
-    return Reference(read, max(once, _CACHED_CALLS), warm=once)
-
-
-def _words(size: int) -> NDArray[np.uint64]:
-    """Return places to gather from: copies of a pattern, since drawing all takes longer than a forecast."""
-    pattern = np.random.default_rng(0).integers(0, _GATHERED, _PATTERN, dtype=np.uint64)
-    return np.resize(pattern, max(1, size // 8))
-
-
-def _reader(words: NDArray[np.uint64], gathered: NDArray[np.uint64], length: int, threads: int) -> Call:
+def _reader(words: NDArray[np.uint64], length: int, threads: int) -> Call:
     """Return a callable that reads the next `length` words, and restarts when fewer remain."""
-    starts = equal_parts(length, threads).astype(np.uint64)
+    gathered, starts = np.ones(_GATHERED, dtype=np.uint64), equal_parts(length, threads).astype(np.uint64)
     gather = share(_gathers, (words, gathered), starts, scratch=np.empty(threads, dtype=np.uint64))
     first = 0
 

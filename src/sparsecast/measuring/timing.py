@@ -198,15 +198,10 @@ def measure(
 
 @dataclass
 class _Patience:
-    """The speed of the cores, and the remaining seconds to wait for it."""
+    """The speed of the cores, and the remaining seconds that all series together may wait for it."""
 
     cores: CoreSpeed
     left_s: float
-
-    def wait(self) -> tuple[bool, float]:
-        is_full, used_s = self.cores.wait(self.left_s)
-        self.left_s -= used_s
-        return is_full, used_s
 
 
 @dataclass
@@ -230,48 +225,38 @@ class _Series:
     def is_slow(self) -> bool:
         return self.patience is not None and sum(self._is_full) < _FULL_SHARE * self.effort.samples
 
-    @property
-    def _most_s(self) -> float:
-        """The seconds for samples; up to twice as many where too few of them count so far."""
-        if self.patience is None or sum(self._is_full) >= _LEAST_SAMPLES:
-            return self.effort.most_s
-        return (1 + self.patience.cores.patience) * self.effort.most_s
-
     def take(self, samples: int, after_s: float = 0.0) -> float:
         """Take `samples` samples in a row, fewer if the time is up; return how long their threads linger.
 
-        For `after_s` seconds before, calls are not timed: the threads of another call are still awake.
+        For `after_s` seconds before, calls are not timed: the threads of another call are still awake. If the
+        speed of the cores is known, a sample waits for it to be full, and it must not be slow after; and each
+        thread must have a core meanwhile. Just after, another program may have taken one: that tells nothing.
         """
         end_s = perf_counter() + after_s
         while perf_counter() < end_s:
             self.call()
         start, waited_s = perf_counter(), 0.0
         for number in range(samples):
-            used_s = self._used_s + perf_counter() - start - waited_s
-            if used_s > self._most_s and len(self._beta_s) >= _LEAST_SAMPLES:
+            used_s, most_s = self._used_s + perf_counter() - start - waited_s, self.effort.most_s
+            if self.patience and sum(self._is_full) < _LEAST_SAMPLES:  # too few of them count so far
+                most_s *= 1 + self.patience.cores.patience
+            if used_s > most_s and len(self._beta_s) >= _LEAST_SAMPLES:
                 break
             if number == 0:
                 self.call()  # untimed: otherwise the first run would pay for the caches that others filled
                 self._alpha_s.append(self.clock.seconds(self.call, self.alpha))
-            waited_s += self._sample()
+            if self.patience is None:
+                self._beta_s.append(self.clock.seconds(self.call, self.beta))
+                continue
+            cores = self.patience.cores
+            was_full, took_s = cores.wait(self.patience.left_s)
+            self.patience.left_s -= took_s
+            waited_s += took_s
+            seconds, had_cores = cores.watch(lambda: self.clock.seconds(self.call, self.beta))
+            self._beta_s.append(seconds)
+            self._is_full.append(was_full and had_cores and not cores.is_slow())
         self._used_s += perf_counter() - start - waited_s
         return self.call.linger_s if isinstance(self.call, Lingering) else 0.0
-
-    def _sample(self) -> float:
-        """Take one sample and return the seconds that it waited.
-
-        If the speed of the cores is known, it must be full before, and not slow after; and each thread must
-        have a core meanwhile. Just after, another program may have taken one: that tells nothing.
-        """
-        if self.patience is None:
-            self._beta_s.append(self.clock.seconds(self.call, self.beta))
-            return 0.0
-        cores = self.patience.cores
-        before, waited_s = self.patience.wait()
-        seconds, had_cores = cores.watch(lambda: self.clock.seconds(self.call, self.beta))
-        self._beta_s.append(seconds)
-        self._is_full.append(before and had_cores and not cores.is_slow())
-        return waited_s
 
     def timing(self) -> Timing:
         alpha, alpha_s = self.alpha, low(self._alpha_s)

@@ -78,8 +78,7 @@ class PerfMeter(ProcessorMeter):
         while self._counters:
             os.close(self._counters.pop()[1])
 
-    def __del__(self) -> None:
-        self.close()
+    __del__ = close
 
 
 def _open_event(kind: int, config: int, processor: int) -> int:

@@ -7,7 +7,6 @@ leaves `dram` out. psys covers the whole platform, with the others.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from pathlib import Path
 from typing import ClassVar
 
@@ -20,22 +19,6 @@ _ZONES = "intel-rapl:*"
 
 #: Zones that count for a product, summed over the sockets.
 _COUNTED = (PACKAGE, DRAM)
-
-
-class _Counter:
-    """The joules of a zone since its first reading; its counter restarts at 0 after its range."""
-
-    def __init__(self, zone: Path) -> None:
-        self.path = zone / "energy_uj"
-        self.range_uj = _number(zone / "max_energy_range_uj")
-        self.last_uj, self.used_uj = _number(self.path), 0
-
-    def joules(self) -> float:
-        now_uj = _number(self.path)
-        # At most one restart: a range lasts a minute, a run much less.
-        self.used_uj += now_uj - self.last_uj + (self.range_uj if now_uj < self.last_uj else 0)
-        self.last_uj = now_uj
-        return self.used_uj / 1e6
 
 
 @METERS.register("powercap")
@@ -52,17 +35,23 @@ class PowercapMeter(ProcessorMeter):
         return any(_domain(zone) == "package" for zone in cls.root.glob(_ZONES))
 
     def __init__(self) -> None:
-        named = [(_domain(zone), zone) for zone in self.root.glob(_ZONES)]
-        self._counters = [(name, _Counter(zone)) for name, zone in named if name in _COUNTED]
+        zones = {zone: _domain(zone) for zone in self.root.glob(_ZONES)}
+        self._zones = {zone: name for zone, name in zones.items() if name in _COUNTED}
+        self._ranges_uj = {zone: _number(zone / "max_energy_range_uj") for zone in self._zones}
+        self._last_uj = {zone: _number(zone / "energy_uj") for zone in self._zones}
+        self._used_uj = dict.fromkeys(self._zones.values(), 0)
 
     def domains(self) -> dict[str, float]:
-        joules: defaultdict[str, float] = defaultdict(float)
         try:
-            for name, counter in self._counters:
-                joules[name] += counter.joules()
+            for zone, name in self._zones.items():
+                now_uj, last_uj = _number(zone / "energy_uj"), self._last_uj[zone]
+                # At most one restart: a range lasts a minute, a run much less.
+                restart_uj = self._ranges_uj[zone] if now_uj < last_uj else 0
+                self._used_uj[name] += now_uj - last_uj + restart_uj
+                self._last_uj[zone] = now_uj
         except MeterError:
             return {}
-        return joules
+        return {name: used_uj / 1e6 for name, used_uj in self._used_uj.items()}
 
 
 def _domain(zone: Path) -> str:
