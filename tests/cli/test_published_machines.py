@@ -1,7 +1,5 @@
 """Machines that nobody here has, through the command line: import, forecasts without the matrix, replay."""
 
-from __future__ import annotations
-
 import json
 import shutil
 
