@@ -158,8 +158,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 _SHARED = (
     "tests/matrices/",
     "tests/models/",
+    "tests/planning/",
     "test_gpu_campaign.py",
     "test_mpi.py",
+    "test_notebooks.py",
     "test_pages.py",
     "test_published_machines.py",
     "test_report.py",

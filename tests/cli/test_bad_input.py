@@ -344,10 +344,10 @@ def test_a_data_folder_that_the_system_does_not_let_us_into(run, monkeypatch):
         complains(run(*command), "SPARSECAST_HOME")
 
 
-def test_two_calibrations_at_once(run, process):
+def test_two_calibrations_at_once(run):
     lock = user_path(detect().name).with_suffix(".lock")
     with storage.exclusive(lock):
-        complains(process("calibrate", "--budget", "10"))
+        complains(run("calibrate", "--budget", "10"))
 
 
 def test_ctrl_c_in_a_real_calibration_keeps_what_was_measured(data_folder):

@@ -190,13 +190,13 @@ def test_measure_on_a_machine_that_was_not_met(run):
     assert {m["forecast_s"] for m in document["measurements"]} == {None}
 
 
-def test_evaluate_leaves_rows_and_a_figure_and_goes_on_in_another_process(run, process, calibrated, tmp_path):
+def test_evaluate_leaves_rows_and_a_figure_and_goes_on_with_what_was_measured(run, calibrated, tmp_path):
     rows, figure = tmp_path / "rows.parquet", tmp_path / "figure.png"
     asked = ("evaluate", SMALL, "--threads", "1", "--models", "linear,guo", "--json")
-    first = document_of(process(*asked, "--rows", rows, "--figure", figure))
+    first = document_of(run(*asked, "--rows", rows, "--figure", figure))
     assert pyarrow.parquet.read_table(rows).num_rows == len(first["rows"]) > 0
     assert figure.read_bytes().startswith(b"\x89PNG")
-    again = process(*asked, "--resume")
+    again = run(*asked, "--resume")
     assert "1 matrix was measured before" in again.err
     second = json.loads(again.out)
     assert second["rows"] == first["rows"] and second["repeats"] == first["repeats"] is not None
