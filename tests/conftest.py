@@ -46,7 +46,7 @@ from sparsecast.matrices.problem import Problem
 from sparsecast.models import MODELS, store
 from sparsecast.operators.block_operator import Product
 from sparsecast.papers.hossain_saule import svr
-from sparsecast.records import Bandwidth, Candidate, Parameters
+from sparsecast.records import Bandwidth, Candidate, Configuration, DistributedRecord, Parameters
 from sparsecast.system.tabular import Columns
 
 from .quick import take_few_trees_and_samples
@@ -158,8 +158,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 _SHARED = (
     "tests/matrices/",
     "tests/models/",
+    "tests/planning/",
     "test_gpu_campaign.py",
     "test_mpi.py",
+    "test_notebooks.py",
     "test_pages.py",
     "test_published_machines.py",
     "test_report.py",
@@ -284,18 +286,7 @@ def shipped_profiles_read_once() -> Iterator[None]:
         yield
 
 
-H200 = GPU(
-    name="NVIDIA H200",
-    multiprocessors=132,
-    warps_per_multiprocessor=64,
-    lanes=32,
-    threads_per_block=1024,
-    memory_bytes=140 << 30,
-    l2_bytes=60 << 20,
-    clock_hz=1_980_000_000,
-    memory_clock_hz=3_201_000_000,
-    compute_capability=(9, 0),
-)
+H200 = GPU("NVIDIA H200", 132, 64, 32, 1024, 140 << 30, 60 << 20, 1_980_000_000, 3_201_000_000, (9, 0))
 
 #: Of the GPU below: seconds to launch a kernel, bytes a second of its memory and of the way there.
 GPU_LAUNCH_S, GPU_BYTES_PER_S, GPU_WAY_BYTES_PER_S = 4e-6, 2e12, 2e10
@@ -374,14 +365,41 @@ def saved_own(recorded: Profile, tmp_path_factory: pytest.TempPathFactory) -> tu
     return profile, profile.save(tmp_path_factory.mktemp("own") / RECORDED.name)
 
 
-@pytest.fixture
-def own(data_folder: Path, saved_own: tuple[Profile, Path]) -> Profile:
-    """Let this machine be calibrated: the recorded times, single-threaded, as its own."""
-    profile, saved = saved_own
+@pytest.fixture(scope="session")
+def saved_own_complex(
+    recorded_complex: Profile, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Profile, Path]:
+    """The same with Records of complex values."""
+    profile = Profile(detect(), recorded_complex.records, recorded_complex.matrices)
+    return profile, profile.save(tmp_path_factory.mktemp("own") / "complex.parquet")
+
+
+def _calibrated(profile: Profile, saved: Path) -> Profile:
     path = user_path(profile.name)
     path.parent.mkdir(parents=True)
     shutil.copy(saved, path)
     return profile
+
+
+@pytest.fixture
+def own(data_folder: Path, saved_own: tuple[Profile, Path]) -> Profile:
+    """Let this machine be calibrated: the recorded times, single-threaded, as its own."""
+    return _calibrated(*saved_own)
+
+
+@pytest.fixture
+def own_complex(data_folder: Path, saved_own_complex: tuple[Profile, Path]) -> Profile:
+    """The same with Records of complex values."""
+    return _calibrated(*saved_own_complex)
+
+
+def distributed_record(
+    way: Configuration, matrix: str, nnz: int, distribution: Any, time_s: float, **more: Any
+) -> DistributedRecord:
+    """Return a measured product of ranks of which no more is told than this."""
+    told = {"samples_s": (time_s,), "spread": None, "noise": None, "error": 0.0, "is_oversubscribed": False}
+    told |= {"measured_at": "", "version": "0.1", **more}
+    return DistributedRecord(way, matrix, nnz, distribution, time_s=time_s, **told)
 
 
 @contextmanager
@@ -404,6 +422,14 @@ def with_lengths(lengths: Sequence[int], cols: int, seed: int = 0) -> csr_array:
     indices = np.concatenate([np.empty(0), *columns]).astype(np.int32)
     data = generator.integers(1, 9, indices.size) * generator.choice((-1.0, 1.0), indices.size)
     return csr_array((data, indices, indptr), shape=(len(lengths), cols))
+
+
+def left_packed(lengths: Sequence[int], cols: int | None = None) -> csr_array:
+    """Return a matrix of ones with these row lengths, each from column 0 on."""
+    indptr = np.concatenate(([0], np.cumsum(lengths, dtype=np.int64))).astype(np.int32)
+    indices = np.arange(indptr[-1], dtype=np.int32) - np.repeat(indptr[:-1], np.diff(indptr))
+    shape = len(lengths), max(lengths, default=0) if cols is None else cols
+    return csr_array((np.ones(indptr[-1]), indices, indptr), shape=shape)
 
 
 def cpu_product(built: StorageFormat, variant: str, threads: int) -> Product:

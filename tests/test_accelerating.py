@@ -1,7 +1,5 @@
 """Matrices and solvers that other libraries take as they are: results, and which products are planned."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 

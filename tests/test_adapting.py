@@ -1,7 +1,5 @@
 """Operators that adapt: always the right product, CSR unless something is faster, costs within a budget."""
 
-from __future__ import annotations
-
 import math
 import threading
 import time
@@ -14,8 +12,6 @@ from scipy.sparse.linalg import LinearOperator
 import sparsecast as sc
 from sparsecast.devices.binding import Bound
 from sparsecast.errors import InputError, MatrixSizeError
-from sparsecast.machines.machine import detect
-from sparsecast.machines.profile import Profile
 from sparsecast.planning import adapting
 from sparsecast.planning.adapting import HORIZON, SHORT_S, Adapting
 from sparsecast.planning.trials import LOST_SHARE, Contest
@@ -141,12 +137,6 @@ def test_products_between_trials_can_be_taken_as_done(monkeypatch):
 
 
 @pytest.fixture
-def own(recorded_complex):
-    """This machine's profile: the recorded times as its own."""
-    Profile(detect(), recorded_complex.records, recorded_complex.matrices).save()
-
-
-@pytest.fixture
 def eager(monkeypatch):
     """Let every cost be paid at once, so that small matrices adapt too, and any format win."""
     monkeypatch.setattr(adapting, "SHORT_S", 0.0)
@@ -158,7 +148,7 @@ def eager(monkeypatch):
 
 
 @pytest.mark.parametrize("name", ("circuit", "poisson2d", "helmholtz2d", "random"))
-def test_every_product_is_right_while_it_adapts(own, eager, name):
+def test_every_product_is_right_while_it_adapts(own_complex, eager, name):
     A = sc.gallery(name, **({"n": 40} if "2d" in name else {"n": 900}))
     op = sc.compile(A, threads=1, adapt=True)
     assert isinstance(op, LinearOperator) and op.kept.format == "csr"
@@ -180,7 +170,7 @@ def test_every_product_is_right_while_it_adapts(own, eager, name):
         assert trial.is_kept == (trial.time_s < trial.other_s)
 
 
-def test_threads_may_use_it_at_once_while_it_adapts(own, eager, monkeypatch):
+def test_threads_may_use_it_at_once_while_it_adapts(own_complex, eager, monkeypatch):
     A = sc.gallery("circuit", n=2000)
     op = sc.compile(A, threads=1, adapt=True)
     x = np.random.default_rng(0).normal(size=2000)
@@ -205,13 +195,13 @@ def test_threads_may_use_it_at_once_while_it_adapts(own, eager, monkeypatch):
 
 
 @pytest.mark.parametrize("shape", ((0, 5), (7, 5), (5, 0)))
-def test_a_matrix_without_entries(own, eager, shape):
+def test_a_matrix_without_entries(own_complex, eager, shape):
     op = sc.compile(csr_array(shape), threads=1, adapt=True)
     for _ in range(60):
         assert not (op @ np.ones(shape[1])).any()
 
 
-def test_what_cannot_adapt_is_refused(own):
+def test_what_cannot_adapt_is_refused(own_complex):
     A = sc.gallery("banded", n=50)
     made = sc.plan(A, threads=1)
     for wrong in ({"plan": made}, {"transpose": made}):

@@ -1,7 +1,5 @@
 """The documents: links lead to files, pages name all packages, toys and decisions, short pages stay short."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from pathlib import Path

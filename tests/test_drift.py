@@ -1,7 +1,5 @@
 """Forecasts for the machine as it is now: what reference products say of it, and what users read of that."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest
@@ -93,11 +91,6 @@ def test_another_machines_references_are_not_timed(recorded, monkeypatch):
         ).notes
         == ()
     )
-
-
-def test_changes_and_waits_are_both_said():
-    sentence = Drift({"L2": 1.5, LAST_CACHE: None, MEMORY: 1.0}).sentence()
-    assert "1.50 in L2" in sentence and "in last cache waited" in sentence and "memory" not in sentence
 
 
 def test_the_questions_of_a_report_share_one_reading(own, monkeypatch):

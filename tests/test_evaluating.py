@@ -1,7 +1,5 @@
 """Evaluations here: durable, gone on with, measured again, and with no matrix on both sides of a fit."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

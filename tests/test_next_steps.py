@@ -1,7 +1,5 @@
 """Next steps: each is the forecast of the question that it names, and worth naming."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.sparse import csr_array

@@ -1,7 +1,5 @@
 """Results in notebooks: tables of HTML, and frames with one row for each of their rows."""
 
-from __future__ import annotations
-
 import pandas
 import pytest
 

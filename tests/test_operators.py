@@ -1,7 +1,5 @@
 """BlockOperator: what it takes, what it refuses, and that solvers cannot tell it from SciPy."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np
@@ -47,12 +45,6 @@ def test_row_blocks_in_all_formats_give_the_whole_product(A, x, blocks):
     op = operator(A, blocks)
     np.testing.assert_allclose(op.matvec(x), A @ x, rtol=1e-13, atol=1e-15)
     assert len(op.blocks) == blocks and op.shape == A.shape and op.dtype == A.dtype
-
-
-def test_a_column_gives_a_column(A, x):
-    column = operator(A, 3).matvec(x[:, None])
-    assert column.shape == (60, 1)
-    assert np.array_equal(column[:, 0], operator(A, 3).matvec(x))
 
 
 def test_at_sign_for_vectors_columns_and_matrices(A, x):
@@ -226,11 +218,6 @@ def test_several_vectors_at_once_are_the_products_with_each(A, blocks, vectors):
     out = np.full((A.shape[0], vectors), np.nan)
     assert op.matmat(X, out) is out
     np.testing.assert_array_equal(out, op.matmat(X))
-
-
-def test_several_complex_vectors_with_a_real_matrix(A):
-    X = np.random.default_rng(1).uniform(-1, 1, (A.shape[1], 6)).view(complex)
-    np.testing.assert_allclose(operator(A, 4) @ X, A @ X, rtol=1e-13, atol=1e-15)
 
 
 def test_several_vectors_of_another_shape_or_place_are_refused(A):

@@ -1,7 +1,5 @@
 """What is said of Python in several files is the same, and the public workflow runs what we run."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Trials and probes: measured CSR corrects the other forecasts, and what may be worth it is measured too."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

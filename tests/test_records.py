@@ -109,15 +109,6 @@ def test_a_row_without_a_column_is_refused_by_its_name(record, data):
         Record.from_row(row)
 
 
-@given(RECORDS)
-def test_what_was_not_measured_stays_none(record):
-    silent = dataclasses.replace(record, energy_j=None, energy_source=None, conditions=None)
-    back = Record.from_row(silent.to_row())
-    assert back.energy_j is None
-    assert back.energy_source is None
-    assert back.conditions is None
-
-
 def test_pandas_reads_a_profile(recorded, tmp_path):
     frame = pandas.read_parquet(recorded.save(tmp_path / "p.parquet"))
     assert len(frame) == len(recorded.records)

@@ -1,7 +1,5 @@
 """Names and their implementations."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 
@@ -49,13 +47,11 @@ def test_a_failing_module_fails_when_it_is_asked_for(shapes):
 
 
 @pytest.mark.parametrize("name", ("triangle", "base", "tools", "", "square.x", "../square"))
-def test_an_unknown_name_lists_the_known_ones_in_one_line(shapes, name):
+def test_an_unknown_name_is_refused_and_one_that_is_meant_suggested(shapes, name):
     with pytest.raises(UnknownNameError) as error:
         shapes.get(name)
-    message = str(error.value)
-    remedy = "did you mean 'square'?" if "square" in name else "name one"
-    assert message == f"shape '{name}' is unknown: known are broken, circle, square; {remedy}"
-    assert isinstance(error.value, InputError)
+    assert isinstance(error.value, InputError) and "broken, circle, square" in str(error.value)
+    assert ("did you mean 'square'?" in str(error.value)) == ("square" in name)
 
 
 def test_a_second_implementation_of_a_name_is_refused(shapes):
@@ -72,24 +68,21 @@ def test_register_returns_what_it_enters():
     assert registry.register("thing")(thing) is thing
 
 
-@pytest.mark.parametrize(
-    "package, attribute",
-    [
-        ("sparsecast.formats", "FORMATS"),
-        ("sparsecast.devices", "DEVICES"),
-        ("sparsecast.devices.cpu.kernels", "KERNELS"),
-    ],
-)
-def test_names_of_the_real_registries_import_no_implementation(package, attribute):
+def test_names_of_the_real_registries_import_no_implementation():
     script = (
-        f"import sys; import {package} as package\n"
+        "import sys\n"
+        "from sparsecast.devices import DEVICES\n"
+        "from sparsecast.devices.cpu.kernels import KERNELS\n"
+        "from sparsecast.formats import FORMATS\n"
         "before = set(sys.modules)\n"
-        f"names = package.{attribute}.names()\n"
+        "names = {name for registry in (DEVICES, KERNELS, FORMATS) for name in registry.names()}\n"
         "assert names\n"
         "own = {name for name in set(sys.modules) - before if name.startswith('sparsecast')}\n"
         "assert not own, own\n"
-        "assert not [name for name in sys.modules if name.startswith('sparsecast') "
-        "and name.rpartition('.')[2] in names], 'imported'\n"
+        "found = [name for name in sys.modules if name.startswith('sparsecast')]\n"
+        "packages = {'sparsecast.devices.cpu'}  # in which the kernels are\n"
+        "found = [name for name in found if name.rpartition('.')[2] in names and name not in packages]\n"
+        "assert not found, found\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr

@@ -1,7 +1,5 @@
 """Whatever is asked of a matrix, its forecast is the same: every question goes through one session."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Questions about a type of values, or a number of threads, that a profile has no Records of."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest
@@ -51,16 +49,6 @@ def test_other_settings_are_forecast_with_wider_intervals_and_said(double, A, as
     assert alike >= 5
 
 
-def test_more_bytes_take_longer_and_more_threads_less(double):
-    beyond_the_caches = sc.structure(sc.gallery("poisson2d", n=300))
-
-    def csr_s(dtype, threads):
-        return by_format(sc.predict(beyond_the_caches, double, dtype=dtype, threads=threads))["csr"].time_s
-
-    assert csr_s("complex128", 1) > csr_s("float64", 1) > csr_s("float32", 1)
-    assert csr_s("float64", 1) > csr_s("float64", 2)
-
-
 def test_what_was_measured_is_not_transferred(recorded, A):
     found = sc.predict(A, recorded, dtype="float32")
     assert found.transferred_from is None and found.notes == ()
@@ -97,15 +85,6 @@ def test_published_results_answer_for_nothing_else(double, A):
     published = dataclasses.replace(double, machine=machine)
     with pytest.raises(ProfileError):
         sc.predict(A, published, dtype="float32")
-
-
-def test_a_table_is_answered_too(double, A):
-    structures = {"a": sc.structure(A), "b": sc.structure(sc.gallery("banded", n=500))}
-    session = sc.session(double, dtype="complex64", threads=1)
-    found = {name: session.predict(structure) for name, structure in structures.items()}
-    assert {each.transferred_from for each in found.values()} == {Setting("float64", 1)}
-    whole = sc.predict(A, double, dtype="complex64", threads=1)
-    assert [f.time_s for f in found["a"]] == pytest.approx([f.time_s for f in whole])
 
 
 def test_a_probe_and_measurements_keep_to_what_was_measured(double, A):

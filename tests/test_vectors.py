@@ -1,7 +1,5 @@
 """Products with several vectors, and with the transpose: measured, forecast, planned."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 

@@ -1,7 +1,5 @@
 """Products of programs with SciPy are counted by matrix, and planned ones are SciPy's within rounding."""
 
-from __future__ import annotations
-
 import gc
 import threading
 import weakref

@@ -1,7 +1,5 @@
 """Conjugate gradients against SciPy's, and what they say when they cannot go on."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.sparse import csr_array, diags_array

@@ -1,7 +1,5 @@
 """How many iterations there will be: what is told beforehand, beside what comes."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.sparse import csr_array, diags_array

@@ -1,7 +1,5 @@
 """The backend of networkx: its own tests, in a process of their own, and results on any small graph."""
 
-from __future__ import annotations
-
 import collections
 import math
 import os

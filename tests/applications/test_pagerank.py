@@ -1,7 +1,5 @@
 """PageRank against networkx, whose tolerance is ours a node, and against what must hold of any graph."""
 
-from __future__ import annotations
-
 import networkx
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """Models of many ranks scored on kept products of a machine whose laws are known."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest
@@ -13,7 +11,9 @@ from sparsecast.matrices.partitioning.distribution import Distribution
 from sparsecast.matrices.partitioning.estimates import estimated_distribution
 from sparsecast.models.clusters import CLUSTER_MODELS
 from sparsecast.models.clusters.cluster_model import ClusterTraining, Question
-from sparsecast.records import Configuration, DistributedRecord, Forecast, MicroBenchmark
+from sparsecast.records import Configuration, Forecast, MicroBenchmark
+
+from ..conftest import distributed_record
 
 MACHINE = Machine("made up", "none", 2, 2, (Cache(3, 2**20, 2),), (), 10**10, "none")
 ENTRY_S = {"csr": 1e-9, "coo": 1.5e-9}
@@ -39,21 +39,10 @@ def record(number, algorithm="local-1d", name="csr", ranks=2, is_oversubscribed=
     found = estimated_distribution(rows, rows, 5 * rows, ranks, "metis", 2)
     computed_s = ENTRY_S[name] * 5 * rows / ranks
     sent_s = {"local-1d": 2e-6, "global-1d": 2e-6 + 4 * rows / 4e9}[algorithm]
-    return DistributedRecord(
-        configuration=Configuration(algorithm, name, name, "metis", ranks, 1),
-        matrix=f"file:m{number}?sha256={number}",
-        nnz=5 * rows,
-        distribution=found.to_dict(),
-        samples_s=(computed_s + sent_s,),
-        time_s=computed_s + sent_s,
-        spread=None,
-        noise=0.01,
-        error=0.0,
-        is_oversubscribed=is_oversubscribed,
-        measured_at="",
-        version="0.1",
-        parts_s={"local": [computed_s] * ranks, "communication": [sent_s] * ranks, "remote": [0.0] * ranks},
-    )
+    parts_s = {"local": [computed_s] * ranks, "communication": [sent_s] * ranks, "remote": [0.0] * ranks}
+    way, matrix = Configuration(algorithm, name, name, "metis", ranks, 1), f"file:m{number}?sha256={number}"
+    more = {"noise": 0.01, "is_oversubscribed": is_oversubscribed, "parts_s": parts_s}
+    return distributed_record(way, matrix, 5 * rows, found.to_dict(), computed_s + sent_s, **more)
 
 
 def question_of(found):

@@ -1,7 +1,5 @@
 """The journals of ranks: what was measured comes back, and nothing that nobody measured counts."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest
@@ -9,21 +7,14 @@ import pytest
 from sparsecast.benchmark.journal import keep_distributed, kept, lines, read_journal
 from sparsecast.errors import ProfileError
 from sparsecast.matrices.partitioning.estimates import estimated_distribution
-from sparsecast.records import Configuration, DistributedRecord, MicroBenchmark
+from sparsecast.records import Configuration, MicroBenchmark
 
-RECORD = DistributedRecord(
-    configuration=Configuration("local-1d", "csr", "coo", "metis", 4, 1),
-    matrix="gallery:poisson2d?n=30",
-    nnz=4380,
-    distribution=estimated_distribution(900, 900, 4380, 4, "metis", 2).to_dict(),
-    samples_s=(1.5e-5, 1.25e-5),
-    time_s=1.25e-5,
-    spread=0.1,
-    noise=None,
-    error=1e-16,
-    is_oversubscribed=True,
-    measured_at="2026-01-01T00:00:00Z",
-    version="0.1",
+from ..conftest import distributed_record
+
+RECORD = distributed_record(
+    *(Configuration("local-1d", "csr", "coo", "metis", 4, 1), "gallery:poisson2d?n=30", 4380),
+    *(estimated_distribution(900, 900, 4380, 4, "metis", 2).to_dict(), 1.25e-5),
+    **{"samples_s": (1.5e-5, 1.25e-5), "spread": 0.1, "is_oversubscribed": True},
     parts_s={"local": [1e-5] * 4},
 )
 

@@ -1,7 +1,5 @@
 """Distributed products are measured in turn, right over all ranks, or not at all."""
 
-from __future__ import annotations
-
 import pytest
 
 from sparsecast.benchmark import distributed_measurement

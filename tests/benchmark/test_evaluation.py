@@ -1,7 +1,5 @@
 """Scores against a computation by hand."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

@@ -1,7 +1,5 @@
 """The campaign on a GPU, without one: in the simulator to its end, and where there is nothing at all."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os

@@ -1,7 +1,5 @@
 """Journals: nothing that was measured is lost with the process, and nothing damaged is taken for measured."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import math
@@ -194,10 +192,3 @@ def test_a_journal_of_another_machine_is_refused(recorded, data_folder):
     (folder / other.name).rename(folder / recorded.name)
     with pytest.raises(ProfileError):
         kept(recorded.machine)
-
-
-def test_a_cut_journal_says_so(written):
-    assert not read_journal(written).is_cut
-    written.write_bytes(written.read_bytes()[:-9])
-    found = read_journal(written)
-    assert found.is_cut and len(found.records) == 5

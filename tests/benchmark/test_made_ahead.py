@@ -1,7 +1,5 @@
 """Matrices that are made several at once."""
 
-from __future__ import annotations
-
 import pytest
 
 from sparsecast.benchmark.run import MadeAhead

@@ -1,7 +1,5 @@
 """Measuring candidates: every result is checked before its time is believed."""
 
-from __future__ import annotations
-
 import dataclasses
 from itertools import count
 

@@ -1,7 +1,5 @@
 """What a plan's check finds out: rows that nobody computed, and a device that is lost."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

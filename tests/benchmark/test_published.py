@@ -1,7 +1,5 @@
 """The importer of published results: a small table written here, and the real one where it lies."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os
@@ -18,7 +16,6 @@ from sparsecast.errors import InputError, ProfileError
 from sparsecast.features.analysis import structure
 from sparsecast.features.row_lengths import lengths_of_five
 from sparsecast.machines.data_sheet import published_machines
-from sparsecast.machines.machine import guo_strip
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.problem import group_of
 
@@ -151,21 +148,6 @@ def test_what_is_no_such_table_is_refused(tmp_path, text):
         path.write_text(text)
     with pytest.raises(ProfileError, match=r"other\.csv"):
         published_profiles(path)
-
-
-def test_strips_of_the_published_gpus():
-    # Multiprocessors times warps, compute units times wavefronts; by hand from the vendors' tables.
-    assert {name: guo_strip(device, "csr") for name, device in GPUS.items()} == {
-        "K20Xm": 14 * 64,
-        "K40m": 15 * 64,
-        "P100": 56 * 64,
-        "V100_SXM2": 80 * 64,
-        "A100": 108 * 64,
-        "RadeonVII": 60 * 40,
-        "MI100": 120 * 40,
-    }
-    assert guo_strip(GPUS["V100_SXM2"], "ell") == 80 * 2048
-    assert guo_strip(GPUS["MI100"], "ell") == 120 * 2560
 
 
 def test_the_real_table(tmp_path):

@@ -1,7 +1,5 @@
 """The importer of results whose matrices are told by moments and neighbours: a small made-up table."""
 
-from __future__ import annotations
-
 import dataclasses
 import gzip
 import math

@@ -1,7 +1,5 @@
 """A calibration of ranks, on ranks that are threads: what is kept, and what a killed run leaves."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

@@ -1,7 +1,5 @@
 """What is said to be unusual about a matrix."""
 
-from __future__ import annotations
-
 import pytest
 
 import sparsecast as sc

@@ -1,7 +1,5 @@
 """Two sets of Records: noise is no difference, what is beyond it is found, and kernels are paired."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Merged files: every Record once, with its origin, for any program that reads Parquet."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import duckdb

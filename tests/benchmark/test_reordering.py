@@ -1,7 +1,5 @@
 """Plans in another order of rows and columns: when one is tried, and that the faster one is kept."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Models scored on stored Records: no matrix is on both sides, and a refusal loses nothing."""
 
-from __future__ import annotations
-
 import pytest
 
 from sparsecast.benchmark.replay import SCORED_SUITES, replay

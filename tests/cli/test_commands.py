@@ -1,7 +1,5 @@
 """Every command's answer: one JSON document with the promised keys, or something for people to read."""
 
-from __future__ import annotations
-
 import dataclasses
 import gzip
 import json
@@ -16,21 +14,13 @@ from sparsecast.devices.cpu.processor import Processor
 from sparsecast.errors import MatrixSizeError
 from sparsecast.features import FEATURES
 from sparsecast.formats import FORMATS
-from sparsecast.machines.machine import detect
 from sparsecast.machines.profile import _SHIPPED, missing_profiles
 from sparsecast.matrices.gallery import gallery, gallery_names
-from sparsecast.records import Bandwidth
+
+from .conftest import document_of
 
 SMALL = "gallery:poisson2d?n=30"
 DENSE_ROW = "gallery:arrow?n=3000&dense_rows=1"
-
-
-def document_of(outcome):
-    """Return the one JSON document on standard output; there is nothing beside it."""
-    assert (outcome.status, outcome.err) == (0, "")
-    found, end = json.JSONDecoder().raw_decode(outcome.out)
-    assert outcome.out[end:] == "\n"
-    return found
 
 
 @pytest.mark.parametrize("way", ["run", "process"])
@@ -82,11 +72,6 @@ def wave(tmp_path):
     return path
 
 
-def test_structure_of_a_complex_file(run, wave):
-    document = document_of(run("structure", wave, "--json"))
-    assert document["matrix"] == {"name": "wave", "rows": 900, "cols": 900, "nnz": 4380}
-
-
 def test_predict_and_plan_a_complex_file(run, recorded_complex, wave, tmp_path):
     path = recorded_complex.save(tmp_path / "elsewhere.parquet")
     document = document_of(run("predict", wave, "--profile", path, "--json"))
@@ -106,35 +91,6 @@ def test_measure_a_complex_file(run, wave):
             assert measurement["dtype"] == found
             assert measurement["gflops"] == pytest.approx(8 * 4380 / measurement["time_s"] / 1e9)
             assert 0 < measurement["error"] <= (1e-15 if found == "complex128" else 1e-6)
-
-
-def test_evaluate_and_check_the_plan_of_a_complex_file(run, recorded_complex, wave, data_folder):
-    dataclasses.replace(recorded_complex, machine=detect()).save()
-    document = document_of(run("evaluate", wave, "--threads", "1", "--models", "linear", "--json"))
-    assert {row["matrix"] for row in document["rows"]} == {"wave"}
-    check = document_of(run("plan", wave, "--threads", "1", "--check", "--json"))["plan"]["check"]
-    assert check["error"] <= 1e-15
-    assert run("evaluate", wave, "--threads", "1", "--models", "linear").status == 0
-
-
-def test_one_dense_row_refuses_ell_with_its_size_while_others_are_forecast(run, foreign):
-    document = document_of(run("predict", DENSE_ROW, "--profile", foreign, "--json"))
-    forecast_formats = {forecast["format"] for forecast in document["forecasts"]}
-    assert {"csr", "coo", "hyb"} <= forecast_formats
-    assert forecast_formats == set(FORMATS.names()) - set(document["refused"])
-    assert "9,000,000 entries" in document["refused"]["ell"]
-    outcome = run("predict", DENSE_ROW, "--profile", foreign)
-    assert outcome.status == 0
-    assert "ELL would store 9,000,000 entries" in outcome.out
-    assert "CSR" in outcome.out
-
-
-def test_plan(run, foreign):
-    document = document_of(run("plan", DENSE_ROW, "--profile", foreign, "--json"))
-    plan = document["plan"]
-    rows = [row for block in plan["blocks"] for row in range(block["first_row"], block["last_row"] + 1)]
-    assert rows == list(range(3000))
-    assert plan["check"] is None
 
 
 def test_another_type_is_forecast_from_what_was_measured_and_said(run, recorded, data_folder):
@@ -174,17 +130,6 @@ def test_predict_and_plan_with_a_probe(run, calibrated):
     outcome = run("plan", SMALL, "--threads", "1", "--probe", "0.01", "--json")
     plan = json.loads(outcome.out)["plan"]
     assert outcome.status == 0 and plan["trials"]["used_s"] > 0 and plan["time_s"] > 0
-
-
-def test_a_structure_and_another_machine_are_not_probed(run, calibrated, foreign, tmp_path):
-    path = tmp_path / "S.json"
-    path.write_text(run("structure", SMALL, "--json").out)
-    for arguments, why in (
-        ((path,), "without the matrix: expected the matrix"),
-        ((SMALL, "--profile", foreign), "expected this machine"),
-    ):
-        outcome = run("predict", *arguments, "--probe")
-        assert outcome.status == 2 and len(outcome.err.splitlines()) == 1 and why in outcome.err
 
 
 def test_plan_as_printed(run, foreign):
@@ -245,21 +190,13 @@ def test_measure_on_a_machine_that_was_not_met(run):
     assert {m["forecast_s"] for m in document["measurements"]} == {None}
 
 
-def test_evaluate(run, exact, calibrated, served_models):
-    second = "gallery:banded?n=500"
-    document = exact(run("evaluate", SMALL, second, "--threads", "1", "--json"), "evaluate")
-    assert {row["matrix"] for row in document["rows"]} == {SMALL, second}
-    assert set(document["models"]) == {*served_models, "hossain-svr"}
-    assert {row["model"] for row in document["rows"]} == set(document["models"])
-
-
-def test_evaluate_leaves_rows_and_a_figure_and_goes_on_in_another_process(run, process, calibrated, tmp_path):
+def test_evaluate_leaves_rows_and_a_figure_and_goes_on_with_what_was_measured(run, calibrated, tmp_path):
     rows, figure = tmp_path / "rows.parquet", tmp_path / "figure.png"
     asked = ("evaluate", SMALL, "--threads", "1", "--models", "linear,guo", "--json")
-    first = document_of(process(*asked, "--rows", rows, "--figure", figure))
+    first = document_of(run(*asked, "--rows", rows, "--figure", figure))
     assert pyarrow.parquet.read_table(rows).num_rows == len(first["rows"]) > 0
     assert figure.read_bytes().startswith(b"\x89PNG")
-    again = process(*asked, "--resume")
+    again = run(*asked, "--resume")
     assert "1 matrix was measured before" in again.err
     second = json.loads(again.out)
     assert second["rows"] == first["rows"] and second["repeats"] == first["repeats"] is not None
@@ -296,20 +233,6 @@ def test_machines(run, calibrated, foreign):
     assert set(document["bandwidths"]) == {"nvidia-h100"}, "the only one with bandwidths"
 
 
-def test_machines_gives_the_bandwidths_that_a_profile_has(run, calibrated):
-    calibrated.with_bandwidths([Bandwidth("read", "cpu", 1, 10**9, 0.1, 0.0, "", "")]).save()
-    (stream,) = document_of(run("machines", "--json"))["bandwidths"][calibrated.name]
-    assert (stream["kind"], stream["bandwidth_bytes_per_s"]) == ("read", 1e10)
-    assert "cpu 1 thread read 10 GB/s" in run("machines").out
-
-
-def test_machines_says_which_profile_cannot_be_used(run, calibrated):
-    (calibrated.save().parent / "broken.parquet").write_bytes(b"junk")
-    document = document_of(run("machines", "--json"))
-    assert "cannot be used" in document["profiles"]["broken"]
-    assert "float64" in document["profiles"][calibrated.name]
-
-
 def test_gallery(run):
     document = document_of(run("gallery", "--json"))
     assert set(document) == set(gallery_names())
@@ -321,7 +244,7 @@ def test_gallery(run):
     [
         ("structure", SMALL),
         ("plan", SMALL, "--threads", "1", "--check"),
-        ("evaluate", SMALL, "--threads", "1"),
+        ("evaluate", SMALL, "--threads", "1", "--models", "linear"),
         ("machines",),
     ],
     ids=lambda arguments: " ".join(arguments),
@@ -392,13 +315,6 @@ def gpu_path(gpu_profile, tmp_path):
     return gpu_profile.save(tmp_path / "gpu.parquet")
 
 
-def test_a_gpus_profile_answers_without_a_gpu(run, gpu_path, gpu_profile):
-    document = document_of(run("predict", SMALL, "--profile", gpu_path, "--json"))
-    assert document["profile"] == gpu_profile.name
-    assert {forecast["device"] for forecast in document["forecasts"]} == {"cuda"}
-    assert "csr" in {forecast["format"] for forecast in document["forecasts"]}
-
-
 def test_all_places_at_hand_are_compared(run, exact, calibrated, gpu_profile):
     saved = gpu_profile.save()
     (saved.parent / "broken.parquet").write_bytes(saved.read_bytes()[:1000])
@@ -430,23 +346,6 @@ def test_places_without_a_plan(run, tmp_path, calibrated):
         "nvidia-a100",
     }
     assert figure.read_text().startswith("<svg")
-
-
-def test_the_processor_and_a_gpu_are_compared(run, exact, calibrated, gpu_path, gpu_profile):
-    asked = ("plan", SMALL, "--where", f"cpu,{gpu_path}", "--threads", "1")
-    document = exact(run(*asked, "--json"), "plan --where PLACE,PLACE")
-    assert [item["machine"] for item in document["placements"]] == [calibrated.name, gpu_profile.name]
-    assert [item["here"] for item in document["placements"]] == [True, False]
-    for item in document["placements"]:
-        assert item["travelling_s"] >= item["total_s"]
-    assert document["plan"]["time_s"] == document["placements"][0]["time_s"], "the first is the plan"
-    shown = run(*asked)
-    assert (shown.status, shown.err) == (0, "")
-    assert "(here)" in shown.out and gpu_profile.name in shown.out
-    added = document_of(
-        run("plan", SMALL, "--where", "cpu", "--profile", gpu_path, "--threads", "1", "--json")
-    )
-    assert [item["machine"] for item in added["placements"]] == [calibrated.name, gpu_profile.name]
 
 
 def test_a_profile_is_one_more_place_beside_all(run, calibrated, gpu_path, gpu_profile):

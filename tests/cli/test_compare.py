@@ -1,7 +1,5 @@
 """sparsecast compare: the contract of its document, ties, prices and refusals."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 
@@ -107,11 +105,6 @@ def test_two_profiles_of_one_name_are_refused_by_their_files(run, machines, tmp_
     assert found["refused"][SMALL].keys() == {"broken", "old"}
     assert str(folder / "old.parquet") in found["refused"][SMALL]["old"]
     assert [row["machine"] for row in found["rows"]].count(loaded.name) == 1
-
-
-def test_machines_may_have_blanks_between(run):
-    done = run("compare", SMALL, "--machines", "nvidia-v100, nvidia-p100", "--json")
-    assert {row["machine"] for row in json.loads(done.out)["rows"]} == {"nvidia-v100", "nvidia-p100"}
 
 
 def test_a_page_has_the_source_of_published_results_and_needs_no_other_file(run, data_folder, tmp_path):

@@ -1,7 +1,5 @@
 """What a shell completes, from a real bash, and from the functions that answer."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """A calibration that other programs disturbed too much: commands refuse to forecast from it."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 

@@ -1,7 +1,5 @@
 """sparsecast doctor, and sparsecast alone: what is here, and what to do next."""
 
-from __future__ import annotations
-
 import dataclasses
 import importlib
 import json

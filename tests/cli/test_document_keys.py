@@ -1,7 +1,5 @@
 """Documents have exactly the keys that the columns of their results list, and CSV files the table."""
 
-from __future__ import annotations
-
 import csv
 
 import pytest

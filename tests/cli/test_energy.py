@@ -1,7 +1,5 @@
 """Energy through the command line: a meter of one's own, a power model, and what a plan makes least."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

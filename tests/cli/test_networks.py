@@ -1,7 +1,5 @@
 """`sparsecast paper barreda-2020`, small: labels, sixteen networks, and a run that goes on."""
 
-from __future__ import annotations
-
 import dataclasses
 import importlib.util
 

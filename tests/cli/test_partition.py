@@ -1,16 +1,15 @@
 """`sparsecast partition`: its document, its page, the kept file, the figure, and what it refuses."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
-import re
 import sys
 
 import pytest
 
 from sparsecast.matrices.gallery import gallery
 from sparsecast.matrices.partitioning.methods import METHODS
+
+from .conftest import complains, document_of
 
 HAS_METIS = importlib.util.find_spec("pymetis") is not None
 SMALL = "gallery:poisson2d?n=30"
@@ -19,21 +18,6 @@ KEYS = {
     *("rows_most", "nnz_most", "partition_s", "received_words_mean", "received_words_most"),
     *("messages_mean", "messages_most", "neighbours_mean", "neighbours_most"),
 }
-
-
-def document_of(outcome):
-    """Return the one JSON document on standard output; there is nothing beside it."""
-    assert (outcome.status, outcome.err) == (0, "")
-    found, end = json.JSONDecoder().raw_decode(outcome.out)
-    assert outcome.out[end:] == "\n"
-    return found
-
-
-def complains(outcome, pattern):
-    """Check the one line of what is wrong."""
-    assert (outcome.status, outcome.out) == (2, ""), outcome
-    assert len(outcome.err.splitlines()) == 1, outcome.err
-    assert re.search(pattern, outcome.err), outcome.err
 
 
 def test_all_methods_are_compared_least_communication_first(run):
@@ -56,14 +40,6 @@ def test_all_methods_are_compared_least_communication_first(run):
     assert rows["halo_share"] == pytest.approx(480 / 900)
     blocks = by_method["uniform-2d"]
     assert (blocks["volume_words"], blocks["edge_cut"], blocks["messages_mean"]) == (2 * 2 * 900, None, None)
-
-
-def test_methods_that_do_not_suit_are_left_out_and_said(run):
-    document = document_of(run("partition", SMALL, "--ranks", "7", "--json"))
-    assert "take 4 or 9" in document["refused"]["uniform-2d"]
-    page = run("partition", SMALL, "--ranks", "7")
-    assert (page.status, page.err) == (0, "")
-    assert "take 4 or 9" in page.out and "nonzeros" in page.out
 
 
 def test_a_partition_is_kept_and_shown_again(run, tmp_path):

@@ -1,7 +1,5 @@
 """sparsecast report: one page that needs nothing else, from what is known of a matrix."""
 
-from __future__ import annotations
-
 import json
 from html.parser import HTMLParser
 from urllib.parse import unquote
@@ -19,7 +17,7 @@ from sparsecast.models.linear import LinearModel
 from sparsecast.reports.pages.rendering import code_within_script, file_names
 
 pytest.importorskip("jinja2")
-vl_convert = pytest.importorskip("vl_convert")
+pytest.importorskip("vl_convert")
 
 MATRIX = "gallery:circuit?n=3000"
 VOID = {"meta", "br", "img", "image", "rect", "path", "line", "circle", "link", "input", "hr"}

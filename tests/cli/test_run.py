@@ -42,13 +42,11 @@ def program(tmp_path: Path, data_folder: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("end", ["", "7", "says", "fails"])
+@pytest.mark.parametrize("end", ["says", "fails"])
 def test_a_program_ends_as_it_does_in_python(process, program, end):
-    arguments = [end] if end else []
-    alone = subprocess.run(
-        [sys.executable, program, *arguments], capture_output=True, text=True, timeout=600, check=False
-    )
-    seen = process("run", program, *arguments)
+    line = [sys.executable, program, end]
+    alone = subprocess.run(line, capture_output=True, text=True, timeout=600, check=False)
+    seen = process("run", program, end)
     assert (seen.status, seen.out) == (alone.returncode, alone.stdout)
     assert seen.err.startswith(alone.stderr)
     assert "20 products" in seen.err and "program.py:8" in seen.err

@@ -1,7 +1,5 @@
 """What is true of products in every format: whole numbers, so that equal means equal."""
 
-from __future__ import annotations
-
 import numba
 import numpy as np
 import pytest

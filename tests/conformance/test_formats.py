@@ -1,7 +1,5 @@
 """Every registered format: what is predicted of its size is true."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numba
@@ -36,15 +34,6 @@ def is_predicted(A, storage):
     first_of_row = np.zeros(A.nnz + 1, dtype=bool)
     first_of_row[A.indptr] = True
     return storage.predicted_from_rows or bool((first_of_row[1:-1] | (np.diff(A.indices[: A.nnz]) > 0)).all())
-
-
-def test_there_are_formats():
-    assert {"bcsr", "coo", "csr", "dia", "ell", "hyb", "jad", "sell"} <= set(FORMATS.names())
-
-
-@every_format
-def test_sizes_are_predicted_exactly_or_to_a_tenth(name):
-    assert 0 <= FORMATS.get(name).predicted_within <= 0.1
 
 
 @every_format

@@ -1,7 +1,5 @@
 """Every kernel of every format, found in the registries, against the oracle."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -245,10 +243,6 @@ SEVERAL = [
     for name in DEVICES.get("cpu").kernels.names()
     if DEVICES.get("cpu").kernels.get(name).bind_multivector
 ]
-
-
-def test_some_formats_take_several_vectors():
-    assert {"bcsr", "csr", "sell"} <= set(SEVERAL)
 
 
 #: Types, vectors (one panel, or two that overlap), index bits, threads.

@@ -1,7 +1,5 @@
 """Narrow storage in every kernel that takes it: the bits of full storage, and SciPy's infinities."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 

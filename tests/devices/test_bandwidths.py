@@ -1,7 +1,5 @@
 """Bandwidths: which arrays are read, and what a Bandwidth says of a measurement."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

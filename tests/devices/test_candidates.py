@@ -1,7 +1,5 @@
 """The candidates of a matrix, and why other formats are none."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 
@@ -9,7 +7,6 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from sparsecast.devices import DEVICES
 from sparsecast.devices.binding import bind, prepared
 from sparsecast.devices.target import Target, whole_matrix
 from sparsecast.errors import InputError
@@ -20,9 +17,7 @@ from sparsecast.formats.narrowing import LOSSY
 from sparsecast.machines.machine import detect
 from sparsecast.matrices.gallery import gallery
 from sparsecast.models.work import ProductWork
-from sparsecast.records import DTYPES, Candidate, Parameters
-
-from ..conftest import narrow_storages
+from sparsecast.records import Candidate, Parameters
 
 SETTING = Target("cpu", "float64", 32, 2)
 
@@ -92,15 +87,6 @@ def test_a_description_without_features_is_taken_for_an_intels_with_gathers_by_i
 def test_an_unknown_device_or_dtype_is_refused_with_the_known_ones(device, dtype):
     with pytest.raises(InputError):
         Target(device, dtype, 32, 1)
-
-
-def test_the_size_of_a_value_follows_from_the_dtype():
-    assert {dtype: Target("cpu", dtype, 32, 1).value_bytes for dtype in DTYPES} == {
-        "float64": 8,
-        "float32": 4,
-        "complex128": 16,
-        "complex64": 8,
-    }
 
 
 def narrow_ones(A, dtype="float64", device="cpu", values=None):
@@ -177,12 +163,3 @@ def test_a_structure_that_does_not_know_allows_no_narrow_storage():
     less = dataclasses.replace(found, groups=groups)
     assert any(c.parameters for c in whole_matrix(found, SETTING, detect()).candidates)
     assert not any(c.parameters for c in whole_matrix(less, SETTING, detect()).candidates)
-
-
-def test_kernels_of_every_usual_storage_are_compiled_by_a_tiny_matrix():
-    for dtype, count in (("float64", 3), ("float32", 2), ("complex64", 0)):
-        storages = narrow_storages("csr", dtype)
-        assert len(storages) == count
-        for each in storages:
-            DEVICES.get("cpu").warm_up(Candidate("csr", "plain", "cpu", dtype, 32, 1, Parameters(each)))
-    assert narrow_storages("ell", "float64") == []

@@ -1,7 +1,5 @@
 """Names of devices as people give them."""
 
-from __future__ import annotations
-
 import pytest
 
 from sparsecast.devices import parse_device

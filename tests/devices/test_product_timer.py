@@ -1,14 +1,11 @@
 """Products of a matrix are built, checked against the reference result, and timed in turn."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from sparsecast.devices import DEVICES
-from sparsecast.devices.cpu.processor import Processor
 from sparsecast.devices.product_timer import ProductTimer
 from sparsecast.errors import WrongResultError
 from sparsecast.formats.narrowing import LOSSY
@@ -59,12 +56,3 @@ def test_rounded_values_are_allowed_their_own_errors_and_no_more():
     for matrix, candidates in ((rounded, ()), (wrong, [CSR, lossy])):
         with pytest.raises(WrongResultError):
             timer.check(product(matrix), "a product", candidates)
-
-
-def test_a_wrong_kernel_is_found_out_when_it_is_built():
-    class Wrong(Processor):
-        def take(self, array):
-            return array + 1
-
-    with pytest.raises(WrongResultError):
-        ProductTimer(gallery("poisson2d", n=9), CSR, Wrong()).build(CSR)

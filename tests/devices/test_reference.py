@@ -1,7 +1,5 @@
 """The oracle itself, against fractions, and what it finds."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What values of float32 lose: measured exactly, bounded, and refused where a finite one becomes infinite."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -4,8 +4,6 @@ A send is complete at once, a receive waits for it: what would hang in MPI becau
 a few seconds and fails. A rank that fails ends the others.
 """
 
-from __future__ import annotations
-
 import queue
 import threading
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """The layout of a rank: nothing is lost, nothing is asked of the wrong rank."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """Which micro-benchmarks ranks measure, and that each moves what it says."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

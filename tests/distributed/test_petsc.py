@@ -1,7 +1,5 @@
 """PETSc as an algorithm: with a PETSc that is none, because the real one is seldom installed."""
 
-from __future__ import annotations
-
 import sys
 from types import ModuleType, SimpleNamespace
 

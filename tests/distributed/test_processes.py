@@ -1,7 +1,5 @@
 """What needs no second process: missing libraries, the wrong mpirun, and who says what at the end."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Times of what ranks do together are the same on all of them, and those of the slowest."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

@@ -1,7 +1,5 @@
 """Distances between entries, against an oracle that looks at each pair, and only where they are asked for."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import statistics
@@ -12,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array, random_array
 
-from sparsecast.errors import InputError
 from sparsecast.features import FEATURES, usual_groups
 from sparsecast.features.analysis import structure
 from sparsecast.features.neighbourhood import Neighbourhood
@@ -70,20 +67,3 @@ def test_no_forecast_pays_for_it_unasked():
     found = structure(gallery("poisson2d", n=9))
     assert found.lacks(FEATURES.names()) == ["entry_blocks", "neighbourhood", "slices"]
     assert "neighbourhood" not in usual_groups()
-
-
-@pytest.mark.parametrize(
-    ("feature", "value"),
-    [
-        ("row_bandwidth", 82.0),
-        ("row_bandwidth_deviation", -1.0),
-        ("scatter", -0.5),
-        ("neighbours", 2.5),
-        ("cross_row_similarity", 1.5),
-    ],
-)
-def test_what_no_matrix_has_is_refused(feature, value):
-    whole = structure(gallery("poisson2d", n=9), groups=FEATURES.names())
-    wrong = dataclasses.replace(whole.require("neighbourhood"), **{feature: value})
-    with pytest.raises(InputError):
-        whole.having(wrong).checked()

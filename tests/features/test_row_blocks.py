@@ -1,7 +1,5 @@
 """Statistics of runs of strips, against counting each block by itself."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 from collections import Counter

@@ -1,7 +1,5 @@
 """Structures of which a sample was looked at, against those of all entries."""
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 import itertools

@@ -1,7 +1,5 @@
 """Slices, against a sum over the rows of each, and only where they are asked for."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Structures as plain data, and what no matrix can have: refused before compiled loops are indexed by it."""
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 import json
@@ -109,7 +107,10 @@ CONTRADICTIONS = [
     ("narrow_storage", {"all_alike": True}),
     ("narrow_storage", {"row_group_reach": 144}),
     ("neighbourhood", {"row_bandwidth": 1e9}),
+    ("neighbourhood", {"row_bandwidth_deviation": -1.0}),
+    ("neighbourhood", {"scatter": -0.5}),
     ("neighbourhood", {"neighbours": 3.0}),
+    ("neighbourhood", {"cross_row_similarity": 1.5}),
     ("slices", {"stored": 0}),
     ("slices", {"stored": 64 * 10**6}),
     ("slices", {"stored": SYMMETRIC.slices.stored + 1}),

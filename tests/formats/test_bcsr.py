@@ -1,7 +1,5 @@
 """What BCSR stores, which size its rule takes, and what it refuses."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

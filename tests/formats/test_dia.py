@@ -1,7 +1,5 @@
 """What DIA stores, how it counts diagonals, and what it refuses."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.sparse import csr_array

@@ -1,27 +1,25 @@
 """Where JAD puts rows and entries, and its kernel across the ends of blocks and diagonals."""
 
-from __future__ import annotations
-
 import numba
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.sparse import csr_array
 
 from sparsecast.devices import DEVICES
 from sparsecast.devices.cpu.kernels.jad import BLOCK_ROWS
 from sparsecast.formats.jad import JAD, sorted_lengths
+
+from ..conftest import left_packed
 
 row_lengths = st.lists(st.one_of(st.integers(0, 5), st.integers(0, 300)), max_size=60)
 
 
 def of_lengths(lengths):
     """A matrix with these row lengths whose entries are whole numbers from column 0 onwards."""
-    indptr = np.concatenate(([0], np.cumsum(lengths, dtype=np.int64))).astype(np.int32)
-    indices = np.arange(indptr[-1], dtype=np.int32) - np.repeat(indptr[:-1], np.diff(indptr))
-    data = np.arange(indptr[-1]) % 11 - 5.0
-    return csr_array((data, indices, indptr), shape=(len(lengths), max(lengths, default=0)))
+    A = left_packed(lengths)
+    A.data[:] = np.arange(A.nnz) % 11 - 5.0
+    return A
 
 
 def products_agree(A):

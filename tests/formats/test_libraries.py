@@ -1,7 +1,5 @@
 """Other libraries: their products, their threads, what is said of those that are missing."""
 
-from __future__ import annotations
-
 import dataclasses
 import gc
 
@@ -342,14 +340,6 @@ def test_graphblas_stores_one_value_where_a_matrix_has_no_other():
     assert full - one == 8 * (A.nnz - 1)
     with pytest.raises(FormatError):
         LIBRARIES.get("graphblas").from_csr(gallery("poisson2d", n=3), values="one")
-
-
-def test_a_library_without_records_has_no_forecast_and_says_how_to_get_one(calibrated):
-    table = sc.predict(
-        gallery("poisson2d", n=30), calibrated, library="any", threads=1, drift_correction=False
-    )
-    for name in set(chosen_libraries("any")) - {"scipy"}:
-        assert table.refused[name].endswith("sparsecast calibrate --libraries")
 
 
 def test_measured_with_our_formats_they_stay_out_of_what_is_asked_without_them(calibrated):

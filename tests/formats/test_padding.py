@@ -1,7 +1,5 @@
 """What ELL and HYB pad, what they refuse, and where HYB divides the rows."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -16,19 +14,14 @@ from sparsecast.formats.ell import ELL
 from sparsecast.formats.hyb import HYB, threshold
 from sparsecast.formats.storage_format import MAX_PADDING_FACTOR
 
+from ..conftest import left_packed
+
 row_lengths = st.lists(
     st.one_of(st.integers(0, 5), st.integers(60, 80), st.integers(0, 3000)), min_size=0, max_size=40
 )
 
 #: Of no matrix in particular: HYB looks at the row lengths alone.
 SOME_STRUCTURE = structure(csr_array((1, 1)), threads=1)
-
-
-def of_lengths(lengths):
-    """A matrix with these row lengths whose entries all stand in column 0 onwards."""
-    indptr = np.concatenate(([0], np.cumsum(lengths, dtype=np.int64))).astype(np.int32)
-    indices = np.arange(indptr[-1], dtype=np.int32) - np.repeat(indptr[:-1], np.diff(indptr))
-    return csr_array((np.ones(indptr[-1]), indices, indptr), shape=(len(lengths), max(lengths, default=0)))
 
 
 def widest_level_that_a_third_of_the_rows_reaches(lengths):
@@ -43,7 +36,7 @@ def widest_level_that_a_third_of_the_rows_reaches(lengths):
 
 @pytest.mark.parametrize("rows", (10, 11))
 def test_ell_is_refused_just_beyond_the_largest_padding(rows):
-    A = of_lengths([10] + [0] * (rows - 1))
+    A = left_packed([10] + [0] * (rows - 1))
     if rows <= MAX_PADDING_FACTOR:
         assert ELL.from_csr(A).data.shape == (rows, 10)
     else:
@@ -78,7 +71,7 @@ def test_hyb_split_of_strips_is_that_of_the_rows(lengths, strip_rows):
 
 @given(row_lengths)
 def test_hyb_is_built_as_its_split_predicts(lengths):
-    A = of_lengths(lengths)
+    A = left_packed(lengths)
     strips = StripStatistics.of(A.indptr, SOME_STRUCTURE, max(len(lengths), 1))
     width, overflow = HYB.split(strips.blocks(np.array([0]), np.array([1])))
     H = HYB.from_csr(A)
@@ -90,5 +83,5 @@ def test_hyb_is_built_as_its_split_predicts(lengths):
 
 @given(row_lengths.filter(any))
 def test_hyb_never_stores_more_than_three_times_the_entries(lengths):
-    H = HYB.from_csr(of_lengths(lengths))
+    H = HYB.from_csr(left_packed(lengths))
     assert H.data.size + H.overflow_data.size <= 3 * H.nnz

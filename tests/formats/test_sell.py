@@ -1,7 +1,5 @@
 """Where SELL puts rows and padding, which window it chooses and how well its size is predicted."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 
 import numba
@@ -25,16 +23,17 @@ from sparsecast.formats.sell import (
 )
 from sparsecast.matrices.synthesis import varied_matrix
 
+from ..conftest import left_packed
+
 row_lengths = st.lists(st.one_of(st.integers(0, 5), st.integers(0, 300)), max_size=60)
 windows = st.one_of(st.just(1), st.integers(1, 9).map(lambda chunks: chunks * CHUNK_ROWS))
 
 
 def of_lengths(lengths):
     """A matrix with these row lengths whose entries all stand in column 0 onwards, counted up."""
-    indptr = np.concatenate(([0], np.cumsum(lengths, dtype=np.int64))).astype(np.int32)
-    indices = np.arange(indptr[-1], dtype=np.int32) - np.repeat(indptr[:-1], np.diff(indptr))
-    data = np.arange(1.0, indptr[-1] + 1)
-    return csr_array((data, indices, indptr), shape=(len(lengths), max(lengths, default=0)))
+    A = left_packed(lengths)
+    A.data[:] = np.arange(1.0, A.nnz + 1)
+    return A
 
 
 def order_of(lengths, window):

@@ -1,7 +1,5 @@
 """Symmetric BCSR: which blocks it stores, how many are predicted, and what it refuses."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Symmetric CSR: what is held, what is refused, of which kind."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

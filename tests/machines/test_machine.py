@@ -1,9 +1,6 @@
 """The description of a machine, its name and its threads."""
 
-from __future__ import annotations
-
 import dataclasses
-import json
 import re
 
 import pytest
@@ -13,16 +10,9 @@ from sparsecast.machines import machine as machines
 from sparsecast.machines.data_sheet import GPU
 from sparsecast.machines.machine import Cache, Machine, detect
 
-MACHINE = Machine(
-    processor="Example(R) Processor 9000 @ 3.00GHz",
-    architecture="x86_64",
-    cores=4,
-    threads=8,
-    caches=(Cache(1, 32 << 10, 2), Cache(2, 1 << 20, 2), Cache(3, 32 << 20, 8)),
-    simd=("avx2", "fma"),
-    memory_bytes=64 << 30,
-    system="Linux",
-)
+CACHES = Cache(1, 32 << 10, 2), Cache(2, 1 << 20, 2), Cache(3, 32 << 20, 8)
+PROCESSOR = "Example(R) Processor 9000 @ 3.00GHz"
+MACHINE = Machine(PROCESSOR, "x86_64", 4, 8, CACHES, ("avx2", "fma"), 64 << 30, "Linux")
 
 A_GPU = GPU("a device", 100, 64, 32, 1024, 1 << 36, 50 << 20, 1, 1, (9, 0))
 
@@ -51,10 +41,6 @@ def test_the_name_stays_when_the_memory_differs():
 )
 def test_the_name_changes_with_all_that_sets_the_speed(change):
     assert dataclasses.replace(MACHINE, **change).name != MACHINE.name
-
-
-def test_a_machine_survives_json():
-    assert Machine.from_dict(json.loads(json.dumps(MACHINE.to_dict()))) == MACHINE
 
 
 def test_caches_are_those_of_the_processor_or_of_its_gpu():

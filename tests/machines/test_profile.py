@@ -5,8 +5,6 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -84,11 +82,22 @@ def test_a_profile_without_a_matrix_that_its_records_name_is_refused(recorded, t
         Profile.load(path)
 
 
+NO_JSON = (b"null", b"[]", b"not json", b"{}")
+
+
 @pytest.mark.parametrize(
-    "bandwidths", [b"null", b"not json", b"[1]", b"[{}]", b'[{"kind": "read", "moon": 1}]']
+    ("part", "content"),
+    [
+        *(("schema", version) for version in (b"0", b"999", b"one", b"\xff")),
+        *(("machine", text) for text in (*NO_JSON, b'{"caches": [{}], "simd": []}')),
+        *(
+            ("bandwidths", text)
+            for text in (b"null", b"not json", b"[1]", b"[{}]", b'[{"kind": "read", "moon": 1}]')
+        ),
+    ],
 )
-def test_damaged_streams_are_refused(saved, bandwidths):
-    rewritten(saved, lambda table: with_metadata(table, bandwidths=bandwidths))
+def test_damaged_metadata_is_refused(saved, part, content):
+    rewritten(saved, lambda table: with_metadata(table, **{part: content}))
     with pytest.raises(ProfileError):
         Profile.load(saved)
 
@@ -165,35 +174,6 @@ def test_a_profile_without_a_checksum_is_refused(saved):
         Profile.load(rewritten(saved, without))
 
 
-FUZZ = """
-import random, sys
-from pathlib import Path
-from sparsecast.errors import ProfileError
-from sparsecast.machines.profile import Profile
-path, chosen = Path(sys.argv[1]), random.Random(5)
-whole = path.read_bytes()
-footer = int.from_bytes(whole[-8:-4], "little") + 8
-for case in range(300):
-    damaged = bytearray(whole)
-    if case % 3 == 0:
-        del damaged[chosen.randrange(len(whole)) :]
-    for _ in range(case % 3 * chosen.choice((1, 2, 4))):
-        damaged[-1 - chosen.randrange(footer)] = chosen.randrange(256)
-    path.write_bytes(damaged)
-    try:
-        Profile.load(path)
-    except ProfileError:
-        pass
-"""
-
-
-def test_no_damage_ends_the_process(recorded, tmp_path):
-    path = dataclasses.replace(recorded, records=recorded.records[:40]).save(tmp_path / "small.parquet")
-    command = [sys.executable, "-X", "faulthandler", "-c", FUZZ, str(path)]
-    done = subprocess.run(command, capture_output=True, timeout=600)
-    assert done.returncode == 0, done.stderr.decode()[-1000:]
-
-
 @pytest.mark.parametrize("holds_a_profile", [False, True])
 def test_a_folder_is_no_profile(saved, tmp_path, holds_a_profile):
     folder = tmp_path / "folder.parquet"
@@ -204,13 +184,6 @@ def test_a_folder_is_no_profile(saved, tmp_path, holds_a_profile):
         find_profile(folder)
 
 
-@pytest.mark.parametrize("version", [b"0", b"999", b"one", b"\xff"])
-def test_another_schema_is_refused_with_both_versions(saved, version):
-    rewritten(saved, lambda table: with_metadata(table, schema=version))
-    with pytest.raises(ProfileError):
-        Profile.load(saved)
-
-
 @pytest.mark.parametrize("column", ["time_s", "format", "nnz", "parameters"])
 def test_a_missing_column_is_refused_by_name(saved, column):
     rewritten(saved, lambda table: table.drop_columns([column]))
@@ -218,17 +191,7 @@ def test_a_missing_column_is_refused_by_name(saved, column):
         Profile.load(saved)
 
 
-@pytest.mark.parametrize("described", [b"{}", b"null", b"[]", b"not json", b'{"caches": [{}], "simd": []}'])
-def test_a_damaged_description_is_refused(saved, described):
-    rewritten(saved, lambda table: with_metadata(table, machine=described))
-    with pytest.raises(ProfileError):
-        Profile.load(saved)
-
-
-def test_an_unknown_name_lists_the_known_ones(recorded):
-    with pytest.raises(UnknownNameError):
-        find_profile("nope")
-    recorded.save()
+def test_an_unknown_name_is_refused():
     with pytest.raises(UnknownNameError):
         find_profile("nope")
 

@@ -1,7 +1,5 @@
 """The profiles that come with the package: small, with their licence, and of matrices that can be."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Strip sizes, against the numbers that the papers print."""
 
-from __future__ import annotations
-
 import dataclasses
 from math import ceil
 
@@ -13,27 +11,9 @@ from sparsecast.machines.machine import guo_strip, wang_strip
 from sparsecast.papers import published
 
 #: The Tesla C2050 of Guo et al. (2014): 14 multiprocessors of 48 warps.
-C2050 = GPU(
-    name="Tesla C2050",
-    multiprocessors=14,
-    warps_per_multiprocessor=48,
-    lanes=32,
-    threads_per_block=1024,
-    memory_bytes=3 << 30,
-    l2_bytes=768 << 10,
-    clock_hz=1_150_000_000,
-    memory_clock_hz=1_500_000_000,
-    compute_capability=(2, 0),
-)
+C2050 = GPU("Tesla C2050", 14, 48, 32, 1024, 3 << 30, 768 << 10, 1_150_000_000, 1_500_000_000, (2, 0))
 #: 120 compute units of 40 wavefronts, 64 work-items each.
-MI100 = dataclasses.replace(
-    C2050,
-    name="AMD Instinct MI100",
-    multiprocessors=120,
-    warps_per_multiprocessor=40,
-    lanes=64,
-    compute_capability=None,
-)
+MI100 = dataclasses.replace(C2050, multiprocessors=120, warps_per_multiprocessor=40, lanes=64)
 
 #: Table 3 of Guo et al. (2014).
 SOLUTIONS = published("guo_2014")["solutions"]

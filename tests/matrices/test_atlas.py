@@ -1,7 +1,5 @@
 """The atlas: what is shipped, and the twins that are made of it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

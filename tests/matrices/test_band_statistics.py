@@ -1,7 +1,5 @@
 """Band statistics: averages by class, what ships, and the way through JSON."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import asdict

@@ -1,7 +1,5 @@
 """Synthetic banded matrices: exact counts, places and bands, mirrored ones, seeds, refusals."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 

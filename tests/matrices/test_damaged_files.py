@@ -1,7 +1,5 @@
 """Damaged files of every reader, read in a child process; and matrices with unsound index arrays."""
 
-from __future__ import annotations
-
 import dataclasses
 import os
 import signal

@@ -1,7 +1,5 @@
 """Edge lists: graphs as text, as SNAP and others publish them."""
 
-from __future__ import annotations
-
 import gzip
 
 import numpy as np

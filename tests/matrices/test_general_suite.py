@@ -1,7 +1,5 @@
 """Matrices beyond the last cache: as large as the cache asks for, and soon, but rare."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

@@ -1,7 +1,5 @@
 """Problems: one matrix under one name, made once, and made again from its specification."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.io import mmwrite

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 import os
 from pathlib import Path
@@ -350,24 +349,6 @@ def test_cut_gzip(refusal, tmp_path):
     for length in (0, 1, 5, 12, 40, len(whole) // 2, len(whole) - 9, len(whole) - 4, len(whole) - 1):
         path.write_bytes(whole[:length])
         refusal(path)
-
-
-@settings(max_examples=80, deadline=None)
-@given(
-    junk=st.binary(max_size=300),
-    head=st.sampled_from([b"", REAL.encode(), REAL.encode() + b"3 3 3\n", COMPLEX.encode() + b"3 3 3\n"]),
-)
-def test_junk_never_ends_the_process(tmp_path_factory, junk, head):
-    folder = tmp_path_factory.mktemp("junk")
-    for name, content in (
-        ("a.mtx", head + junk),
-        ("a.mtx.gz", gzip.compress(head + junk, mtime=0)),
-        ("b.mtx.gz", junk),
-    ):
-        path = folder / name
-        path.write_bytes(content)
-        with contextlib.suppress(MatrixFileError, MatrixSizeError):
-            load(path)
 
 
 def test_paths(refusal, tmp_path):

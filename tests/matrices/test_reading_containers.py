@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import struct
 import zipfile
@@ -18,7 +17,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.io import savemat
 
-from sparsecast.errors import MatrixFileError, MatrixSizeError
+from sparsecast.errors import MatrixSizeError
 from sparsecast.matrices.reading import load, read_file
 
 
@@ -309,23 +308,3 @@ def test_mat_bomb(refusal, tmp_path, monkeypatch):
     path.write_bytes(head + struct.pack("<II", 15, len(packed)) + packed)
     monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=2**31))
     assert "4294967288 bytes" in refusal(path, MatrixSizeError)
-
-
-@settings(max_examples=80, deadline=None)
-@given(
-    place=st.floats(0, 1),
-    junk=st.binary(min_size=1, max_size=8),
-    suffix=st.sampled_from([".mat", ".npz"]),
-    factor=st.sampled_from([1, 1j]),
-)
-def test_junk(tmp_path_factory, place, junk, suffix, factor):
-    path = tmp_path_factory.mktemp("junk") / f"a{suffix}"
-    if suffix == ".npz":
-        sparse.save_npz(path, factor * sample(), compressed=False)
-    else:
-        savemat(path, {"A": factor * sample()})
-    whole = path.read_bytes()
-    begin = int(place * (len(whole) - len(junk)))
-    path.write_bytes(whole[:begin] + junk + whole[begin + len(junk) :])
-    with contextlib.suppress(MatrixFileError, MatrixSizeError):
-        load(path)

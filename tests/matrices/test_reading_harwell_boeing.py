@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,12 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy import sparse
 from scipy.io import hb_write
 
-from sparsecast.errors import MatrixFileError, MatrixSizeError
+from sparsecast.errors import MatrixSizeError
 from sparsecast.matrices.reading import load, read_file
 
 # Sections as lines, for the 4 x 4 matrix with columns {1: rows 1 3, 2: row 2, 3: none, 4: rows 1 4}.
@@ -229,20 +226,6 @@ def test_sizes(refusal, tmp_path, monkeypatch):
     assert "1000000000 entries" in refusal(write(tmp_path, lines))
     monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=100))
     assert "5 stored entries" in refusal(write(tmp_path, cards()), MatrixSizeError)
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    place=st.integers(0, 460),
-    junk=st.binary(min_size=1, max_size=20),
-    lines=st.sampled_from([cards(), complex_cards(), complex_cards("CHA")]),
-)
-def test_junk(tmp_path_factory, place, junk, lines):
-    content = "\n".join(lines).encode()
-    path = tmp_path_factory.mktemp("hb") / "a.rb"
-    path.write_bytes(content[:place] + junk + content[place + len(junk) :])
-    with contextlib.suppress(MatrixFileError, MatrixSizeError):
-        load(path)
 
 
 @pytest.mark.parametrize("lines", [cards(), complex_cards()], ids=["real", "complex"])

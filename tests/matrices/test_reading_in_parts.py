@@ -1,7 +1,5 @@
 """A Matrix Market file that several readers share: every line is read by exactly one of them."""
 
-from __future__ import annotations
-
 import gzip
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Shards: each matrix in one of them, whatever the order, the folder and the number of processes."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -95,12 +95,6 @@ def test_a_matrix_is_downloaded_once_and_only_its_own_file_is_kept(collection, d
     assert capfd.readouterr().err == ""
 
 
-def test_a_second_read_needs_no_network(collection, monkeypatch):
-    sc.load("suitesparse:HB/small")
-    monkeypatch.setenv("SPARSECAST_SUITESPARSE", "http://127.0.0.1:1")
-    assert sc.load("suitesparse:HB/small").nnz == 3
-
-
 def test_without_a_network_one_line_says_so(collection, monkeypatch, data_folder):
     monkeypatch.setenv("SPARSECAST_SUITESPARSE", "http://127.0.0.1:1")
     with pytest.raises(MatrixFileError):

@@ -1,7 +1,5 @@
 """Twins: the counts of the Structure they are made from, in the order and with the reuse that it tells of."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

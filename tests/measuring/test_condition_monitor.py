@@ -1,7 +1,5 @@
 """What the machine does beside a measurement, from a /proc that the tests write."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

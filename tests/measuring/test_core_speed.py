@@ -1,7 +1,5 @@
 """Whether the cores run at full speed, on a machine whose speed is told to it."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

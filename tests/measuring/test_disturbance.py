@@ -1,7 +1,5 @@
 """When other work counts as a disturbance, and what is said of it."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

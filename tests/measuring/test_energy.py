@@ -1,7 +1,5 @@
 """Energy: what is read from a meter, and what is not measured when it stands still or falls silent."""
 
-from __future__ import annotations
-
 import sys
 from types import SimpleNamespace
 

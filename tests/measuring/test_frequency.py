@@ -1,7 +1,5 @@
 """Frequencies on a folder that looks like Linux's."""
 
-from __future__ import annotations
-
 import pytest
 
 from sparsecast.errors import DeviceError

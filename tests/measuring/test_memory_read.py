@@ -1,7 +1,5 @@
 """The stream read: that it reads all there is, with any number of threads."""
 
-from __future__ import annotations
-
 import numba
 import numpy as np
 import pytest

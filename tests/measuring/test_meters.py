@@ -1,7 +1,5 @@
 """Meters of processors on folders that look like Linux's, and a command of the user."""
 
-from __future__ import annotations
-
 import platform
 import sys
 import time

@@ -1,7 +1,5 @@
 """Reference products, on a clock that only moves when it is told to."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Timing, on a clock that only moves when it is told to."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numpy as np

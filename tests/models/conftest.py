@@ -27,6 +27,8 @@ from sparsecast.papers.barreda_2020.entry_blocks import BLOCK_FEATURES, whole_bl
 from sparsecast.papers.barreda_2020.label_files import BlockLabels, keep_labels
 from sparsecast.records import Bandwidth, Candidate, Conditions, Record
 
+from ..conftest import left_packed
+
 #: Of a read of small and of large arrays, and of a reference product in the second cache: twice as long.
 BANDWIDTHS = tuple(
     Bandwidth("read", "cpu", 1, size, size / speed, 0.01, "2026-01-01T00:00:00+00:00", "0")
@@ -105,17 +107,14 @@ def labels_of(record: Record, profile: Profile) -> BlockLabels:
 
 @pytest.fixture(scope="session")
 def of_lengths() -> Callable[[Sequence[int]], Structure]:
-    """Give the Structure of a matrix with these row lengths."""
+    """Give the Structure of a matrix with these row lengths, counted once: all models ask for the same."""
 
-    def make(lengths: Sequence[int]) -> Structure:
-        indptr = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
-        steps = np.arange(indptr[-1]) - np.repeat(indptr[:-1], lengths)
-        cols = max(int(np.max(lengths, initial=0)), len(lengths), 1)
-        return whole_structure(
-            csr_array((np.ones(indptr[-1]), steps.astype(np.int32), indptr), (len(lengths), cols))
-        )
+    @functools.cache
+    def made(key: bytes) -> Structure:
+        lengths = np.frombuffer(key, dtype=np.int64)
+        return whole_structure(left_packed(lengths, max(int(lengths.max(initial=0)), len(lengths), 1)))
 
-    return make
+    return lambda lengths: made(np.asarray(lengths, dtype=np.int64).tobytes())
 
 
 @pytest.fixture(scope="session")

@@ -1,10 +1,7 @@
 """The models on Records of a GPU, made up from stated laws of time: no GPU is asked."""
 
-from __future__ import annotations
-
 import dataclasses
 
-import numpy as np
 import pytest
 
 from sparsecast import api
@@ -17,7 +14,7 @@ from sparsecast.features.narrow_storage import GROUP_ROWS
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats.hyb import HYB, LEAST_ROWS_ON_GPUS
 from sparsecast.machines.data_sheet import GPU
-from sparsecast.machines.machine import Cache, Machine, strip_rows
+from sparsecast.machines.machine import Cache, Machine
 from sparsecast.matrices.gallery import gallery
 from sparsecast.matrices.synthesis import varied_matrix
 from sparsecast.models import MODELS
@@ -66,20 +63,6 @@ def on_gpu(way):
         return way(name, *rest, **{"device": "cuda", "parameters": layout, **fields})
 
     return make
-
-
-@pytest.mark.parametrize(
-    ("multiprocessors", "warps", "lanes", "csr", "ell"),
-    [
-        (14, 48, 32, 672, 21_504),  # Tesla C2050, section 4 of Guo et al.
-        (80, 64, 32, 5_120, 163_840),  # V100
-        (120, 40, 64, 4_800, 307_200),  # MI100: a wavefront a row
-    ],
-)
-def test_strips_of_a_gpu_are_those_of_the_kernel(multiprocessors, warps, lanes, csr, ell):
-    machine = gpu(multiprocessors, warps, lanes)
-    assert strip_rows(machine, 1) == strip_rows(machine, 1, "csr") == csr
-    assert strip_rows(machine, 1, "ell") == strip_rows(machine, 1, "coo") == ell
 
 
 # Strips.
@@ -354,13 +337,3 @@ def test_strips_of_any_gpu_keep_the_groups_of_16_bit_columns_whole(gpu_profile, 
         profile = dataclasses.replace(gpu_profile, machine=machine)
         api.session(profile).plan(gallery("poisson2d", n=60), products=100)
     assert strips == [6_400, 7_424] and 7_424 % GROUP_ROWS == 0
-
-
-def test_a_plan_by_the_strip_models_runs_the_papers_kernel(guo_records, of_lengths, train):
-    found = of_lengths([4] * 400)
-    indptr = np.arange(401) * 4
-    model = GuoModel().fit(train([r for r in guo_records if r.candidate.format == "csr"], SMALL))
-    plan = make_plan(strip_statistics(indptr, found, 4), model, SETTING, SMALL, Goal(1000))
-    assert {block.candidate.kernel for block in plan.blocks} == {"vector32"}
-    assert plan.time_s == pytest.approx(sum(block.time_s for block in plan.blocks))
-    assert plan.baseline.time_s == pytest.approx(csr_law(4, 100), rel=1e-9)

@@ -1,7 +1,5 @@
 """The linear model: on Records made up from known costs, and on those of a real machine."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 from math import sqrt
@@ -171,61 +169,6 @@ def test_narrow_storage_of_too_few_records_costs_its_bytes_and_entries_in_full(m
         assert one["time_s"] < full["time_s"]
 
 
-def test_it_forecasts_matrices_it_has_not_seen(made_up, train, way, seconds):
-    model = LinearModel().fit(train(made_up, MACHINE))
-    found = structure(varied_matrix(20_000, 7, "uniform", 0.3, seed=9), threads=1)
-    work = ProductWork(MACHINE).of(way("csr"), RowBlocks.of(found))
-    expected = sum(COSTS[name] * float(count[0]) for name, count in work.items())
-    assert seconds(model, "csr", found) == pytest.approx(expected, rel=0.05)
-
-
-def test_no_cost_is_negative_and_every_term_is_named(recorded):
-    model = LinearModel().fit(TrainingSet.of(recorded, recorded.select(dtype="float64")))
-    assert set(model.formats()) == {record.candidate.format for record in recorded.records}
-    for costs in model.costs_.costs.values():
-        assert min(costs.values()) >= 0 and max(costs.values()) > 0
-        assert {"start", "rows", "entries"} <= set(costs)
-
-
-def test_a_matrix_without_rows_takes_the_start_of_a_product(recorded, seconds):
-    model = LinearModel().fit(TrainingSet.of(recorded, recorded.select(dtype="float64")))
-    least_s = min(costs["start"] for costs in model.costs_.costs.values() if costs["start"] > 0)
-    empty = structure(csr_array((0, 0)), threads=1)
-    for name in model.formats():
-        assert seconds(model, name, empty) >= least_s > 1e-8, name
-
-
-def test_the_terms_add_up_to_the_time(recorded, structures, way):
-    model = LinearModel().fit(TrainingSet.of(recorded, recorded.select(dtype="float64")))
-    for name in model.formats():
-        terms = model.terms(way(name), RowBlocks.of(structures[0]))
-        time_s = terms.pop("time_s")
-        assert np.allclose(np.sum(list(terms.values()), axis=0), time_s)
-
-
-def test_a_bigger_matrix_of_the_same_kind_takes_longer(recorded, seconds):
-    model = LinearModel().fit(TrainingSet.of(recorded, recorded.select(dtype="float64")))
-    sizes = (1_000, 10_000, 100_000)
-    found = [structure(varied_matrix(rows, 9, "uniform", 0.2, seed=0), threads=1) for rows in sizes]
-    for name in model.formats():
-        times = [seconds(model, name, each) for each in found]
-        assert times == sorted(times) and times[0] > 0, name
-
-
-def test_caches_that_hold_the_matrix_make_it_faster(made_up, structures, train, seconds):
-    large = tuple(dataclasses.replace(cache, bytes=cache.bytes << 8) for cache in CACHES)
-    model = LinearModel().fit(train(made_up, MACHINE))
-    slow = seconds(model, "csr", structures[-1])
-    model.costs_ = dataclasses.replace(model.costs_, machine=dataclasses.replace(MACHINE, caches=large))
-    assert seconds(model, "csr", structures[-1]) < slow
-
-
-def test_wider_column_indices_take_longer(made_up, structures, train, way, seconds):
-    model = LinearModel().fit(train(made_up, MACHINE))
-    large = max(structures, key=lambda found: found.nnz)
-    assert seconds(model, way("csr", index_bits=64), large) > seconds(model, way("csr"), large)
-
-
 def test_a_long_row_is_waited_for(of_lengths, way):
     even, uneven = of_lengths([50] * 2_000), of_lengths([99_999] + [1] * 1_999)
     work, four = ProductWork(MACHINE), way("csr", threads=4)
@@ -296,12 +239,6 @@ def test_too_few_records_drop_the_format(made_up, train):
     with pytest.raises(ProfileError):
         LinearModel().fit(train(made_up[: LEAST_RECORDS - 1], MACHINE))
     assert LinearModel().fit(train(made_up[:LEAST_RECORDS], MACHINE)).formats() == ["csr"]
-
-
-def test_without_caches_it_still_forecasts(recorded, structures, train, seconds):
-    bare = dataclasses.replace(MACHINE, caches=())
-    model = LinearModel().fit(train(recorded.select(dtype="float64"), bare))
-    assert seconds(model, "csr", structures[3]) > 0
 
 
 def test_bytes_beyond_a_cache_cost_a_format_that_was_never_measured_there_what_they_cost_others(recorded):

@@ -1,7 +1,5 @@
 """The model of energy: on Records whose joules follow a law, and power models of someone's own."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from types import SimpleNamespace

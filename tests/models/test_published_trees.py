@@ -1,7 +1,5 @@
 """What is learned from published results: on a made-up machine whose times follow known laws."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 
@@ -20,12 +18,10 @@ from sparsecast.models.forest import Forest
 from sparsecast.models.linear import LinearModel
 from sparsecast.models.published_trees import (
     LEAST_RESULTS,
-    PARTS,
     Errors,
     PublishedWork,
     _hybrid,
     _longest_of_several,
-    _parts,
     of_matrix,
 )
 from sparsecast.models.sparsecast import SparsecastModel
@@ -159,14 +155,6 @@ def test_a_kernel_with_few_results_has_no_forecast_beside_others_that_have(train
     model = SparsecastModel().fit(dataclasses.replace(training, records=(*csr, *ell[: LEAST_RESULTS - 1])))
     assert model.formats() == ["csr"]
     assert model.serves(csr[0].candidate) and not model.serves(ell[0].candidate)
-
-
-def test_parts_divide_no_group_and_are_alike():
-    groups = np.repeat([f"g{i}" for i in range(12)], [40, 1, 7, 9, 12, 3, 30, 5, 5, 8, 20, 10]).astype(object)
-    parts = _parts(groups)
-    assert {len(set(parts[groups == name])) for name in set(groups)} == {1}
-    assert len(set(parts)) == PARTS and np.bincount(parts).max() == 40
-    assert set(_parts(np.array(["a", "a", "b"], dtype=object))) == {0, 1}
 
 
 def test_boosted_trees_give_what_scikit_learn_gives_and_joined_ones_their_mean():

@@ -1,7 +1,5 @@
 """How far the models are off on the recorded profile, on matrices that they have not seen."""
 
-from __future__ import annotations
-
 import pytest
 
 import sparsecast as sc

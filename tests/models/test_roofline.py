@@ -1,7 +1,5 @@
 """The roofline: nothing but bytes and the bandwidths that were measured."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np
@@ -80,11 +78,6 @@ def test_blocks_take_together_what_the_matrix_takes(model):
 def test_several_vectors_share_the_matrix(model):
     one, eight = (model.terms(csr(vectors=k), RowBlocks.of(structure(A))) for k in (1, 8))
     assert one["time_s"] < eight["time_s"] < 8 * one["time_s"]
-
-
-def test_a_matrix_without_entries_takes_next_to_nothing(model):
-    empty = RowBlocks.of(structure(A[:0]))
-    assert 0 < model.values(csr(), empty) < 1e-6
 
 
 def test_without_bandwidths_of_its_threads_there_is_no_roof(training):

@@ -1,7 +1,5 @@
 """Fitted models on disk: used again while what they depend on stays, and fitted anew after that."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import lzma
@@ -27,16 +25,23 @@ def model_class(request):
     return MODELS.get(request.param)
 
 
+@pytest.fixture(scope="module")
+def learned():
+    """What was learned so far, by model and training set."""
+    return {}
+
+
 @pytest.fixture
-def fits(model_class, monkeypatch):
-    """The number of fits so far, as the length of a list; each set is learned once."""
-    calls, states, fit = [], {}, model_class.fit
+def fits(model_class, learned, monkeypatch):
+    """The number of fits so far, as the length of a list; each set is learned once for all tests."""
+    calls, fit = [], model_class.fit
 
     def counted(self, training):
         calls.append(1)
-        if training.fingerprint in states:
-            return self.restored(states[training.fingerprint])
-        states[training.fingerprint] = fit(self, training).to_state()
+        key = self.name, training.fingerprint
+        if key in learned:
+            return self.restored(learned[key])
+        learned[key] = fit(self, training).to_state()
         return self
 
     monkeypatch.setattr(model_class, "fit", counted)

@@ -1,7 +1,5 @@
 """Training sets: what is missing is computed from the matrices, and whatever a fit depends on is told."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest
@@ -54,15 +52,6 @@ def test_what_is_known_is_not_computed_again(training, monkeypatch):
 
     monkeypatch.setattr(Problem, "rebuilt", refuse)
     assert training.having(["bands"]).records == training.records
-
-
-def test_records_of_one_kind_of_matrices_are_of_one_group(training):
-    first, second = training.records
-    assert training.group(first) == "gallery:poisson2d" and training.group(second) == "0123"
-
-
-def test_equal_sets_have_one_fingerprint(recorded):
-    assert TrainingSet.of(recorded).fingerprint == TrainingSet.of(recorded).fingerprint
 
 
 @pytest.mark.parametrize(

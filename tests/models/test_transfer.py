@@ -1,7 +1,5 @@
 """Transfers to other types of values and other numbers of threads: costs, intervals, and what is tried."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 
@@ -154,13 +152,6 @@ def test_the_terms_add_up_in_every_model(physics, training, served_model):
         assert estimate.value == pytest.approx(sum(dict(estimate.why).values()), rel=1e-9)
         low, high = model.interval(transfer.measured_as(estimate.candidate), estimate.value, structure)
         assert (estimate.low, estimate.high) == (low / 1.5, high * 1.5)
-
-
-def test_blocks_of_rows_are_forecast_as_the_whole_is(physics, training, even, way):
-    transferred = TransferredForecaster(physics, Transfer.to(COMPLEX, physics, training), 1.0)
-    blocks = RowBlocks.of(even)
-    assert transferred.values(csr(way, COMPLEX), blocks).shape == (1,)
-    assert transferred.values(csr(way, COMPLEX), blocks) > physics.values(csr(way, DOUBLE), blocks)
 
 
 def test_no_interval_becomes_one_by_being_widened(physics, training, even, way):

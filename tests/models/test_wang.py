@@ -1,7 +1,5 @@
 """The models of Wang, Gu and Li (2017) against the paper's equations, worked by hand (section 3.2)."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 
@@ -89,12 +87,6 @@ def test_only_matrices_of_the_own_distribution_count(model_class, grid, train):
     for too_few in (records, without_32):
         with pytest.raises(ProfileError, match=f"{model_class.lengths} row lengths, .*--suites wang"):
             model_class().fit(train(too_few))
-
-
-def test_it_says_which_formats_it_cannot_forecast(grid, train, way):
-    model = MODELS.get("wang-normal")().fit(train(grid("normal", law, ways=("csr", "ell"))))
-    assert model.formats() == ["csr", "ell"]
-    assert not any(model.serves(way(name)) for name in ("jad", "coo", "hyb", "sell", "bcsr", "dia"))
 
 
 def test_ordinary_fits_may_fall_and_relative_ones_do_not(grid, train, seconds, of_lengths):
@@ -199,14 +191,6 @@ def test_the_suite_is_the_papers_grid_and_begins_with_what_a_fit_needs(grid):
         for lengths in DISTRIBUTIONS
     }
     assert set(own[: len(first)]) == first
-
-
-def test_state_comes_back(model_class, grid, train, way, of_lengths):
-    training: TrainingSet = train(grid(model_class.lengths, law))
-    model = model_class(True).fit(training)
-    again = model_class(True).restored(model.to_state())
-    blocks = RowBlocks.of(of_lengths([9] * 100))
-    assert np.array_equal(again.values(way("jad"), blocks), model.values(way("jad"), blocks))
 
 
 def is_skewed(profile, matrix):

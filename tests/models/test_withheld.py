@@ -1,7 +1,5 @@
 """Questions that know less than the Records: a model that learned with as little, and its intervals."""
 
-from __future__ import annotations
-
 import dataclasses
 from statistics import fmean
 
@@ -30,12 +28,6 @@ def without(*names):
 def asked(recorded, data_folder):
     """Forecasts of a Structure from the recorded profile."""
     return lambda found, **named: api.predict(found, recorded, threads=1, drift_correction=False, **named)
-
-
-def test_a_whole_structure_is_forecast_as_its_matrix(asked):
-    whole, matrix = asked(WHOLE), asked(MATRIX)
-    assert [f.time_s for f in whole] == [f.time_s for f in matrix]
-    assert whole.notes == matrix.notes
 
 
 def test_intervals_are_those_of_held_out_matrices_of_which_as_little_is_known(asked, recorded):

@@ -4,11 +4,10 @@ Every case is called on all ranks. Values are small integers, so that sums are e
 type; a case that is about rounding says so.
 """
 
-from __future__ import annotations
-
 import contextlib
 import gc
 import importlib.util
+import re
 import weakref
 import zlib
 from pathlib import Path
@@ -24,6 +23,7 @@ from sparsecast.distributed.products import default_algorithms
 from sparsecast.errors import InputError, RanksError
 from sparsecast.matrices.gallery import gallery
 from sparsecast.matrices.partitioning.partition import Partition
+from sparsecast.matrices.reading import load
 from sparsecast.operators.applications.cg import conjugate_gradients
 from sparsecast.operators.applications.pagerank import links, pagerank
 from sparsecast.operators.block_operator import BlockOperator, RowProduct
@@ -311,16 +311,10 @@ def files_are_read_in_parts(comm, folder):
     files = sorted(Path(folder).glob("*.mtx"))
     assert files
     for path in files:
-        whole = random_matrix_of(path)
+        whole = load(path)
         dtype = "complex128" if whole.dtype.kind == "c" else "float64"
         op = compile(str(path), configuration("local-1d", comm.size, dtype), comm)
         same(comm, op, whole)
-
-
-def random_matrix_of(path):
-    from sparsecast.matrices.reading import load
-
-    return load(path)
 
 
 def write_files(folder):
@@ -396,8 +390,6 @@ def refused_formats_name_the_rank(comm, folder):
 
 
 def raises(kind, message, call):
-    import re
-
     try:
         call()
     except kind as error:

@@ -1,7 +1,5 @@
 """mpirun, of mpi4py's library: beside the Python that runs, or else on the path."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import shutil

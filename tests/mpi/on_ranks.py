@@ -4,9 +4,6 @@ mpirun -n 4 python tests/mpi/on_ranks.py cases FOLDER OUT [CASE ...]
 mpirun -n 4 python tests/mpi/on_ranks.py FAULT
 """
 
-from __future__ import annotations
-
-import importlib.util
 import json
 import os
 import signal
@@ -25,17 +22,15 @@ from sparsecast.records import Configuration
 
 def all_cases(comm, folder, out, *names):
     """Do the cases, by default all; where one rank fails the others would wait, so that ends all."""
-    path = Path(__file__).with_name("cases.py")
-    specification = importlib.util.spec_from_file_location("cases", path)
-    cases = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(cases)
+    from cases import CASES  # beside this script
+
     outcomes = {}
-    for name in names or cases.CASES:
+    for name in names or CASES:
         outcomes[name] = "ended all ranks"
         keep(comm, out, outcomes)
         problem = ""
         try:
-            bits = cases.CASES[name](comm, folder)
+            bits = CASES[name](comm, folder)
         except BaseException:
             problem = f"rank {comm.rank}:\n{traceback.format_exc()}"
             # A failure of one rank would leave the others waiting for it.

@@ -1,7 +1,5 @@
 """The command line under mpirun: one document from rank 0, records kept, faults in one line."""
 
-from __future__ import annotations
-
 import json
 import os
 

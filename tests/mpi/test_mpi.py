@@ -4,10 +4,6 @@ One mpirun for each number of ranks does all cases, because starting nine proces
 longer than the cases.
 """
 
-from __future__ import annotations
-
-import ast
-import importlib.util
 import json
 import re
 import time
@@ -15,12 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from .cases import CASES, write_files
+
 HERE = Path(__file__).parent
 
 RANKS = (1, 2, 9)  # and 3 and 4 by threads, in tests/distributed
-NAMES = [
-    name.id for name in ast.parse((HERE / "cases.py").read_text()).body[-1].value.generators[0].iter.elts
-]
 
 #: Seconds within which all ranks have to end when one fails.
 END_S = 10
@@ -37,10 +32,7 @@ def done(mpirun, tmp_path_factory):
     def on(ranks, *again):
         if (ranks, *again) not in kept:
             if not kept:
-                specification = importlib.util.spec_from_file_location("cases", HERE / "cases.py")
-                cases = importlib.util.module_from_spec(specification)
-                specification.loader.exec_module(cases)
-                cases.write_files(folder)
+                write_files(folder)
             out = folder / f"{ranks}-{len(again)}.json"
             run = mpirun(ranks, HERE / "on_ranks.py", "cases", folder, out, *again, **ALONE)
             problems = [path.read_text() for path in sorted(folder.glob(f"{out.name}.*"))]
@@ -51,7 +43,7 @@ def done(mpirun, tmp_path_factory):
     return on
 
 
-@pytest.mark.parametrize("case", NAMES)
+@pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("ranks", RANKS)
 def test_on_ranks(done, ranks, case):
     outcomes, problems = done(ranks)

@@ -1,7 +1,5 @@
 """The matrices that experiments take where none is named: each can be made, and is what the page says."""
 
-from __future__ import annotations
-
 import pytest
 
 from sparsecast.benchmark.experiments import EXPERIMENTS

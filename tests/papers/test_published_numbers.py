@@ -1,7 +1,5 @@
 """The numbers that Guo et al. (2014) and Wang et al. (2017) print agree with each other."""
 
-from __future__ import annotations
-
 import re
 from itertools import combinations, pairwise, product
 

@@ -1,7 +1,5 @@
 """What tests of partitions share: any small matrix, and the methods that serve here."""
 
-from __future__ import annotations
-
 import importlib.util
 
 import numpy as np

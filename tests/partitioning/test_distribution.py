@@ -1,7 +1,5 @@
 """What a partition makes of a matrix: against a count by hand, against theory, and as stored data."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

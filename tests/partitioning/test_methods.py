@@ -1,7 +1,5 @@
 """Partitions: every row has one rank, whatever the matrix, and methods do what they are named after."""
 
-from __future__ import annotations
-
 import importlib.util
 import itertools
 import sys

@@ -1,7 +1,5 @@
 """Kept partitions: the same again, for the same matrix, or one line that says why not."""
 
-from __future__ import annotations
-
 import pickle
 import zipfile
 

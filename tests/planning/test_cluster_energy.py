@@ -1,7 +1,5 @@
 """Joules of products on many ranks, held against the model of energy of one node."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The dynamic programme against brute force over every partition and every choice of formats."""
 
-from __future__ import annotations
-
 import itertools
 import math
 
@@ -24,6 +22,8 @@ from sparsecast.planning.dynamic_programme import (
     best_single_block,
     strip_statistics,
 )
+
+from ..conftest import left_packed
 
 SETTING = Target("cpu", "float64", 32, 1)
 HERE = detect()
@@ -140,21 +140,6 @@ def test_blocks_are_narrow_where_that_is_forecast_to_be_faster():
     assert (block.time_s, dict(block.candidate.parameters)) == (4.0, {})
 
 
-@settings(max_examples=30)
-@given(tables(most_strips=4))
-def test_the_programme_equals_brute_force_over_all_choices_of_formats(table):
-    strips, times, conversions, iterations = table
-    blocks = best_blocks(
-        statistics_of(doubling_rows(strips), 1), Costs(Table(times, conversions), SETTING, HERE, iterations)
-    )
-    best = min(
-        sum(cost(times, conversions, iterations, f, block) for f, block in zip(chosen, way, strict=True))
-        for way in partitions(strips)
-        for chosen in itertools.product(range(len(FORMATS)), repeat=len(way))
-    )
-    assert sum(cost(times, conversions, iterations, *choice) for choice in planned(blocks)) == best
-
-
 @given(tables())
 def test_blocks_tile_the_rows_and_carry_their_own_forecasts(table):
     strips, times, conversions, iterations = table
@@ -192,7 +177,7 @@ def fitted(served_fits, served_model):
 )
 def test_blocks_tile_any_matrix_and_none_is_padded_beyond_reason(fitted, runs, strip_rows, iterations):
     lengths = np.array([length for length, rows in runs for _ in range(rows)], dtype=int)
-    A = matrix_of(lengths)
+    A = left_packed(lengths)
     blocks = best_blocks(statistics_of(A, strip_rows), Costs(fitted, SETTING, HERE, iterations))
     rows = [row for block in blocks for row in range(block.first_row, block.last_row + 1)]
     assert rows == list(range(len(lengths)))
@@ -200,14 +185,6 @@ def test_blocks_tile_any_matrix_and_none_is_padded_beyond_reason(fitted, runs, s
         own = lengths[block.first_row : block.last_row + 1]
         if block.candidate.format == "ell" and own.sum():
             assert len(own) * own.max() <= MAX_PADDING_FACTOR * own.sum()
-
-
-def matrix_of(lengths):
-    indptr = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
-    indices = (np.arange(indptr[-1]) - np.repeat(indptr[:-1], lengths)).astype(np.int32)
-    return csr_array(
-        (np.ones(indptr[-1]), indices, indptr), (len(lengths), max(indices.max(initial=0) + 1, 1))
-    )
 
 
 class Cheapest(Table):
@@ -230,18 +207,18 @@ class Cheapest(Table):
 def test_refused_padding_is_never_planned_however_cheap():
     lengths = np.full(64, 1)
     lengths[40] = 60
-    blocks = best_blocks(statistics_of(matrix_of(lengths), 8), Costs(Cheapest("ell"), SETTING, HERE, 1))
+    blocks = best_blocks(statistics_of(left_packed(lengths), 8), Costs(Cheapest("ell"), SETTING, HERE, 1))
     by_format = {b.candidate.format for b in blocks if b.first_row <= 40 <= b.last_row}
     # The dense row's own strip holds 67 entries in 8 rows, 480 with padding: within ten times.
     assert by_format == {"ell"}
     assert len(blocks) > 1, "in one block of 64 rows ELL would store 3,840 entries for 123"
-    one_strip = best_blocks(statistics_of(matrix_of(lengths), 64), Costs(Cheapest("ell"), SETTING, HERE, 1))
+    one_strip = best_blocks(statistics_of(left_packed(lengths), 64), Costs(Cheapest("ell"), SETTING, HERE, 1))
     assert [b.candidate.format for b in one_strip] == ["csr"]
 
 
 @pytest.mark.parametrize("strips", [1, 511, 512, 513, 5000, 123_457])
 def test_strips_are_coarsened_to_a_bound(strips):
-    statistics = statistics_of(matrix_of(np.ones(3 * strips - 1, dtype=int)), 3)
+    statistics = statistics_of(left_packed(np.ones(3 * strips - 1, dtype=int), 1), 3)
     assert statistics.strips <= MAX_STRIPS
     assert statistics.strips >= min(strips, MAX_STRIPS // 2)
     assert (np.diff(statistics.bounds)[:-1] % 3 == 0).all(), "cuts lie on the model's strips"
@@ -250,7 +227,7 @@ def test_strips_are_coarsened_to_a_bound(strips):
 def test_a_coarsened_plan_is_never_worse_than_one_block(fitted):
     generator = np.random.default_rng(0)
     lengths = np.concatenate([np.full(2000, 3), generator.integers(0, 40, 2000), np.full(100, 200)])
-    statistics = statistics_of(matrix_of(lengths), 2)
+    statistics = statistics_of(left_packed(lengths), 2)
     assert statistics.strips <= MAX_STRIPS
     for iterations in (1, 1000):
         blocks = best_blocks(statistics, Costs(fitted, SETTING, HERE, iterations))

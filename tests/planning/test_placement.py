@@ -1,7 +1,5 @@
 """Where to do the products: what is counted, and from when on a device pays."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

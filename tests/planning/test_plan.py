@@ -1,7 +1,5 @@
 """Plans: conversion paid by the products, break-even, intervals."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -212,11 +210,3 @@ def test_as_printed_there_are_as_many_strips_as_in_table_3(strips, printed):
     found = structure(A)
     assert strip_statistics(A.indptr, found, 4, PRINTED.coarsening).strips == printed
     assert strip_statistics(A.indptr, found, 4).strips <= 512
-
-
-@pytest.mark.parametrize("shape", [(0, 5), (0, 0), (7, 5), (7, 0)])
-def test_a_matrix_without_entries_is_planned(served_fits, shape):
-    for model in served_fits:
-        plan = make_plan(statistics(csr_array(shape)), model, SETTING, HERE, Goal(100))
-        assert 0 < plan.time_s < math.inf
-        assert sum(block.last_row + 1 - block.first_row for block in plan.blocks) == shape[0]

@@ -1,7 +1,5 @@
 """Forecasts of copies between host and device, from bandwidths made by hand."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

@@ -1,7 +1,5 @@
 """The rule of trials: what they are expected to gain, and from how many products on they pay."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

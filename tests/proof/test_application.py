@@ -1,7 +1,5 @@
 """An application (toys/jacobi): `cost` finds it, forecasts it loop by loop, and runs it."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

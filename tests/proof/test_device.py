@@ -1,7 +1,5 @@
 """A device from elsewhere (toys/replayed): it replays stored Records, and every command takes its name."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A distributed algorithm from elsewhere (toys/bcast_1d): partitioned, forecast, compiled and measured."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os

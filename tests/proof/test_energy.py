@@ -1,7 +1,5 @@
 """A model of energy (toys/joules): forecasts show its joules beside the times, and it is scored."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

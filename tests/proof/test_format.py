@@ -1,7 +1,5 @@
 """A storage format with its kernel from elsewhere (toys/short_csr): no file of ours knows of it."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A second GPU from elsewhere (toys/simulated_gpu): it shares kernels, launches and operator with CUDA."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import subprocess

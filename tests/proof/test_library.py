@@ -1,7 +1,5 @@
 """Another library from elsewhere (toys/counted): no file of ours knows of it."""
 
-from __future__ import annotations
-
 SMALL = "gallery:poisson2d?n=30"
 
 

@@ -1,7 +1,5 @@
 """A meter of the processor from elsewhere (toys/watts): Records have its joules and its name."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

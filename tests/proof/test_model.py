@@ -1,7 +1,5 @@
 """A model with a feature group of its own (toys/columns), fitted to Records from before the group."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import shutil

@@ -4,8 +4,6 @@ Processes would exchange what lies in other parts by messages; here it is handed
 vector is a list of its parts, and a solver never looks into it.
 """
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A sixth paper as a distribution (toys/paper): a model, benchmark matrices, a command and a function."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A plug-in that takes a name that is taken is an error that names both."""
 
-from __future__ import annotations
-
 import pytest
 
 from sparsecast.errors import PluginError

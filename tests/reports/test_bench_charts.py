@@ -1,7 +1,5 @@
 """The charts of the five-minute benchmark, and of the forecasts of blocks."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

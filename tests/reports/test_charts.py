@@ -1,7 +1,5 @@
 """What all charts share: looks, axes, files."""
 
-from __future__ import annotations
-
 import pytest
 
 from sparsecast.errors import InputError
@@ -68,7 +66,3 @@ def test_each_type_of_file_is_written(tmp_path, suffix):
     path = tmp_path / f"chart{suffix}"
     render(structure(gallery("circuit", n=90)), "A title with $b_{ and <b>", path)
     assert path.read_bytes().startswith(BEGINNINGS[suffix])
-
-
-def test_a_notebook_shows_a_chart():
-    assert Chart("c", "", {"data": {"values": []}, "mark": "point"})._repr_svg_().startswith("<svg")

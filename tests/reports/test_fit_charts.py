@@ -1,7 +1,5 @@
 """Charts of models of strips: each grid over lengths and over strips, each forecast over its measurement."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from sparsecast.models.strip_lines import Grid, RatioLines

@@ -1,7 +1,5 @@
 """Charts of times: each row of a result is a mark, in the order of its time."""
 
-from __future__ import annotations
-
 import dataclasses
 from types import SimpleNamespace
 

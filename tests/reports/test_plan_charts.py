@@ -1,7 +1,5 @@
 """Charts of plans: row blocks, and the time of all products with the conversion."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

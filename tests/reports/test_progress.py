@@ -1,7 +1,5 @@
 """Progress bars: on a terminal they move and vanish, elsewhere they leave nothing."""
 
-from __future__ import annotations
-
 import io
 
 import pytest

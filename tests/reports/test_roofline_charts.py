@@ -1,7 +1,5 @@
 """Charts of machines: bandwidths in order, products under their roofs."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

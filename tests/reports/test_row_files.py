@@ -1,7 +1,5 @@
 """The file of the rows of an evaluation."""
 
-from __future__ import annotations
-
 import pyarrow.parquet
 import pytest
 

@@ -1,7 +1,5 @@
 """The chart of times over ranks."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

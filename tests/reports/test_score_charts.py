@@ -1,7 +1,5 @@
 """Charts of an evaluation: forecasts against measurements, and scores."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

@@ -1,7 +1,5 @@
 """The chart of the cost of an application."""
 
-from __future__ import annotations
-
 import pytest
 
 from sparsecast.operators.applications.application import PRODUCT, Iterations

@@ -1,7 +1,5 @@
 """What distributed products cost, and from how many ranks on more do not pay."""
 
-from __future__ import annotations
-
 import pytest
 
 from sparsecast.models.clusters.cluster_model import ClusterForecast

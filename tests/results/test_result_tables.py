@@ -1,26 +1,18 @@
 """Tables and sentences of results, on fixed data: which columns there are, and what they come to."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest
-from scipy.sparse import csr_array
 
 from sparsecast.api.partitioning import partitioned
-from sparsecast.features.analysis import structure
-from sparsecast.matrices.gallery import gallery, gallery_matrices
-from sparsecast.measuring.timing import Speedup
-from sparsecast.planning.placement import ranked
+from sparsecast.matrices.gallery import gallery
 from sparsecast.records import Bandwidth, Candidate, Forecast
 from sparsecast.results.evaluation import ErrorScore, Evaluation, ModelScore
 from sparsecast.results.machines import DOCUMENTS as MACHINES
 from sparsecast.results.machines import Machines
 from sparsecast.results.measurement import Measurements
 from sparsecast.results.partitions import Partitions
-from sparsecast.results.placement import Placement
-from sparsecast.results.plan import Plan, PlanCheck, PlannedBlock
-from sparsecast.results.structure import gallery_table, structure_table
+from sparsecast.results.plan import Plan, PlannedBlock
 from sparsecast.system.tabular import document
 
 
@@ -36,7 +28,6 @@ BLOCKS = tuple(
     PlannedBlock(1000 * i, 1000 * i + 999, candidate("csr" if i % 2 else "ell"), 1e-5, 1e-4 * (i % 2))
     for i in range(15)
 )
-CHECK = PlanCheck(3e-5, 4.5e-5, 9e-5, 0.014, 1.2e-4, 2e-16, Speedup(3.0, 0.1))
 PLAN = Plan(BLOCKS[:2], 1000, 3e-5, 2e-5, 4.5e-5, 1e-4, PlannedBlock(0, 1999, candidate("csr"), 5e-5, 0.0), 5)
 
 
@@ -58,21 +49,6 @@ def measured(recorded):
     )
 
 
-@pytest.mark.parametrize(
-    ("values", "cols", "spared"),
-    [
-        ([0.1, 0.1, 0.1], 5, ["8 of 12", "2 of 12"]),
-        ([1.0, 2.0, 1.0], 70_000, ["4 of 12", None]),
-        ([0.1, 0.2, 1.0], 70_000, [None, None]),
-    ],
-)
-def test_a_structure_says_what_narrow_storage_spares(values, cols, spared):
-    A = csr_array((values, [0, cols - 1, 1], [0, 2, 3]), shape=(2, cols))
-    cells = dict(structure_table("small", structure(A)).cells())
-    for name, share in zip(("values", "columns"), spared, strict=True):
-        assert ("bytes" in cells[name]) == (share is not None) and (share or "") in cells[name]
-
-
 def test_measurements_stand_beside_their_forecasts(measured):
     table = measured.table()
     assert column(table, "forecast") == ["3.21 ms", "-"] and column(table, "error") == ["+7 %", "-"]
@@ -82,56 +58,9 @@ def test_measurements_stand_beside_their_forecasts(measured):
     assert "energy" not in table.headings and "frequency" not in table.headings
 
 
-def test_measurements_say_how_far_their_forecasts_are_off(measured):
-    assert "by 7.0 %" in measured.accuracy() and "1 of 1 measured time in" in measured.accuracy()
-    both = {forecast.candidate: forecast for forecast in FORECASTS}
-    slower = dataclasses.replace(measured.records[1], time_s=7e-3)
-    found = dataclasses.replace(measured, forecasts=both, records=[measured.records[0], slower])
-    assert all(text in found.accuracy() for text in ("by 28.5 %", "of 2", "50.0 %", "1 of 2"))
-    unknown = {key: dataclasses.replace(f, low_s=None, high_s=None) for key, f in both.items()}
-    assert "interval" not in dataclasses.replace(found, forecasts=unknown).accuracy()
-    assert dataclasses.replace(found, forecasts={}).accuracy() == ""
-
-
 def test_of_many_blocks_the_terminal_shows_the_first():
     table = dataclasses.replace(PLAN, blocks=BLOCKS).table()
     assert 0 < table.most < len(table.rows) == 15
-
-
-def on_device(plan):
-    """The same plan on a GPU."""
-    there = dataclasses.replace(plan.baseline.candidate, device="cuda", threads=1)
-    blocks = [dataclasses.replace(block, candidate=there) for block in (*plan.blocks, plan.baseline)]
-    return dataclasses.replace(plan, blocks=tuple(blocks[:-1]), baseline=blocks[-1])
-
-
-def test_devices_side_by_side():
-    far = on_device(dataclasses.replace(PLAN, time_s=1e-5, convert_s=0.02))
-    here = Placement("m", "this machine", PLAN, 100, is_here=True)
-    placements = ranked([here, Placement("m", "a GPU", far, 100, 0.001)])
-    table = placements.table("Where")
-    assert column(table, "place") == ["this machine (here)", "a GPU"]
-    assert placements.planned is placements.best
-    best, by_products, *_ = placements.sentences()
-    count = placements.break_even_products
-    assert best.startswith("Best on this machine (here)")
-    assert f"up to {count - 1:,}" in by_products and f"a GPU from {count:,} on" in by_products
-    assert "copying it to the device" in far.sentences("a GPU")[-1]
-
-
-def test_a_device_that_is_always_the_best():
-    far = on_device(dataclasses.replace(PLAN, time_s=1.0, convert_s=9.0))
-    slow = dataclasses.replace(far, baseline=dataclasses.replace(far.baseline, time_s=2.0))
-    placements = ranked(
-        [Placement("m", "this machine", PLAN, 100), Placement("m", "a GPU", slow, 100, 0.001)]
-    )
-    assert placements.break_even_products == 1
-
-
-def test_a_check_is_compared_with_the_plan():
-    table = CHECK.table(PLAN)
-    assert column(table, "against the plan") == ["1.00 x", "1.50 x", "3.00 x"]
-    assert column(table, "forecast") == ["30 us", "50 us", "-"]
 
 
 def test_the_fastest_record_is_compared_with_scipy_or_plain_csr_under_the_same_conditions(measured):
@@ -194,13 +123,6 @@ def test_partitions_in_one_and_two_dimensions():
     assert table.below[-1] == "metis: Why not."
 
 
-def test_a_structure_in_words():
-    table = structure_table("arrow", structure(gallery("arrow", n=300, dense_rows=2)))
-    features = dict(table.cells())
-    assert features["rows x columns"] == "300 x 300" and features["symmetric"].startswith("yes")
-    assert table.title == "arrow"
-
-
 def test_profiles_at_hand(recorded):
     here = recorded.machine
     assert column(Machines(here, {}).table(), "holds")[0].startswith("not calibrated yet")
@@ -218,8 +140,3 @@ def test_profiles_at_hand(recorded):
     text = "cpu 1 thread read 1 GB/s, cpu 2 threads read 10 GB/s, cuda to device 20 GB/s"
     assert column(machines.table(), "holds") == ["records", "records", text]
     assert document(MACHINES["machines"], machines)["bandwidths"]["other"][0]["bandwidth_bytes_per_s"] == 1e10
-
-
-def test_the_gallery_has_defaults():
-    table = gallery_table(gallery_matrices())
-    assert "poisson3d" in column(table, "name") and "n=100 points=7" in column(table, "parameters")

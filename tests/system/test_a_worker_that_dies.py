@@ -1,7 +1,5 @@
 """A worker of the tests that dies: the run ends, and names the test and its example."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Parts of a compiled kernel: one after another, or at once on the threads of the pool."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

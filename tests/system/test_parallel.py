@@ -1,7 +1,5 @@
 """How work is cut into parts, and run on threads."""
 
-from __future__ import annotations
-
 import os
 import threading
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Numbers and counts as people read them."""
 
-from __future__ import annotations
-
 import pytest
 
 from sparsecast.system import texts

@@ -1,7 +1,5 @@
 """The kernel of every block size against the oracle, and that it is compiled once a machine."""
 
-from __future__ import annotations
-
 import dataclasses
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """The kernel of DIA where diagonals enter and leave a matrix, for every chunk and type."""
 
-from __future__ import annotations
-
 from itertools import cycle
 
 import numba

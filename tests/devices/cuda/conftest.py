@@ -1,7 +1,5 @@
 """Where these tests run in the simulator, the threads of a block take turns."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 `test_on_device.py` runs this in processes of its own, because the simulator is chosen once for a process.
 """
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """The device's clock, with events that are told the time."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

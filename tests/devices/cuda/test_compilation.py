@@ -1,7 +1,5 @@
 """Every CUDA kernel compiled for sm_90, and what a launch hands on; neither needs a GPU or its driver."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """The driver of NVIDIA's GPUs: how one is found, and what is said where there is none."""
 
-from __future__ import annotations
-
 import sys
 from contextlib import nullcontext
 from importlib.machinery import ModuleSpec

@@ -1,7 +1,5 @@
 """A GPU as a device: the matrices that fill it, and what is measured of each."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

@@ -1,7 +1,5 @@
 """Every CUDA kernel against the oracle: in the simulator of numba-cuda, and on a device if there is one."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import subprocess

@@ -1,14 +1,10 @@
 """What is known of the CUDA kernels without a GPU library: which there are, and which one a matrix gets."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from dataclasses import replace
 
-import numpy as np
 import pytest
-from scipy.sparse import csr_array
 
 from sparsecast.devices import DEVICES
 from sparsecast.features.analysis import structure
@@ -16,11 +12,7 @@ from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.machines.data_sheet import GPU
 from sparsecast.machines.machine import detect
 
-
-def regular(length, rows=100):
-    indices = np.tile(np.arange(length, dtype=np.int32), rows)
-    indptr = np.arange(rows + 1, dtype=np.int32) * length
-    return csr_array((np.ones(rows * length), indices, indptr), shape=(rows, max(length, 1)))
+from ...conftest import left_packed
 
 
 def gpu_of(threads):
@@ -50,15 +42,12 @@ def chosen(A, machine=None):
     ],
 )
 def test_csr_takes_a_thread_for_three_and_a_half_entries_of_a_row_at_most(length, variant):
-    assert chosen(regular(length)) == variant
+    assert chosen(left_packed([length] * 100, max(length, 1))) == variant
 
 
 @pytest.mark.parametrize(("longest", "variant"), [(64, "scalar"), (65, "adaptive")])
 def test_csr_adapts_where_a_thread_would_take_more_than_64_entries_of_a_row(longest, variant):
-    lengths = np.array([3] * 500 + [longest] + [3] * 499)
-    indptr = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
-    indices = np.concatenate([np.arange(each, dtype=np.int32) for each in lengths])
-    A = csr_array((np.ones(len(indices)), indices, indptr), shape=(1000, 300))
+    A = left_packed([3] * 500 + [longest] + [3] * 499, 300)
     # Of a GPU with 40 threads, 65 entries are less than four even shares.
     assert chosen(A, gpu_of(40)) == "scalar" and chosen(A, gpu_of(400)) == variant
 

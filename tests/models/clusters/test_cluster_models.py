@@ -1,7 +1,5 @@
 """Models of distributed products, on a cluster whose laws are known."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import json
@@ -23,22 +21,16 @@ from sparsecast.models.clusters.local_work import CacheShare
 from sparsecast.models.clusters.network import Memory, Network, Placement
 from sparsecast.models.clusters.sparsecast import SparsecastClusterModel
 from sparsecast.papers.hossain_saule.micro import Polynomial
-from sparsecast.records import Configuration, DistributedRecord, Forecast, MicroBenchmark
+from sparsecast.records import Configuration, Forecast, MicroBenchmark
+
+from ...conftest import distributed_record
 
 CORES, BANDWIDTH, LATENCY_S, LINK = 8, 80e9, 1e-6, 10e9
 SIZES = (64, 4096, 2**18, 2**24)
 PLACES = ((2, 1), (4, 1), (8, 1), (16, 2), (32, 4), (64, 8))
 
-MACHINE = Machine(
-    processor="made up",
-    architecture="none",
-    cores=CORES,
-    threads=CORES,
-    caches=(Cache(1, 2**15, 1), Cache(2, 2**20, 1), Cache(3, 2**23, CORES)),
-    simd=(),
-    memory_bytes=10**12,
-    system="none",
-)
+CACHES = Cache(1, 2**15, 1), Cache(2, 2**20, 1), Cache(3, 2**23, CORES)
+MACHINE = Machine("made up", "none", CORES, CORES, CACHES, (), 10**12, "none")
 
 
 def microbenchmark(kind, ranks, nodes, size, time_s, neighbours=None, is_oversubscribed=False):
@@ -89,22 +81,8 @@ def estimate(way, rows, nnz):
 
 
 def record(way, rows, nnz, time_s, matrix="gallery:made-up"):
-    return DistributedRecord(
-        configuration=way,
-        matrix=matrix,
-        nnz=nnz,
-        distribution=estimate(way, rows, nnz).to_dict(),
-        samples_s=(time_s,),
-        time_s=time_s,
-        spread=None,
-        noise=None,
-        error=None,
-        is_oversubscribed=False,
-        measured_at="2026-01-01T00:00:00Z",
-        version="0.1",
-        suite="hossain",
-        deviation=1.5,
-    )
+    found = estimate(way, rows, nnz).to_dict()
+    return distributed_record(way, matrix, nnz, found, time_s, suite="hossain", deviation=1.5)
 
 
 def training(*records):

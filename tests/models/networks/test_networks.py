@@ -1,7 +1,5 @@
 """The networks of blocks: Table 2's shapes, training that goes on, weights that are refused."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

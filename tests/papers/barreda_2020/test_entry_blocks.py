@@ -1,7 +1,5 @@
 """Features of blocks of entries, against a reference in plain Python."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """Labels of blocks: what adds up, what is refused, what is kept; no time is asserted."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 

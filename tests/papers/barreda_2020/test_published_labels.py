@@ -1,7 +1,5 @@
 """The authors' labels in HDF5: files as their driver writes them, and files that are something else."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

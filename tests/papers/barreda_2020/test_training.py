@@ -1,7 +1,5 @@
 """Training by `train`: a stop loses nothing, what changes is trained again; the tables of `paper`."""
 
-from __future__ import annotations
-
 import dataclasses
 import shutil
 

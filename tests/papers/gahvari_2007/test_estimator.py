@@ -1,7 +1,5 @@
 """The five-minute benchmark's estimator, on times that are made up."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import assume, given
@@ -66,20 +64,6 @@ def test_the_estimator_takes_as_much_as_the_limit_admits_and_no_more(seconds, en
     longer = WHOLE[: len(dimensions) + 1]
     if len(longer) > len(dimensions):
         assert cost(trials, thresholds, longer, 1) > limit_s * (1 - 1e-9), "the largest dimension is kept"
-
-
-def test_the_papers_three_steps():
-    # One trial of a second at 512: dimensions to 4096 take 15 s with one value, and 7 s without the last.
-    trials, thresholds, space = {UNBLOCKED: Trial(512, 1.0)}, {UNBLOCKED: 512}, (512, 1024, 2048, 4096)
-    for limit_s, largest, count in (
-        (165, 4096, 11),
-        (164, 4096, 10),
-        (15, 4096, 1),
-        (14, 2048, 2),
-        (0.9, 0, 0),
-    ):
-        dimensions, values = abbreviated(trials, thresholds, space, limit_s)
-        assert (max(dimensions, default=0), len(values)) == (largest, count), limit_s
 
 
 class Machine:

@@ -1,7 +1,5 @@
 """Real matrices beside the figures: what is measured, taken over and left out, and how figures are scored."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from itertools import count

@@ -1,7 +1,5 @@
 """The five-minute benchmark's search space: its matrices, their names and sizes."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

@@ -1,7 +1,5 @@
 """The synthetic suite: small real runs, and what happens when its time is over."""
 
-from __future__ import annotations
-
 import io
 import json
 import time

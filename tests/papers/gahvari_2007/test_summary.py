@@ -1,7 +1,5 @@
 """The five-minute benchmark's figures, on speeds that are made up."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

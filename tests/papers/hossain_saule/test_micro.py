@@ -1,7 +1,5 @@
 """The micro-benchmark model on ranks: what a miss costs, where misses come from, what collectives span."""
 
-from __future__ import annotations
-
 from collections import OrderedDict
 
 import numpy as np

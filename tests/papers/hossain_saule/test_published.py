@@ -1,7 +1,5 @@
 """The published tables, and hossain-micro beside the paper's own forecasts."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 
