@@ -55,7 +55,7 @@ from sparsecast.matrices.problem import Problem
 from sparsecast.matrices.reading import load
 from sparsecast.models import MODELS
 from sparsecast.models.training import TrainingSet
-from sparsecast.operators.applications.application import Laps, no_iteration, ScipyOperator
+from sparsecast.operators.applications.application import Laps, ScipyOperator, no_iteration
 from sparsecast.planning.dynamic_programme import strip_statistics
 from sparsecast.planning.plan import make_plan
 from sparsecast.system.tabular import grouped

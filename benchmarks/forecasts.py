@@ -36,7 +36,7 @@ from sparsecast.models.linear import LinearModel, WorkCosts
 from sparsecast.models.sparsecast import SparsecastModel
 from sparsecast.models.training import TrainingSet
 from sparsecast.models.work import CountedWork, ProductWork, at_one_speed
-from sparsecast.operators.applications.application import Laps, no_iteration, ScipyOperator
+from sparsecast.operators.applications.application import Laps, ScipyOperator, no_iteration
 from sparsecast.records import Candidate
 from sparsecast.results.evaluation import EvaluationRow
 from sparsecast.system.tabular import grouped
