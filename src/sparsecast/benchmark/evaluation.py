@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from operator import itemgetter
@@ -59,6 +59,27 @@ def error_score(
         median_noise=quantile(noises, 0.5),
         repeat_median=quantile(repeats, 0.5),
         repeat_p90=quantile(repeats, 0.9),
+    )
+
+
+def choice_ratios(questions: Sequence[Hashable], forecasts: Floats, measured: Floats) -> Floats:
+    """Return chosen over best measurement of each question with two measurements or more.
+
+    Parameters
+    ----------
+    questions : sequence of hashable
+        What each measurement is an answer to; one without any forecast is no choice.
+    forecasts, measured : array
+        Of each measurement. The least forecast is chosen.
+    """
+    places = grouped(range(len(questions)), lambda place: questions[place])
+    answers = [np.array(own) for own in places.values() if len(own) > 1]
+    return np.array(
+        [
+            measured[own[np.nanargmin(forecasts[own])]] / measured[own].min()
+            for own in answers
+            if not np.isnan(forecasts[own]).all()
+        ]
     )
 
 

@@ -206,14 +206,11 @@ def _score(rows: Sequence[ClusterRow], records: Sequence[DistributedRecord]) -> 
     )
     errors = evaluation.error_score((time_s, low, high), measured, noises, evaluation.floats(()))
     forecasts = {(row.record.matrix, row.record.configuration): row.forecast.time_s for row in rows}
-    # Chosen over best of each question with two measurements or more, and a forecast.
-    chosen_over_best = []
-    for own in grouped(records, lambda record: (record.matrix, record.configuration.ranks)).values():
-        forecast = [record for record in own if (record.matrix, record.configuration) in forecasts]
-        if len(own) > 1 and forecast:
-            chosen = min(forecast, key=lambda record: forecasts[record.matrix, record.configuration])
-            chosen_over_best.append(chosen.time_s / min(record.time_s for record in own))
-    ratios = np.array(chosen_over_best)
+    ratios = evaluation.choice_ratios(
+        [(record.matrix, record.configuration.ranks) for record in records],
+        evaluation.floats(forecasts.get((record.matrix, record.configuration)) for record in records),
+        np.array([record.time_s for record in records]),
+    )
     return ClusterScore(
         **asdict(errors),
         unforecast=len(records) - len(rows),
