@@ -12,7 +12,6 @@ from .calibrating import machines as machines
 from .calibrating import machines_at_hand as machines_at_hand
 from .calibrating import own_profile as own_profile
 from .calibrating import profile as profile
-from .calibrating import threads_of as threads_of
 from .calibrating import user_path as user_path
 from .campaigns import compare_results as compare_results
 from .campaigns import measure_all as measure_all
@@ -38,9 +37,7 @@ from .executing import unmetered as unmetered
 from .forecast_basis import rounding as rounding
 from .forecasting import PROBE_S as PROBE_S
 from .forecasting import PowerFile as PowerFile
-from .forecasting import check_probe as check_probe
 from .forecasting import model_for as model_for
-from .forecasting import printed_planner as printed_planner
 from .forecasting import refuse_objective as refuse_objective
 from .matrices import Problem as Problem
 from .matrices import distinct_names as distinct_names
@@ -63,7 +60,6 @@ from .partitioning import partitions as partitions
 from .partitioning import usable_method as usable_method
 from .placing import ALL as ALL
 from .placing import compare as compare
-from .placing import is_device as is_device
 from .placing import named_places as named_places
 from .placing import prices_of as prices_of
 from .placing import where as where
@@ -81,7 +77,6 @@ from .reporting import matrix_report as matrix_report
 from .reporting import matrix_reports as matrix_reports
 from .sessions import Session as Session
 from .sessions import session as session
-from .settings import Setting as Setting
 from .settings import Trust as Trust
 from .shortcuts import cg as cg
 from .shortcuts import compile as compile

@@ -19,7 +19,6 @@ from sparsecast.benchmark.published import import_published
 from sparsecast.benchmark.run import Calibration, Progress, RatingSuite, no_progress, rating_suites
 from sparsecast.devices import DEVICES, Threads, number_of
 from sparsecast.devices import machine_of as machine_of
-from sparsecast.devices import threads_of as threads_of
 from sparsecast.devices.target import Target
 from sparsecast.errors import ProfileError
 from sparsecast.formats.libraries import chosen_libraries as chosen_libraries
@@ -27,6 +26,7 @@ from sparsecast.machines.machine import Machine, detect
 from sparsecast.machines.profile import Profile, find_profile, known_profiles, missing_profiles
 from sparsecast.machines.profile import user_path as user_path
 from sparsecast.results.machines import Imported, Machines
+from sparsecast.system.progress_events import tell
 
 #: Seconds of the calibration that starts automatically if the machine is not calibrated. Compiling, 20 to 35
 #: seconds once, is not included: a slow machine would be left without forecasts for some formats.
@@ -176,24 +176,18 @@ def calibration(
 
 
 def own_profile(
-    A: Any,
-    *,
-    threads: Threads = None,
-    dtype: str | None = None,
-    device: str = "cpu",
-    on_progress: Progress = no_progress,
+    A: Any, *, threads: Threads = None, dtype: str | None = None, device: str | None = None
 ) -> Profile:
     """Return the profile of this machine for a question, as `profile_for` does."""
+    device = "cpu" if device is None else device
     machine = machine_of(device)
-    return profile_for(machine, Target.of(A, machine, number_of(threads), dtype), device, on_progress)
+    return profile_for(machine, Target.of(A, machine, number_of(threads), dtype), device)
 
 
-def profile_for(
-    machine: Machine, target: Target, device: str, on_progress: Progress = no_progress
-) -> Profile:
+def profile_for(machine: Machine, target: Target, device: str) -> Profile:
     """Return the profile of this machine with Records of a target.
 
-    It is calibrated first if necessary, with a line on standard error; `on_progress` is as in `calibrate`.
+    It is calibrated first if necessary, with a line on standard error, and its progress is told.
     """
     profile = calibrated_profile(machine)
     if model_records(profile, target):
@@ -209,6 +203,6 @@ def profile_for(
     run = calibration(
         QUICK_BUDGET_S, threads=target.threads, dtype=target.dtype, device=device, library=library
     )
-    run.on_progress = on_progress
+    run.on_progress = lambda done_s, total_s, item: tell("calibrating", round(done_s), round(total_s))
     run.compile_kernels()
     return run.run()

@@ -64,41 +64,19 @@ def read_question(question: str) -> tuple[str, Problem | Structure]:
         return api.read_question(question)
 
 
-def profile_for(
-    A: Any, wanted: str | None, threads: int | str | None, dtype: str | None, device: str | None
-) -> Profile:
+def profile_for(A: Any, wanted: str | None, **asked: Any) -> Profile:
     """Return the wanted profile, or this machine's, calibrated quickly first if it is not calibrated."""
     from sparsecast import api
-    from sparsecast.reports.progress import timed_bar
 
-    if wanted is not None:
-        return api.profile(wanted)
-    device = api.PROCESSOR if device is None else device
-    with timed_bar(screen(), "calibrating") as on_progress:
-        return api.own_profile(A, threads=threads, dtype=dtype, device=device, on_progress=on_progress)
+    with shown_parts():
+        return api.own_profile(A, **asked) if wanted is None else api.profile(wanted)
 
 
-def session_for(
-    A: Problem | Structure,
-    setting: options.SettingGroup,
-    trust: options.TrustGroup,
-    *,
-    probe_s: float | None = None,
-    as_printed: bool = False,
-) -> Session:
-    """Return the session of a command, with this machine calibrated first if need be.
+def session_for(setting: options.SettingGroup, trust: options.TrustGroup, **more: Any) -> Session:
+    """Return the session of a command; its first question calibrates this machine if need be."""
+    from sparsecast import api
 
-    What cannot be is refused before that.
-    """
-    from sparsecast import Structure, api
-
-    asked = trust.session_options | {"as_printed": as_printed}
-    api.check_probe(probe_s, api.Trust(**asked), has_matrix=not isinstance(A, Structure))
-    if as_printed:
-        api.printed_planner(trust.model)
-    api.rounding(A, api.Setting(**setting.session_options))
-    profile = profile_for(A, setting.profile, setting.threads, setting.dtype, setting.device)
-    return api.session(profile, **setting.session_options, **asked)
+    return api.session(setting.profile, **setting.session_options, **trust.session_options, **more)
 
 
 def tell_taken_over(matrices: int) -> None:

@@ -10,7 +10,7 @@ import typer
 from sparsecast.cli import options
 from sparsecast.cli.commands import Panel, command
 from sparsecast.cli.output import Output
-from sparsecast.cli.reading import profile_for, read_matrix, shown_parts
+from sparsecast.cli.reading import read_matrix, shown_parts
 from sparsecast.operators.applications.defaults import DAMPING, EPSILON, TOLERANCE
 from sparsecast.system.texts import counted
 
@@ -63,9 +63,9 @@ def cost(
     question = api.application_question(application, problem, **settings)
     networks = [Path(file) for file in network or ()]
     threads = api.threads_of_run(place.threads, networks)
-    profile = profile_for(question.problem, place.profile, threads, None, place.device)
+    how = {"threads": threads, "device": place.device, **trust.session_options}
+    session = api.session(place.profile, **how)
     with shown_parts():
-        session = api.session(profile, threads=threads, device=place.device, **trust.session_options)
         cost = api.application_cost(
             session, question, iterations=iterations, networks=networks, measures=not forecast_only
         )

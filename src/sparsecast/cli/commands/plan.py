@@ -10,7 +10,7 @@ import typer
 from sparsecast.cli import options
 from sparsecast.cli.commands import Panel, command
 from sparsecast.cli.output import Drawn, Output
-from sparsecast.cli.reading import profile_for, read_matrix, session_for, shown_parts, transposed
+from sparsecast.cli.reading import read_matrix, session_for, shown_parts, transposed
 from sparsecast.errors import InputError
 
 if TYPE_CHECKING:
@@ -60,9 +60,10 @@ def plan(
     if where is None:
         if price:
             raise InputError(f"price '{price[0]}' of one place: expected several; name them by --where")
-        session = session_for(problem, setting, trust, probe_s=probe, as_printed=as_printed)
+        session = session_for(setting, trust, as_printed=as_printed)
         probe_s = 0 if forecast_only else probe
-        plan = session.plan(problem, products=products, objective=objective, probe_s=probe_s)
+        with shown_parts():
+            plan = session.plan(problem, products=products, objective=objective, probe_s=probe_s)
         steps: tuple[NextStep, ...] = ()
         if setting.vectors == 1 and not plan.as_printed:
             drifts = session.trust.drift_correction and plan.trials is None
@@ -104,14 +105,11 @@ def _placed(
     where: str,
     prices: dict[str, float],
 ) -> PlanAnswer:
-    """Compare places, of which devices are calibrated first."""
     from sparsecast import api
     from sparsecast.results.placement import PlanAnswer
 
     names = api.named_places(where)
     names += [] if setting.profile is None else [setting.profile]
-    for device in filter(api.is_device, [api.PROCESSOR, *names] if api.ALL in names else names):
-        profile_for(problem, None, api.threads_of(device, setting.threads), setting.dtype, device)
     shared = ("threads", "dtype", "library", "model", "drift_correction", "anyway")
     given = setting.session_options | trust.session_options
     values: Any = {name: given[name] for name in shared}

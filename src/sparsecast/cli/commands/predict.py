@@ -35,18 +35,17 @@ def predict(
     from sparsecast.reports.charts import intervals
     from sparsecast.results.prediction import DOCUMENTS
 
-    probe_s = api.PROBE_S if probe else None
     if api.is_table(matrix):
-        if setting.vectors > 1 or setting.transpose or setting.values or setting.library:
-            given = "--vectors, --values, --library or --transpose"
+        if probe or setting.vectors > 1 or setting.transpose or setting.values or setting.library:
+            given = "--probe, --vectors, --values, --library or --transpose"
             raise InputError(f"{matrix} with {given}: expected a matrix; name it")
-        return _table(matrix, setting, trust, probe_s, figure)
+        return _table(matrix, setting, trust, figure)
     notes: list[str] = []
     name, A = read_question(matrix)
     A = transposed(A, notes) if setting.transpose else A
-    session = session_for(A, setting, trust, probe_s=probe_s)
+    session = session_for(setting, trust)
     with shown_parts():
-        prediction = session.predict(A, probe_s=probe_s)
+        prediction = session.predict(A, probe_s=api.PROBE_S if probe else None)
     of = "y = A x" if setting.vectors == 1 else f"Y = A X, {setting.vectors} vectors"
     title = f"Forecast of {of}: {name} on {prediction.profile}"
     return Output(
@@ -62,11 +61,7 @@ def predict(
 
 
 def _table(
-    path: str,
-    setting: options.SettingGroup,
-    trust: options.TrustGroup,
-    probe_s: float | None,
-    figure: Path | None,
+    path: str, setting: options.SettingGroup, trust: options.TrustGroup, figure: Path | None
 ) -> Output:
     from sparsecast import api
     from sparsecast.reports.charts import intervals
@@ -77,7 +72,9 @@ def _table(
     structures, refused = api.read_table(path)
     if figure is not None:
         intervals.refuse_many(len(structures))
-    session = session_for(next(iter(structures.values())), setting, trust, probe_s=probe_s)
+    session = session_for(setting, trust)
+    with shown_parts():
+        session.question(next(iter(structures.values())))
     predictions = {}
     with counted_bar(options.screen(), "forecasting", len(structures)) as advance:
         for name, structure in structures.items():

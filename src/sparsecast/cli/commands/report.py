@@ -82,8 +82,8 @@ class _Request:
         """Return the session that forecasts, with this machine calibrated first if need be."""
         from sparsecast import api
 
-        asked = (self.setting[name] for name in ("threads", "dtype", "device"))
-        return api.session(profile_for(matrix, self.profile, *asked), **self.setting)
+        asked = {name: self.setting[name] for name in ("threads", "dtype", "device")}
+        return api.session(profile_for(matrix, self.profile, **asked), **self.setting)
 
 
 def _of_matrix(matrix: str, request: _Request) -> Output:

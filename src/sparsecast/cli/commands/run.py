@@ -66,7 +66,7 @@ def run(
     if profile is not None and Path(profile).is_file():
         profile = str(Path(profile).absolute())
     how: dict[str, Any] = {"threads": threads, "anyway": anyway}
-    known = profile_for(gallery("poisson2d", n=10), profile, threads, None, None) if applies else None
+    known = profile_for(gallery("poisson2d", n=10), profile, threads=threads) if applies else None
     process = os.getpid()
     passed = arguments or []
     with api.watch(apply=applies, profile=known, **how) as watch, _as_python(program, passed, is_module):
@@ -94,7 +94,7 @@ def _planned(watch: Watch, seen: Seen, profile: str | None, how: dict[str, Any])
     if profile is None and not api.user_path(api.machine_of(api.PROCESSOR).name).exists():
         Output((), None, [seen.table(), *seen.sentences()], is_beside=True).show(as_json=False)
     try:
-        return watch.planned(profile_for(heaviest, profile, how["threads"], None, None), **how)
+        return watch.planned(profile_for(heaviest, profile, threads=how["threads"]), **how)
     except Exception as error:  # whatever it is, the program has ended, and its status stays
         return seen.without_plans(reason_of(error))
 
