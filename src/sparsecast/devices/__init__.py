@@ -19,14 +19,7 @@ if TYPE_CHECKING:
 DEVICES: Registry[Device] = Registry(
     "device",
     "sparsecast.devices",
-    helpers=(
-        "binding",
-        "compiling",
-        "device",
-        "gpu",
-        "product_timer",
-        "target",
-    ),
+    helpers=("binding", "compiling", "device", "gpu", "product_timer", "target"),
 )
 
 #: The best number of threads of those that a profile has Records of.
