@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from sparsecast.errors import FormatError, InputError
 from sparsecast.features.narrow_storage import GROUP_ROWS, NARROW_COLUMNS
 from sparsecast.features.sweep import extremes
-from sparsecast.features.value_scan import are_alike
 from sparsecast.system.jit import njit
 from sparsecast.system.memory import aligned_empty
 from sparsecast.system.parallel import balanced_parts, equal_parts, in_parts, threads_for
@@ -79,16 +78,14 @@ class Narrow:
             refuse(f"values '{self.values}' of a {data.dtype} matrix", f"one of {' or '.join(full)}")
         if self.values == LOSSY:
             return rounded(data)
-        threads = threads_for(len(data))
+        bits = data.view(f"u{data.dtype.itemsize}")
+        parts = equal_parts(len(data), threads_for(len(data)))
         if self.values == "one":
-            if not len(data):
-                return np.zeros(1, dtype=data.dtype)
-            if not are_alike(data, threads):
+            if not all(in_parts(_are_alike, (bits,), parts)):
                 refuse("values 'one' of a matrix with several", "all of them alike, bit for bit")
-            return data[:1].copy()
+            return data[:1].copy() if len(data) else np.zeros(1, dtype=data.dtype)
         stored = aligned_empty(len(data), np.float32)
-        arrays = data, data.view(np.uint64), stored
-        if not all(in_parts(_convert, arrays, equal_parts(len(data), threads))):
+        if not all(in_parts(_convert, (data, bits, stored), parts)):
             refuse("values 'float32' of other float64 values", "all of them exact in float32")
         return stored
 
@@ -141,6 +138,14 @@ def rounded(data: NDArray[Any]) -> NDArray[Any]:
 def refuse(problem: str, expected: str) -> None:
     """Refuse a narrow storage that does not hold."""
     raise FormatError(f"{problem}: expected {expected}; leave the parameter out")
+
+
+@njit(nogil=True, cache=True)
+def _are_alike(bits, first, last):  # type: ignore[no-untyped-def]
+    differing = bits.dtype.type(0)
+    for k in range(first, last):
+        differing |= bits[k] ^ bits[0]
+    return differing == 0
 
 
 @njit(nogil=True, cache=True)

@@ -25,7 +25,9 @@ from sparsecast.matrices.sources import check_memory, damaged, failures_of, infl
 from sparsecast.matrices.values import require_imaginary
 
 _HEADER_BYTES = 128
-_HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
+_HDF5_SIGNATURE, _HDF5_VERSIONS = b"\x89HDF\r\n\x1a\n", (b"\0\2IM", b"\2\0MI")
+# By the version and the mark of byte order that end the header.
+_ORDERS = {b"\0\1IM": "<", b"\1\0MI": ">"}
 
 # Types of elements.
 _CHARACTERS, _INT32, _UINT32, _MATRIX, _COMPRESSED = 1, 5, 6, 14, 15
@@ -127,7 +129,15 @@ def read_mat(path: Path, dtype: np.dtype[Any] | None) -> Contents:
     """
     with failures_of(path), path.open("rb") as file:
         try:
-            order = _order(path, file.read(_HEADER_BYTES))
+            header = file.read(_HEADER_BYTES)
+            version = header[124:128]
+            if header.startswith(_HDF5_SIGNATURE) or b"MATLAB 7.3" in header or version in _HDF5_VERSIONS:
+                problem = "is a MATLAB file of version 7.3 (HDF5), which is not taken"
+                raise damaged(path, problem, "save with -v7")
+            if version not in _ORDERS:
+                problem = f"is no MATLAB file of version 5 or 7: begins {shown(header[:20])}"
+                raise damaged(path, problem, "save with -v7")
+            order = _ORDERS[version]
             variable = _choose(path, _variables(path, file, order))
             elements = _Elements(_content(file, variable, order), order)
             variable = elements.variable()
@@ -138,17 +148,6 @@ def read_mat(path: Path, dtype: np.dtype[Any] | None) -> Contents:
             raise
         except (ValueError, IndexError, struct.error) as error:
             raise damaged(path, f"is a damaged .mat file ({error})", "save it again with -v7") from error
-
-
-def _order(path: Path, header: bytes) -> str:
-    version = header[124:128]
-    if header.startswith(_HDF5_SIGNATURE) or b"MATLAB 7.3" in header or version in (b"\0\2IM", b"\2\0MI"):
-        raise damaged(path, "is a MATLAB file of version 7.3 (HDF5), which is not taken", "save with -v7")
-    if version == b"\0\1IM":
-        return "<"
-    if version == b"\1\0MI":
-        return ">"
-    raise damaged(path, f"is no MATLAB file of version 5 or 7: begins {shown(header[:20])}", "save with -v7")
 
 
 def _variables(path: Path, file: BinaryIO, order: str) -> list[_Variable]:
@@ -179,11 +178,10 @@ def _variables(path: Path, file: BinaryIO, order: str) -> list[_Variable]:
 
 
 def _choose(path: Path, variables: list[_Variable]) -> _Variable:
-    candidates = [one for one in variables if one.kind == _SPARSE]
-    if not candidates:
-        candidates = [one for one in variables if one.kind == _STRUCT and one.name == "Problem"]
-    if not candidates:
-        candidates = [one for one in variables if one.kind in _DENSE and len(one.dims) == 2]
+    stored_sparse = [one for one in variables if one.kind == _SPARSE]
+    problems = [one for one in variables if one.kind == _STRUCT and one.name == "Problem"]
+    dense = [one for one in variables if one.kind in _DENSE and len(one.dims) == 2]
+    candidates = stored_sparse or problems or dense
     if len(candidates) == 1:
         return candidates[0]
     names = ", ".join(one.name for one in candidates or variables)

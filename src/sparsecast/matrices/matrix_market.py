@@ -64,7 +64,16 @@ def read_matrix_market(path: Path, dtype: np.dtype[Any] | None) -> Contents:
     with failures_of(path), TextSource(path, _COMMENT_BYTES) as source:
         header = _read_header(source)
         dtype = header.value_type(path, dtype)
-        _check_sizes(source, header, dtype)
+        shortest = 2 * header.numbers  # a digit and what ends it
+        if shortest * header.stored - 1 > source.largest_text:
+            most = (source.largest_text + 1) // shortest
+            problem = f"claims {header.stored} entries, and a file of its size holds at most {most}"
+            raise damaged(path, problem, "it is damaged or cut short: copy or download it again")
+        read = header.stored * 2 * index_dtype(*header.shape).itemsize
+        if header.layout == "array":
+            # The whole matrix where a part of it is stored, and the places of what is not 0.
+            read = header.stored * (34 + 3 * header.held.itemsize)
+        header.check_memory(path, dtype, read)
         source.allow(_ENTRY_BYTES * header.stored + _SLACK_BYTES)
         parsed = _parsed(path, iter(source.block, b""), header)
     if header.layout == "array":
@@ -209,21 +218,6 @@ def _read_header(source: TextSource) -> _Header:
     header = _Header(field, symmetry, (rows, cols), stored, layout, len(lines))
     header.check_shape(path)
     return header
-
-
-def _check_sizes(source: TextSource, header: _Header, dtype: np.dtype[Any]) -> None:
-    """Refuse more entries than the file or the memory can hold."""
-    shortest = 2 * header.numbers  # a digit and what ends it
-    if shortest * header.stored - 1 > source.largest_text:
-        most = (source.largest_text + 1) // shortest
-        problem = f"claims {header.stored} entries, and a file of its size holds at most {most}"
-        raise damaged(source.path, problem, "it is damaged or cut short: copy or download it again")
-    if header.layout == "array":
-        # The whole matrix where a part of it is stored, and the places of what is not 0.
-        read = header.stored * (34 + 3 * header.held.itemsize)
-    else:
-        read = header.stored * 2 * index_dtype(*header.shape).itemsize
-    header.check_memory(source.path, dtype, read)
 
 
 def _expectation(header: _Header) -> str:

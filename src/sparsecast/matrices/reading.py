@@ -103,7 +103,14 @@ def read_file(
             raise InputError(f"dtype {dtype!r}: {_EXPECTED_DTYPE}; {remedy}") from error
         if value_type not in VALUE_TYPES:
             raise InputError(f"dtype {value_type}: {_EXPECTED_DTYPE}; name one of them")
-    kind = _kind(file)
+    check_file(file)
+    suffix = kind = file.suffix.lower()
+    known = (*_SUFFIXES, *EDGE_LIST_SUFFIXES)
+    if suffix == ".gz":
+        kind = file.with_suffix("").suffix.lower()
+        suffix, known = kind + suffix, (*_TEXT_SUFFIXES, *EDGE_LIST_SUFFIXES)
+    if kind not in known:
+        raise damaged(file, f"its suffix '{suffix}' is unknown", f"known are {_KNOWN_WITH_GRAPHS}")
     readers = {".npz": read_npz, ".mat": read_mat, ".mtx": read_matrix_market}
     readers |= dict.fromkeys(EDGE_LIST_SUFFIXES, read_edge_list)
     with np.errstate(over="ignore"):  # a value beyond its type is infinite, which a note says
@@ -144,20 +151,6 @@ def collected(matrices: Iterable[Any]) -> list[Any]:
         for matrix in matrix_files(item) if is_name and Path(item).is_dir() else [item]:
             items.setdefault(str(matrix) if is_name else id(matrix), matrix)
     return list(items.values())
-
-
-def _kind(path: Path) -> str:
-    """Return the suffix that says how to read `path`, in lower case and without ``.gz``."""
-    check_file(path)
-    suffix = path.suffix.lower()
-    if suffix == ".gz":
-        inner = path.with_suffix("").suffix.lower()
-        if inner in (*_TEXT_SUFFIXES, *EDGE_LIST_SUFFIXES):
-            return inner
-        suffix = inner + suffix
-    elif suffix in (*_SUFFIXES, *EDGE_LIST_SUFFIXES):
-        return suffix
-    raise damaged(path, f"its suffix '{suffix}' is unknown", f"known are {_KNOWN_WITH_GRAPHS}")
 
 
 def _finished(contents: Contents) -> tuple[csr_array[Any, tuple[int, int]], FileFacts]:

@@ -212,7 +212,13 @@ class General(Suite):
             first = in_turn([*required, symmetric_blocks])
             for place, matrix in reversed(list(enumerate(beyond_benchmarks(machine, threads), 1))):
                 first.insert(place * _OTHERS_BETWEEN, matrix)
-            others = Part(OPTIONAL, in_turn([atlas_benchmarks(), transposed_benchmarks()]))
+            held_out = [gallery_benchmark(specification) for specification in TRANSPOSED_GALLERY]
+            originals = in_turn([held_out, [varied_benchmark(*shape) for shape in TRANSPOSED]])
+            transposed = [
+                replace(matrix, problem=Problem.named(f"{TRANSPOSE_PREFIX}{matrix.problem.specification}"))
+                for matrix in originals  # in whose groups they stay
+            ]
+            others = Part(OPTIONAL, in_turn([atlas_benchmarks(), transposed]))
             return [Part(1, first), others, Part(OPTIONAL + 2, optional)]
         large = [varied_benchmark(*shape) for shape in LARGE_VARIED]
         large += [suite_matrix("blocks", *shape) for shape in LARGE_BLOCKS]
@@ -233,16 +239,6 @@ def beyond_benchmarks(machine: Machine, threads: int) -> list[SuiteMatrix]:
     return [
         suite_matrix(family, entries // row_length, *shape, formats=formats)
         for family, row_length, shape, formats in BEYOND
-    ]
-
-
-def transposed_benchmarks() -> list[SuiteMatrix]:
-    """Return the transposes of some matrices; they stay in the groups of these."""
-    held_out = [gallery_benchmark(specification) for specification in TRANSPOSED_GALLERY]
-    learned = [varied_benchmark(*shape) for shape in TRANSPOSED]
-    return [
-        replace(matrix, problem=Problem.named(f"{TRANSPOSE_PREFIX}{matrix.problem.specification}"))
-        for matrix in in_turn([held_out, learned])
     ]
 
 
