@@ -57,7 +57,7 @@ from sparsecast.models import MODELS
 from sparsecast.models.training import TrainingSet
 from sparsecast.operators.applications.application import Laps, ScipyOperator, no_iteration
 from sparsecast.planning.dynamic_programme import strip_statistics
-from sparsecast.planning.plan import make_plan
+from sparsecast.planning.plan import Goal, make_plan
 from sparsecast.system.tabular import grouped
 from sparsecast.system.texts import percent
 
@@ -185,53 +185,27 @@ READERS: dict[str, Callable[[Path], Any]] = {"load": load, "SciPy": _by_scipy}
 
 
 @experiment(PANEL)
-def reading(matrices: Matrices = None, rounds: int = 7) -> Rows:
+def reading(files: Annotated[list[Path], typer.Argument(metavar="FILE...")], rounds: int = 7) -> Rows:
     """Time `sparsecast.load` against SciPy's reader of a file, and compare what they take of memory.
 
-    Files are .mtx, .mtx.gz, .npz, .mat, or Harwell-Boeing ones that SciPy reads. Without a file, matrices are
-    written into a temporary folder. "peak" is the growth of the largest resident size of a process that reads
-    the file once, over the bytes of the CSR arrays.
+    Files are .mtx, .mtx.gz, .npz, .mat, or Harwell-Boeing ones that SciPy reads. "peak" is the growth of the
+    largest resident size of a process that reads the file once, over the bytes of the CSR arrays.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        for path in map(Path, matrices) if matrices else written_matrices(Path(folder)):
-            matrix = load(path)
-            seconds = medians({name: partial(read, path) for name, read in READERS.items()}, rounds)
-            yield {
-                "file": path.name,
-                "entries": matrix.nnz,
-                **{f"{name}_s": value for name, value in seconds.items()},
-                "load / SciPy": seconds["load"] / seconds["SciPy"],
-                **{f"{name} peak": _peak_of_process(path, name) / bytes_of(matrix) for name in READERS},
-            }
-
-
-def written_matrices(folder: Path) -> Iterator[Path]:
-    """Write matrices of common kinds, real, complex and pattern, general and symmetric, plain and gzip."""
-    cube = gallery_from_specification("poisson3d?n=80")
-    scattered = sparse.random_array((200_000, 150_000), density=5e-5, rng=np.random.default_rng(1))
-    for name, matrix, field, symmetry in (
-        ("grid_symmetric", cube, "real", "symmetric"),
-        ("grid_pattern", cube, "pattern", "symmetric"),
-        ("scattered", scattered, "real", "general"),
-        ("waves_symmetric", (1 + 0.1j) * cube, "complex", "symmetric"),
-        ("waves", (1 + 0.1j) * scattered, "complex", "general"),
-    ):
-        path = folder / f"{name}.mtx"
-        mmwrite(path, matrix, field=field, symmetry=symmetry)
-        yield from (path, _compressed(path))
-
-
-def _compressed(path: Path) -> Path:
-    """Write `path` beside itself as gzip and return that file."""
-    target = path.with_suffix(".mtx.gz")
-    target.write_bytes(gzip.compress(path.read_bytes(), 6))
-    return target
-
-
-def _peak_of_process(path: Path, name: str) -> int:
-    """Return by how many bytes a fresh process grows while it reads `path` with the reader `name`."""
-    command = [sys.executable, __file__, name, str(path)]
-    return int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    for path in files:
+        matrix = load(path)
+        seconds = medians({name: partial(read, path) for name, read in READERS.items()}, rounds)
+        peaks = {}
+        for name in READERS:
+            command = [sys.executable, __file__, name, str(path)]
+            done = subprocess.run(command, check=True, capture_output=True, text=True)
+            peaks[f"{name} peak"] = int(done.stdout) / bytes_of(matrix)
+        yield {
+            "file": path.name,
+            "entries": matrix.nnz,
+            **{f"{name}_s": value for name, value in seconds.items()},
+            "load / SciPy": seconds["load"] / seconds["SciPy"],
+            **peaks,
+        }
 
 
 def _measure_peak(name: str, path: Path) -> int:
@@ -239,8 +213,10 @@ def _measure_peak(name: str, path: Path) -> int:
     with tempfile.TemporaryDirectory() as folder:
         small = Path(folder) / "small.mtx"
         mmwrite(small, sparse.coo_array(np.eye(3)), symmetry="general")
-        READERS[name](small)
-        READERS[name](_compressed(small))
+        packed = Path(folder) / "small.mtx.gz"
+        packed.write_bytes(gzip.compress(small.read_bytes()))
+        for each in (small, packed):
+            READERS[name](each)
     before = _largest_resident_bytes()
     READERS[name](path)
     return _largest_resident_bytes() - before
@@ -327,7 +303,7 @@ def planning_time(profile: ProfileName = None, rows_per_strip: int = 64) -> Rows
             A = short_rows(strips * rows_per_strip)
             count = partial(strip_statistics, A.indptr, sc.structure(A), rows_per_strip)
             counted = count()
-            plan = partial(make_plan, counted, model, target, detect(), 1000)
+            plan = partial(make_plan, counted, model, target, detect(), Goal(1000))
             used = counted.strips
             yield {
                 "model": name,

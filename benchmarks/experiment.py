@@ -107,7 +107,7 @@ def show(results: list[Row | str], title: str, as_json: bool) -> None:
 
 def cell(heading: str, value: Any) -> str:
     """Return a value with the unit or the share that its heading ends with."""
-    is_share = heading.endswith(_SHARES) and isinstance(value, float)
+    is_share = heading.endswith(_SHARES) and isinstance(value, int | float)
     return texts.percent(value) if is_share else texts.shown(heading, value)
 
 

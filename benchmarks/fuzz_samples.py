@@ -21,7 +21,7 @@ from fuzzing import Reader, Sample
 from sparsecast.api.matrices import read_table
 from sparsecast.benchmark.journal import journal, read_journal
 from sparsecast.benchmark.record_files import MergedRecords
-from sparsecast.machines.profile import _SHIPPED, Profile
+from sparsecast.machines.profile import Profile, find_profile
 from sparsecast.matrices.npz import index_fault
 from sparsecast.matrices.partitioning import storage as partitions
 from sparsecast.matrices.problem import Problem
@@ -136,7 +136,7 @@ def _edge_lists() -> list[Sample]:
 
 def _profile(records: int = 5) -> Profile:
     """Return a small profile, of the first shipped machine."""
-    shipped = Profile.load(_SHIPPED / "nvidia-v100.parquet")
+    shipped = find_profile("nvidia-v100")
     chosen = shipped.records[:records]
     matrices = {record.matrix: shipped.matrices[record.matrix] for record in chosen}
     return dataclasses.replace(shipped, records=chosen, matrices=matrices)

@@ -86,11 +86,10 @@ def rows_of_kernels(results: Sequence[Scored]) -> Iterator[dict[str, Any]]:
             row[f"{name}, large, median error"] = float(np.median(errors)) if len(errors) else None
         yield row | {"within": float(is_inside[own].mean())}
     matrices = [record.matrix for record, _, _ in results]
-    regrets = {name: regret(choice_ratios(matrices, each, measured)) for name, each in forecasts.items()}
-    yield {
-        "kernel": "regret of the choice",
-        **{f"{name}, median error": each for name, each in regrets.items()},
-    }
+    ratios = {name: choice_ratios(matrices, values, measured) for name, values in forecasts.items()}
+    if len(ratios["ours"]):  # with one kernel there is no choice
+        regrets = {f"{name}, median error": regret(found) for name, found in ratios.items()}
+        yield {"kernel": "regret of the choice", **regrets}
 
 
 def plain_forecasts(
