@@ -15,6 +15,7 @@ from sparsecast.measuring.timing import Speedup
 from sparsecast.records import Candidate, Forecast, Record
 from sparsecast.results.columns import (
     CANDIDATE,
+    INTERVAL,
     ROUNDING,
     THREADS,
     matrix_column,
@@ -24,7 +25,7 @@ from sparsecast.results.columns import (
 )
 from sparsecast.system.files import shown
 from sparsecast.system.tabular import Column, Columns, Table, Tabular, keys, lines_of
-from sparsecast.system.texts import counted, energy, interval, percent, signed_percent, time
+from sparsecast.system.texts import counted, energy, percent, signed_percent, time
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,12 +157,7 @@ MEASUREMENT: Columns = (
     Column("forecast_s", "forecast", "forecast.time_s"),
     Column("forecast_low_s", value="forecast.low_s"),
     Column("forecast_high_s", value="forecast.high_s"),
-    Column(
-        "",
-        "interval",
-        lambda row: (row["forecast"].low_s, row["forecast"].high_s) if row["forecast"] else None,
-        lambda ends: interval(*ends),
-    ),
+    *within("forecast", INTERVAL[-1:]),
     Column("", "error", _error, signed_percent),
     Column(
         "convert_s",

@@ -164,7 +164,6 @@ def intervals(
     `rows` are those of `row`; those of one label share a line. `title` and `unit` are those of the axis, and
     `texts` and `numbers` further fields of the rows in a tooltip, with their names.
     """
-    y: Spec = {"field": "label", "type": "nominal", "sort": None, "title": None}
     kinds = sorted({row["what"] for row in rows})
     labels = dict.fromkeys(row["label"] for row in rows)
     values = [number for row in rows for number in (row["value"], row["low"], row["high"])]
@@ -172,7 +171,7 @@ def intervals(
     are_formats = {group.lower() for group in groups} <= {*FORMATS.names(), *LIBRARIES.names()}
     looks = format_look(groups) if are_formats else look("format", groups)
     encoding: Spec = {
-        "y": y,
+        "y": {"field": "label", "type": "nominal", "sort": None, "title": None},
         "color": {**looks["color"], "legend": None},
         "tooltip": tooltip(
             {"label": "name", "what": "kind", **(texts or {})},
@@ -185,12 +184,10 @@ def intervals(
     is_paired = len(rows) > len(labels)
     if is_paired:
         encoding["yOffset"] = {"field": "what", "sort": kinds}
-    shape = {
-        "field": "what",
-        "title": None,
-        "scale": {"domain": kinds, "range": _SHAPES[: len(kinds)]},
-        **({} if len(kinds) > 1 else {"legend": None}),
-    }
+    scale = {"domain": kinds, "range": _SHAPES[: len(kinds)]}
+    shape: Spec = {"field": "what", "title": None, "scale": scale}
+    if len(kinds) < 2:
+        shape["legend"] = None
     encoding["x"] = axis("value", title, values, unit)
     layers = [
         spans(encoding, "x", "low", "high", 5),

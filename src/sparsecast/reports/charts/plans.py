@@ -90,7 +90,7 @@ def totals(chosen: Plan, check: PlanCheck | None, placements: Placements | None)
 def _lines(chosen: Plan, check: PlanCheck | None, placements: Placements | None) -> list[Row]:
     """Return the time before the first product and per product of each way; plain CSR last, if different."""
     checked = None if check is None else (check.convert_s, check.time_s)
-    #: Each with its name and the measured seconds to convert and of a product.
+    # Each with its name and the measured seconds to convert and of a product.
     ways: list[tuple[str, Placement, tuple[float, float] | None]] = []
     if placements is not None:
         for it in placements.placements:

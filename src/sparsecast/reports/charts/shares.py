@@ -19,9 +19,8 @@ def shares(cost: ApplicationCost, run: ApplicationRun | None = None) -> Chart:
     """
     rows = _rows(cost, run)
     kinds = list(dict.fromkeys(row["what"] for row in rows))
-    y: Spec = {"field": "loop", "type": "nominal", "sort": None, "title": None}
     encoding: Spec = {
-        "y": y,
+        "y": {"field": "loop", "type": "nominal", "sort": None, "title": None},
         "yOffset": {"field": "what", "sort": kinds},
         "tooltip": tooltip(
             {"loop": "loop", "what": "kind"}, share="share, %", low="from, %", high="to, %", time_s="time, s"
@@ -30,12 +29,10 @@ def shares(cost: ApplicationCost, run: ApplicationRun | None = None) -> Chart:
     ends = [row["high"] or row["share"] for row in rows]
     x = axis("share", "share of the run, %")
     x["scale"] = {"domain": [0, 1.25 * max(ends)], "nice": False}
-    colour = {
-        "field": "what",
-        "title": None,
-        "scale": {"domain": kinds, "range": [COLOURS[0], GREY][: len(kinds)]},
-        **({} if run else {"legend": None}),
-    }
+    scale = {"domain": kinds, "range": [COLOURS[0], GREY][: len(kinds)]}
+    colour: Spec = {"field": "what", "title": None, "scale": scale}
+    if not run:
+        colour["legend"] = None
     end = {"calculate": "isValid(datum.low) ? max(datum.share, datum.high) : datum.share", "as": "end"}
     beyond = {**encoding, "x": {**x, "field": "end"}, "text": {"field": "text"}}
     encoding["x"] = x

@@ -31,16 +31,8 @@ _EDGE = 0.5
 _ABOUT_PROFILE = 4
 
 _MATRIX_HEAD = (
-    "matrix",
-    "chosen",
-    "non-zeros",
-    "a row",
-    "forecast",
-    "interval",
-    "measured",
-    "error",
-    "fastest measured",
-    "regret",
+    *("matrix", "chosen", "non-zeros", "a row", "forecast", "interval"),
+    *("measured", "error", "fastest measured", "regret"),
 )
 
 
