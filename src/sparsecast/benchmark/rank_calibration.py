@@ -69,18 +69,29 @@ class RankCalibration:
 
         What a run that was killed left in its journal is taken over, on as many ranks and nodes.
         """
-        every = wanted(self.nodes, self.machine)
+        every, is_first = wanted(self.nodes, self.machine), self.comm.rank == 0
         compile_alone(self.comm)
-        self._start_s = time.perf_counter()  # as in a calibration of one process, after compiling
+        start_s = time.perf_counter()  # as in a calibration of one process, after compiling
         with ExitStack() as stack:
-            append = in_step(
-                self.comm, lambda: None if self.comm.rank else stack.enter_context(self._journal())
-            )
-            for benchmark in self._in_turn(every):
+            append = in_step(self.comm, lambda: stack.enter_context(self._journal()) if is_first else None)
+            todo = [place for place, one in enumerate(every) if is_first and one.key not in self._taken_over]
+            for done in range(len(every) + 1):
+                used_s = time.perf_counter() - start_s
+                is_over = done >= len(todo) or used_s > self.budget_s
+                place = self.comm.bcast(None if is_over else todo[done])  # what rank 0 chooses
+                if is_first:
+                    self.left = len(todo) - done
+                if place is None:
+                    break
+                benchmark = every[place]
+                if is_first:
+                    whole_s = min(self.budget_s, used_s / done * len(todo)) if done else self.budget_s
+                    item = f"{benchmark.kind} on {len(benchmark.members)} ranks"
+                    self.on_progress(used_s, whole_s, item)
                 measured = self._measured(benchmark)
                 if append and measured:
                     append("microbenchmark", dataclasses.asdict(measured))
-            self.used_s = time.perf_counter() - self._start_s
+            self.used_s = time.perf_counter() - start_s
             if append is None:
                 return None
             profile = self._before.with_microbenchmarks(self.measured)
@@ -109,25 +120,6 @@ class RankCalibration:
             self._before = taken_over.into(before)
             with lines(journal_path(self._path)) as append:
                 yield append
-
-    def _in_turn(self, every: list[Wanted]) -> Iterator[Wanted]:
-        """Give what rank 0 chooses, on all ranks, until nothing is left or there is no time."""
-        todo: list[int] = []
-        if self.comm.rank == 0:
-            todo = [place for place, wish in enumerate(every) if wish.key not in self._taken_over]
-        for done in range(len(every) + 1):
-            used_s = time.perf_counter() - self._start_s
-            is_over = done >= len(todo) or used_s > self.budget_s
-            if self.comm.rank == 0:
-                self.left = len(todo) - done
-            place = self.comm.bcast(None if is_over else todo[done])
-            if place is None:
-                return
-            benchmark = every[place]
-            if self.comm.rank == 0:
-                whole_s = min(self.budget_s, used_s / done * len(todo)) if done else self.budget_s
-                self.on_progress(used_s, whole_s, f"{benchmark.kind} on {len(benchmark.members)} ranks")
-            yield benchmark
 
     def _measured(self, benchmark: Wanted) -> MicroBenchmark | None:
         """Time a micro-benchmark on its members, while the others sleep."""

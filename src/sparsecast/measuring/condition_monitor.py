@@ -35,7 +35,7 @@ _KEPT_S = 600.0
 @dataclass(frozen=True, slots=True)
 class _Reading:
     at_s: float
-    others: int | None
+    others: int | None  # running threads of other programs
     ticks: tuple[int, int] | None  # the stolen ones and all
     waited_s: float | None
 
@@ -76,7 +76,14 @@ class ConditionMonitor:
     def read(self) -> None:
         """Read now."""
         stat = _counters(self._proc)
-        now, others = self._clock_s(), self._others(stat)
+        now, running = self._clock_s(), stat.get("procs_running", [0])[0]
+        others = 0 if running else None  # 0: the system shows the counter and does not count
+        if running > 1:
+            # The reading thread itself is ours. All that run are counted again afterwards: one of ours that
+            # falls asleep in between is not another program's.
+            tasks = self._proc.glob("self/task/*/stat")
+            ours = sum(_text(task).rpartition(")")[2].split()[:1] == ["R"] for task in tasks)
+            others = max(0, _counters(self._proc).get("procs_running", [0])[0] - max(1, ours))
         ticks = stat.get("cpu", [])[:8]  # those of guests are in the first two counters already
         stolen = (ticks[7], sum(ticks)) if len(ticks) == 8 else None
         pressure = _text(self._proc / "pressure" / "cpu").partition("\n")[0]
@@ -111,16 +118,6 @@ class ConditionMonitor:
         """Return the readings since then, and the one before them."""
         later = sum(reading.at_s > start_s for reading in self._readings)
         return list(self._readings)[-min(later + 1, len(self._readings)) :]
-
-    def _others(self, stat: dict[str, list[int]]) -> int | None:
-        """Return the running threads of other programs; the reading thread itself is ours."""
-        running = stat.get("procs_running", [0])[0]
-        if running <= 1:
-            return 0 if running else None  # 0: the system shows the counter and does not count
-        # Counted again afterwards: a thread of ours that falls asleep in between is not another program's.
-        states = (_text(task).rpartition(")")[2].split()[:1] for task in self._proc.glob("self/task/*/stat"))
-        ours = max(1, sum(state == ["R"] for state in states))
-        return max(0, _counters(self._proc).get("procs_running", [0])[0] - ours)
 
 
 def _text(path: Path) -> str:
