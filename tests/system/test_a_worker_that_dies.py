@@ -32,7 +32,7 @@ CONFTEST = f"""
 import sys
 
 sys.path.insert(0, {str(ROOT)!r})
-from tests import conftest as suite
+from tests import scheduling as suite
 
 globals().update((name, hook) for name, hook in vars(suite).items() if name.startswith("pytest_"))
 """

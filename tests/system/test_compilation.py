@@ -15,12 +15,11 @@ from sparsecast.system.jit import KernelFile, inner, njit
 
 CODE = """
 import numpy as np
-import sparsecast as sc
+from scipy.sparse import csr_array
 from sparsecast.devices import DEVICES
-from sparsecast.formats.coo import COO
-A = sc.gallery("poisson2d", n=9)
-out = np.empty(81)
-DEVICES.get("cpu").kernels.get("coo").bind(COO.from_csr(A), "segmented", 1)(np.ones(81), out)
+from sparsecast.formats.csr import CSR
+out = np.empty(36)
+DEVICES.get("cpu").kernels.get("csr").bind(CSR.from_csr(csr_array(np.eye(36))), "plain", 1)(np.ones(36), out)
 print(out.sum())
 """
 
