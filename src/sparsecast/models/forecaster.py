@@ -224,10 +224,7 @@ class Forecaster(ABC):
 
 
 class AdjustedForecaster(Forecaster):
-    """Forecasts what a fitted model of time does, adjusted by `terms_of_all` of a derived class.
-
-    By itself, it says of formats what that model says.
-    """
+    """Forecasts what a fitted model of time does, adjusted; by itself, it says of formats what that says."""
 
     def __init__(self, model: Forecaster) -> None:
         self._model = model
@@ -255,6 +252,12 @@ class AdjustedForecaster(Forecaster):
 
     def terms(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, NDArray[np.float64]]:
         return self.terms_of_all([candidate], blocks)[0]
+
+    @abstractmethod
+    def terms_of_all(
+        self, candidates: Sequence[Candidate], blocks: RowBlocks
+    ) -> list[dict[str, NDArray[np.float64]]]:
+        """Return the adjusted terms of several Candidates: the model is asked once."""
 
 
 def has_predicted_size(candidate: Candidate) -> bool:

@@ -137,12 +137,12 @@ class ApplicationRun:
         """
         done, alone_s = self.iterations, cost.plan.time_s
         vectors = [loop for loop in cost.loops if loop.name != PRODUCT]
-        (forecast_s,) = (loop.time_s - alone_s for loop in cost.loops if loop.name == PRODUCT)
+        (hand_off_s,) = (loop.time_s - alone_s for loop in cost.loops if loop.name == PRODUCT)
         in_run_s = self.loops[PRODUCT] - self.product_s
         pairs = {
             "conversion": (cost.convert_s, self.convert_s),
             "product": (done * alone_s, done * self.product_s),
-            "hand-off": (done * forecast_s, done * in_run_s),
+            "hand-off": (done * hand_off_s, done * in_run_s),
             "vector loops": (
                 sum(loop.runs(done) * loop.time_s for loop in vectors),
                 sum(loop.runs(done) * self.loops[loop.name] for loop in vectors),
@@ -150,10 +150,11 @@ class ApplicationRun:
             "iterations": (cost.time_s, cost.total_s(done)),
         }
         whole_s = self.convert_s + self.time_s
-        return [
-            {"name": name, "forecast_s": told_s, "measured_s": took_s, "share": (told_s - took_s) / whole_s}
-            for name, (told_s, took_s) in pairs.items()
-        ]
+        parts = []
+        for name, (forecast_s, measured_s) in pairs.items():
+            share = (forecast_s - measured_s) / whole_s
+            parts.append({"name": name, "forecast_s": forecast_s, "measured_s": measured_s, "share": share})
+        return parts
 
     def whole_error(self, cost: ApplicationCost) -> float:
         """Return the error of the whole run, of iterations and conversion too: the sum of its terms."""
