@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import io
 import json
 import zlib
 from collections.abc import Iterable, Mapping
@@ -310,13 +309,15 @@ def read_table(path: Place, what: str = "a profile", expected: str = _EXPECTED) 
     import pyarrow.parquet
 
     try:
-        stream = io.BytesIO(files.read(path, ProfileError))
+        content = files.read(path, ProfileError)
     except FileNotFoundError as error:
         raise ProfileError(
             f"{files.shown(path)} does not exist: expected a profile; run sparsecast calibrate"
         ) from error
     try:
-        # Not pyarrow's read_table, which imports pandas for a single file.
+        # Not pyarrow's read_table, which imports pandas for a single file, nor a file object of Python:
+        # its threads may outlive the interpreter, which then aborts (apache/arrow issues 34314 and 50482).
+        stream = pyarrow.BufferReader(content)
         return pyarrow.parquet.ParquetFile(stream, page_checksum_verification=True).read()
     except (OSError, ValueError, pyarrow.ArrowException) as error:
         raise ProfileError(
