@@ -11,7 +11,7 @@ from collections import defaultdict
 import numpy as np
 
 #: Seconds after which a rank that waits for another is taken for hung.
-PATIENCE_S = 30
+PATIENCE_S = 120
 
 
 class AbortedError(Exception):

@@ -26,7 +26,7 @@ from sparsecast.machines.machine import Machine, detect
 from sparsecast.machines.profile import Profile, find_profile, known_profiles, missing_profiles
 from sparsecast.machines.profile import user_path as user_path
 from sparsecast.results.machines import Imported, Machines
-from sparsecast.system.progress_events import tell
+from sparsecast.system.progress_events import TIMED, tell
 
 #: Seconds of the calibration that starts automatically if the machine is not calibrated. Compiling, 20 to 35
 #: seconds once, is not included: a slow machine would be left without forecasts for some formats.
@@ -203,6 +203,8 @@ def profile_for(machine: Machine, target: Target, device: str) -> Profile:
     run = calibration(
         QUICK_BUDGET_S, threads=target.threads, dtype=target.dtype, device=device, library=library
     )
-    run.on_progress = lambda done_s, total_s, item: tell("calibrating", round(done_s), round(total_s))
+    run.on_progress = lambda done_s, total_s, item: tell(f"{TIMED}{item}", round(done_s), round(total_s))
     run.compile_kernels()
-    return run.run()
+    profile = run.run()
+    tell(TIMED, 0, 0)
+    return profile

@@ -43,10 +43,10 @@ def checkup() -> list[Finding]:
     return [
         *_processor(machine),
         *_busy(),
-        *_storage(machine),
+        *_memory_and_files(machine),
         *_calibration(machine),
-        *_devices(),
-        *_packages(),
+        *_gpus_and_meter(),
+        *_optional_packages(),
     ]
 
 
@@ -62,13 +62,13 @@ def _processor(machine: Machine) -> Iterator[Finding]:
         remedy = f"products take {limit} at most, by NUMBA_NUM_THREADS: unset it, or name --threads {limit}"
     yield Finding("threads", f"{machine.threads} of {cores} may be used", remedy)
     try:
-        rule = GOVERNOR.read_text().strip()
-        slow = rule not in ("performance", "schedutil")
+        state = GOVERNOR.read_text().strip()
+        slow = state not in ("performance", "schedutil")
         remedy = "cpupower frequency-set -g performance, as root" if slow else ""
     except OSError:
-        rule = "the system does not tell its rule, as on most virtual machines"
+        state = "the system does not tell its rule, as on most virtual machines"
         remedy = "if times vary: ask who runs the host for a fixed frequency"
-    yield Finding("frequency", rule, remedy)
+    yield Finding("frequency", state, remedy)
 
 
 def _busy() -> Iterator[Finding]:
@@ -95,7 +95,7 @@ def _busy() -> Iterator[Finding]:
     yield Finding("other programs", f"{load:.1f} threads ran in the last minute{named}", remedy)
 
 
-def _storage(machine: Machine) -> Iterator[Finding]:
+def _memory_and_files(machine: Machine) -> Iterator[Finding]:
     free, whole = free_bytes(), machine.memory_bytes
     remedy = "matrices larger than this are refused: end what takes it" if free < 0.2 * whole else ""
     yield Finding("memory", f"{free / 2**30:.1f} of {whole / 2**30:.1f} GiB are free", remedy)
@@ -128,7 +128,7 @@ def _calibration(machine: Machine) -> Iterator[Finding]:
     yield Finding("calibration", state, remedy)
 
 
-def _devices() -> Iterator[Finding]:
+def _gpus_and_meter() -> Iterator[Finding]:
     for device in map(DEVICES.get, DEVICES.names()):
         if device.kind != "GPU":
             continue
@@ -149,7 +149,7 @@ def _devices() -> Iterator[Finding]:
         yield Finding("energy", f"counted by {meter.source}, in steps of about {1e3 * meter.step_s:g} ms")
 
 
-def _packages() -> Iterator[Finding]:
+def _optional_packages() -> Iterator[Finding]:
     if importlib.util.find_spec("mpi4py") is None:
         yield Finding("MPI", "mpi4py is not installed", "pip install 'sparsecast[mpi]', for many ranks")
     else:

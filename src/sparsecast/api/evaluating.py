@@ -244,13 +244,13 @@ def replay_ranks(
     The profile, by default this machine's, has micro-benchmarks of ranks. Its times of products on a node are
     used for matrices that can be made or read again. No rank is started. `on_fold` is called after each fit.
     """
-    known = profile or calibrated_profile(machine_of(PROCESSOR))
+    used = profile or calibrated_profile(machine_of(PROCESSOR))
     questions: dict[tuple[object, ...], Question] = {}
 
     @lru_cache(maxsize=1)  # records of a matrix follow one another, and a matrix may be large
     def rebuilt(specification: str) -> ClusterProblem | None:
         problem = Problem.rebuilt(specification)
-        return cluster_problem(problem, known) if problem else None
+        return cluster_problem(problem, used) if problem else None
 
     def question(record: DistributedRecord) -> Question:
         """Return the Question of a record; a matrix is partitioned once for each method and layout."""
@@ -266,4 +266,4 @@ def replay_ranks(
                 questions[key] = replace(problem.question(product, distribution, parts), block=None)
         return questions[key]
 
-    return replay_clusters(training_of_ranks(known), question, on_fold)
+    return replay_clusters(training_of_ranks(used), question, on_fold)

@@ -18,8 +18,7 @@ from sparsecast.api.profiles import (
     refuse_disturbed,
     training_for,
 )
-from sparsecast.api.settings import Setting as ProductSetting
-from sparsecast.api.settings import Trust
+from sparsecast.api.settings import Setting, Trust
 from sparsecast.benchmark.journal import keep
 from sparsecast.benchmark.trials import Outcome, Question, Spending, try_contenders
 from sparsecast.devices import DEVICES
@@ -41,7 +40,8 @@ from sparsecast.models.model import Model
 from sparsecast.models.probing import Correction
 from sparsecast.models.store import fitted, probe_correction
 from sparsecast.models.training import TrainingSet, Withheld, unusual_groups
-from sparsecast.models.transfer import Setting, Transfer, TransferredForecaster, widening
+from sparsecast.models.transfer import Setting as RecordSetting
+from sparsecast.models.transfer import Transfer, TransferredForecaster, widening
 from sparsecast.planning.drift import NO_DRIFT, Drift, drift_since
 from sparsecast.records import Candidate, Estimate, Forecast
 from sparsecast.results.prediction import Dense, Prediction
@@ -94,7 +94,9 @@ class ForecastBasis:
         if transfers:
             settings = sources if target.is_published else _settings(target, profile)
             known = [source for source in settings if model_records(profile, source)]
-            sources = sorted(known, key=lambda source: Setting.of(target).distance(Setting.of(source)))
+            sources = sorted(
+                known, key=lambda source: RecordSetting.of(target).distance(RecordSetting.of(source))
+            )
         if not sources:
             records_for(profile, target)  # raises
         refusals = []
@@ -137,9 +139,9 @@ class ForecastBasis:
         return cls(profile, target, source, training, fit, unused, tuple(filter(None, notes)))
 
     @property
-    def transferred_from(self) -> Setting | None:
+    def transferred_from(self) -> RecordSetting | None:
         """The setting of the Records; None where it is the one that is asked about."""
-        return None if self.source == self.target else Setting.of(self.source)
+        return None if self.source == self.target else RecordSetting.of(self.source)
 
     def structure(self, A: Problem | Structure) -> Structure:
         """Return what the forecasts read of a matrix; a Structure as it is."""
@@ -269,7 +271,7 @@ def is_local(machine: Machine) -> bool:
 _ROUNDINGS: WeakKeyDictionary[Problem, dict[str, Rounding]] = WeakKeyDictionary()
 
 
-def rounding(A: Problem | Structure, setting: ProductSetting) -> Rounding | None:
+def rounding(A: Problem | Structure, setting: Setting) -> Rounding | None:
     """Return what a matrix loses in the `values` of a setting; None where these are not asked for.
 
     All its entries tell from now on whether they need it. An InputError refuses what cannot be stored so.
@@ -302,7 +304,7 @@ def _read(problem: Problem, profile: Profile, target: Target, groups: Sequence[s
 def _settings(target: Target, profile: Profile) -> list[Target]:
     """Return the target in every setting that a profile has Records of on its device."""
     candidates = (record.candidate for record in profile.records if record.candidate.device == target.device)
-    settings = dict.fromkeys(map(Setting.of, candidates))
+    settings = dict.fromkeys(map(RecordSetting.of, candidates))
     values = {target.dtype: target.values}  # another type has none of its own
     return [replace(target, **asdict(s), values=values.get(s.dtype)) for s in settings]
 
@@ -311,7 +313,7 @@ def _transferred(
     profile: Profile, target: Target, source: Target, model: Forecaster, training: TrainingSet
 ) -> tuple[Forecaster, str]:
     """Return a model of another setting carried over to the target, and what to say of it."""
-    transfer = Transfer.to(Setting.of(target), fitted(LinearModel(), training), training)
+    transfer = Transfer.to(RecordSetting.of(target), fitted(LinearModel(), training), training)
     settings = [model_records(profile, setting) for setting in _settings(target, profile)]
     others = chain.from_iterable(
         TrainingSet.of(profile, records).at_full_speed().records for records in settings

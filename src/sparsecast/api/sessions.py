@@ -149,10 +149,11 @@ class Session:
         if self._is_this_machine:
             machine = machine_of(self._device_here)
             target = self.setting.target(A, machine)
-            if self.profile is None or target not in self._targets:
-                # Records of one vector are enough to answer for several.
-                self.profile = profile_for(machine, replace(target, vectors=1), self._device_here)
-                self._targets.add(target)
+            # Records of one vector are enough to answer for several.
+            of_one = replace(target, vectors=1)
+            if self.profile is None or not (target in self._targets or model_records(self.profile, of_one)):
+                self.profile = profile_for(machine, of_one, self._device_here)
+            self._targets.add(target)
             return self.profile, target
         assert self.profile is not None, "the profile of another machine is given"
         machine = asked_machine(self.profile, self.setting.device)

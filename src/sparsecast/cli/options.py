@@ -232,7 +232,7 @@ class PlaceGroup:
     """The group of options that say where products are done: the same for every command."""
 
     profile: ProfileOption = None
-    threads: AnyThreadsOption = None
+    threads: ThreadsOption = None
     device: ForecastDeviceOption = None
 
 
@@ -240,6 +240,7 @@ class PlaceGroup:
 class SettingGroup(PlaceGroup):
     """The group of options that say where products are done, and how: the same for every command."""
 
+    threads: AnyThreadsOption = None  # type: ignore[assignment]
     dtype: DtypeOption = None
     vectors: VectorsOption = 1
     values: ValuesOption = None

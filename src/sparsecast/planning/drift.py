@@ -128,11 +128,11 @@ def drift_since(profile: Profile, target: Target, records: Sequence[Record]) -> 
     shared, key = _SHARED.get(), (here.name, target.device, target.threads)
     shared = {} if shared is None else shared
     if key not in shared:
-        monitor, shared[key] = DEVICES.get(target.device).references(here, target.threads), None
+        monitor = DEVICES.get(target.device).references(here, target.threads)
         if monitor is not None:
             for _ in range(_READINGS):
                 monitor.time()
-            shared[key] = monitor.pooled()
+        shared[key] = None if monitor is None else monitor.pooled()
     now = shared[key]
     if now is None:
         return NO_DRIFT

@@ -10,6 +10,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
+from sparsecast.system.progress_events import TIMED
+
 #: Least seconds of reading a file that are shown, and the least part read before they can be estimated.
 SHORT_S, _TELL_S = 2.0, 0.3
 
@@ -74,6 +76,10 @@ def parts_bar(console: Console) -> Iterator[Callable[[str, int, int], None]]:
     def update(what: str, done: int, total: int) -> None:
         nonlocal shown, start_s
         now = perf_counter()
+        if what.startswith(TIMED):
+            progress.update(task, description=what, total=total, completed=done, end_s=now + total - done)
+            (progress.start if total else progress.stop)()
+            return
         if what != shown or not done:
             shown, start_s = what, now
         share = _READING if what.startswith("reading ") else 1.0

@@ -60,6 +60,7 @@ class ApplicationCost:
 
     @property
     def high_s(self) -> float | None:
+        """High end of the seconds, as the low one."""
         return self._end("high", 1)
 
     @property

@@ -154,7 +154,10 @@ class Evaluation(Tabular):
         """Return the errors of each model by what a product moves, the smallest first."""
         found = {name for score in self.models.values() for name in score.sizes}
         names = sorted(found, key=lambda name: ("twice" in name, "beyond" in name, name))
-        columns = [Column("model", "model"), *(Column("", name, name) for name in names)]
+        columns = [
+            Column("model", "model"),
+            *(Column("", name, name) for name in names),
+        ]
         rows = []
         for name, model in self.models.items():
             medians = {

@@ -12,6 +12,9 @@ from contextvars import ContextVar
 #: Called with what is done, such as "reading a.mtx", how much is done, and of how much (0 if unknown).
 OnPart = Callable[[str, int, int], None]
 
+#: How the name of work begins whose seconds are known before: it reports seconds, and 0 of 0 at its end.
+TIMED = "calibrating "
+
 _on_part: ContextVar[OnPart | None] = ContextVar("on_part", default=None)
 
 

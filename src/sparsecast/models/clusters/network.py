@@ -178,7 +178,8 @@ class Network:
         `kind` and `group` are as in a Collective, and `own_bytes` those of the vector; in an allgatherv what
         each rank contributes.
         """
-        ranks = on.ranks if group == ALL else isqrt(on.ranks)
+        side = isqrt(on.ranks)
+        ranks = on.ranks if group == ALL else side
         if ranks < 2:
             return 0.0
         received = np.array([own_bytes * (ranks - 1 if kind == "allgatherv" else 1)])
@@ -188,9 +189,9 @@ class Network:
         if on.nodes == 1:
             entering = 0.0
         elif group == ROW:
-            entering = float(on_node % ranks != 0)
+            entering = float(on_node % side != 0)
         elif group == COLUMN:
-            entering = min(ranks, on_node) * (1 - 1 / on.nodes)
+            entering = min(side, on_node) * (1 - 1 / on.nodes)
         elif kind == "allgatherv":
             entering = (on.ranks - on_node) / (on.ranks - 1)
         moved_s = float(self._moved_s(received, received * entering, on)[0])

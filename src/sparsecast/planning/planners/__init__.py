@@ -19,17 +19,17 @@ class Planner(ABC):
 
     is_printed: ClassVar[bool] = True  # whether it is that of a paper
 
+    @abstractmethod
     def coarsening(self, strips: int) -> int:
         """Return how many strips of the model make one of the plan."""
-        return at_most(strips)
 
     @abstractmethod
     def blocks(self, statistics: StripStatistics, costs: Costs) -> list[PlannedBlock]:
         """Return the row blocks of a matrix."""
 
+    @abstractmethod
     def notes(self, statistics: StripStatistics, costs: Costs, blocks: list[PlannedBlock]) -> tuple[str, ...]:
         """Return what a reader of the plan has to know."""
-        return ()
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,12 @@ class Tried(Planner):
     time_s: float
     convert_s: float
     is_printed = False
+
+    def coarsening(self, strips: int) -> int:
+        return at_most(strips)
+
+    def notes(self, statistics: StripStatistics, costs: Costs, blocks: list[PlannedBlock]) -> tuple[str, ...]:
+        return ()
 
     def blocks(self, statistics: StripStatistics, costs: Costs) -> list[PlannedBlock]:
         memory = memory_bytes(self.candidate, RowBlocks.of(statistics.matrix))
