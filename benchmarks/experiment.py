@@ -107,6 +107,7 @@ def show(results: list[Row | str], title: str, as_json: bool) -> None:
 
 def cell(heading: str, value: Any) -> str:
     """Return a value with the unit or the share that its heading ends with."""
+    value = value.item() if isinstance(value, np.generic) else value
     is_share = heading.endswith(_SHARES) and isinstance(value, int | float)
     return texts.percent(value) if is_share else texts.shown(heading, value)
 
@@ -144,8 +145,10 @@ def checked_calls(A: csr_array[Any], candidates: Sequence[Candidate]) -> dict[Ca
 
 def checked_product(A: csr_array[Any], format_name: str, threads: int = 1) -> Call:
     """Return the checked product of a format, in the kernel that its rule chooses."""
-    (call,) = checked_calls(A, [rule_of(A, format_name, threads)]).values()
-    return call
+    calls = list(checked_calls(A, [rule_of(A, format_name, threads)]).values())
+    if not calls:
+        raise InputError(f"a product in {format_name}: expected a matrix that it suits; name another")
+    return calls[0]
 
 
 def in_words(candidate: Candidate) -> str:

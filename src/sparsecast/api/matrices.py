@@ -9,7 +9,7 @@ from typing import Any
 
 from sparsecast.benchmark.evaluation import distinct_names as distinct_names
 from sparsecast.benchmark.published import FIVE, OF_MATRIX, summarised
-from sparsecast.benchmark.published_moments import described, has_moments, moment_matrices, table_lines
+from sparsecast.benchmark.published_moments import described, has_moments, moment_lines, table_lines
 from sparsecast.errors import InputError, StorageError
 from sparsecast.features import FEATURES
 from sparsecast.features.analysis import structure as structure_of
@@ -109,7 +109,7 @@ def read_table(path: str | Path) -> tuple[dict[str, Structure], dict[str, str]]:
     refused: dict[str, str] = {}
     path, columns = Path(path), ("group", *FIVE, "rd_variance")
     moments = has_moments(path)
-    for line in moment_matrices(path) if moments else table_lines(path, OF_MATRIX, columns):
+    for line in moment_lines(path) if moments else table_lines(path, OF_MATRIX, columns):
         name = f"{line['group']}/{line['matrix']}" if line["group"] else line["matrix"]
         if name in structures or name in refused:
             continue

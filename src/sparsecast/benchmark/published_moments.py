@@ -135,7 +135,7 @@ def has_moments(path: Path) -> bool:
     return "nr_nzeros" in header_of(path)
 
 
-def moment_matrices(
+def moment_lines(
     path: Path, required: Sequence[str] = MATRIX, optional: Sequence[str] = ()
 ) -> Iterator[Line]:
     """Yield the lines of a table, by the names of MATRIX, with ``group`` and ``matrix``."""
@@ -155,7 +155,7 @@ def moment_matrices(
 def moment_results(path: Path) -> Iterator[Line]:
     """Yield a line for each machine, matrix and implementation of a table, with the median of its times."""
     repeated: dict[tuple[str, ...], list[Line]] = {}
-    for line in moment_matrices(path, (*MATRIX, *RESULT), ("device", WATTS)):
+    for line in moment_lines(path, (*MATRIX, *RESULT), ("device", WATTS)):
         if line["implementation"] is None or line["gflops"] is None or not 0 < line["gflops"] < math.inf:
             speed = "nothing" if line["gflops"] is None else format(line["gflops"], "g")
             raise ProfileError(
@@ -181,7 +181,7 @@ def moment_results(path: Path) -> Iterator[Line]:
 
 
 def described(line: Line) -> Structure:
-    """Return the Structure of a matrix from a line of `moment_matrices`.
+    """Return the Structure of a matrix from a line of `moment_lines`.
 
     An InputError names the first number that no matrix can have.
     """

@@ -60,13 +60,19 @@ class RowBlocks:
 
     @classmethod
     def of(cls, structure: Structure) -> RowBlocks:
-        lengths = structure.row_lengths
-        counts = structure.rows, structure.nnz, lengths.mode, lengths.max, lengths.mispredicted or 0
-        of_levels = lengths.rows_at_least, lengths.entries_up_to
-        rows, nnz, mode, longest, mispredicted, at_least, up_to = (
-            np.array([value], dtype=np.int64) for value in (*counts, *of_levels)
+        def one(value: int) -> Integers:
+            return np.array([value], dtype=np.int64)
+
+        return cls(
+            rows=one(structure.rows),
+            nnz=one(structure.nnz),
+            row_length_mode=one(structure.row_lengths.mode),
+            row_length_max=one(structure.row_lengths.max),
+            mispredicted_rows=one(structure.row_lengths.mispredicted or 0),
+            rows_at_least=np.array([structure.row_lengths.rows_at_least], dtype=np.int64),
+            entries_up_to=np.array([structure.row_lengths.entries_up_to], dtype=np.int64),
+            matrix=structure,
         )
-        return cls(rows, nnz, mode, longest, mispredicted, at_least, up_to, structure)
 
 
 @dataclass(frozen=True, slots=True)

@@ -286,7 +286,7 @@ def _adaptive_launches(matrix: CSR) -> list[Launch]:
     starts, ends, owners = (np.repeat(of_row, bounds) for of_row in (indptr[long], indptr[long + 1], long))
     pieces = np.minimum(starts + PIECE * _numbered(bounds), ends)
     # The row of each piece; the number of rows where another row's pieces begin.
-    piece_rows = np.where(pieces < ends, owners, rows)
+    piece_rows = np.where(pieces < ends, owners, rows).astype(indptr.dtype)
     lengths[long] = 0
     in_blocks = np.pad(lengths, (0, -rows % WARP)).reshape(-1, WARP)
     mean = in_blocks.mean(axis=1) / ENTRIES_A_LANE
@@ -301,7 +301,7 @@ def _adaptive_launches(matrix: CSR) -> list[Launch]:
     extended = np.append(indptr, pieces).astype(indptr.dtype, copy=False)
     stored = Stored.of(matrix, offset_type(max(matrix.nnz, len(extended))))
     arrays = upload(matrix.name, extended, matrix.indices, matrix.data, matrix.bases)
-    of_tasks = upload(matrix.name, firsts, shifts, piece_rows.astype(indptr.dtype))
+    of_tasks = upload(matrix.name, firsts, shifts, piece_rows)
     sums, count = scratch(max(1, len(pieces)), dtype), len(firsts)
     arguments = (*arrays, *of_tasks, sums, np.int64(count), np.int64(rows))
     launch = Launch(_adaptive(stored), blocks_of(WARP * count), arguments, dtype)

@@ -47,7 +47,7 @@ from sparsecast.papers.barreda_2020.training import (
 )
 from sparsecast.reports.charts.chart import Chart, Spec, axis, layer, look, panels, tooltip
 from sparsecast.results.paper import PaperReport
-from sparsecast.system.tabular import Column, Table
+from sparsecast.system.tabular import Column, Table, grouped
 from sparsecast.system.texts import counted, percent, signed_percent
 
 PRINTED = published("barreda_2020")
@@ -64,8 +64,8 @@ STATISTICS: dict[str, Callable[..., Any]] = {
     "deviation": np.std,
 }
 
-#: Blocks of a matrix that figure 3 has at each frequency, and pixels of a panel.
-_DOTS, _PANEL = 3, {"width": 300, "height": 220}
+#: Blocks that figure 3 has at each frequency, of each matrix one at least, and pixels of a panel.
+_DOTS, _PANEL = 180, {"width": 300, "height": 220}
 
 #: Of the budget, what labels may take; networks take the rest.
 LABEL_SHARE = 0.45
@@ -189,7 +189,8 @@ class Barreda2020(Experiment):
         )
         if labelling.is_stopped:
             raise KeyboardInterrupt
-        notes = [f"Left out: {name}: {reason}" for name, reason in labelling.refused.items()]
+        refused = grouped(labelling.refused, labelling.refused.__getitem__)
+        notes = [f"Left out: {', '.join(names)}: {reason}" for reason, names in refused.items()]
         if labelling.left:
             notes.append(f"No time to label {counted(labelling.left, 'matrix')}: run again to go on.")
         _train(request, start_s + setting.budget_s, on_progress)
@@ -370,7 +371,7 @@ def _result(pairs: Sequence[Pair]) -> str:
         for pair in pairs
         if pair.ours.card.frequency_ghz == FREQUENCIES_GHZ[0]
     ]
-    return f"twins and generated matrices never seen. {'. '.join(errors)}" if errors else ""
+    return f"matrices never seen. {'. '.join(errors)}" if errors else ""
 
 
 def dispersion(labels: Mapping[float, Sequence[BlockLabels]]) -> Chart:
@@ -378,7 +379,10 @@ def dispersion(labels: Mapping[float, Sequence[BlockLabels]]) -> Chart:
     charts = []
     for quantity in ENERGIES:
         rows = [
-            row for ghz, some in labels.items() for matrix in some for row in _dots(matrix, quantity, ghz)
+            row
+            for ghz, some in labels.items()
+            for matrix in some
+            for row in _dots(matrix, quantity, ghz, max(1, _DOTS // len(some)))
         ]
         x = axis("ns", "ns an entry", [row["ns"] for row in rows], is_log=True)
         y = axis("nj", "nJ an entry", [row["nj"] for row in rows], is_log=True)
@@ -386,10 +390,10 @@ def dispersion(labels: Mapping[float, Sequence[BlockLabels]]) -> Chart:
     return panels("dispersion", "", charts, 3)
 
 
-def _dots(labels: BlockLabels, quantity: str, ghz: float) -> list[dict[str, Any]]:
+def _dots(labels: BlockLabels, quantity: str, ghz: float, most: int) -> list[dict[str, Any]]:
     (timed, ns, _), (counted, nj, _) = labels.of("time"), labels.of(quantity)
     _, first, second = np.intersect1d(timed, counted, return_indices=True)
-    step = -(-len(first) // _DOTS) or 1
+    step = -(-len(first) // most) or 1
     pairs = zip(ns[first][::step].tolist(), nj[second][::step].tolist(), strict=True)
     return [{"matrix": labels.name, "GHz": f"{ghz:g}", "ns": time, "nj": joules} for time, joules in pairs]
 
@@ -406,7 +410,8 @@ def matrices_off(networks: Sequence[TrainedNetwork]) -> Chart:
             for matrix, error in card.matrix_errors.items()
         ]
         order = [_short(matrix) for matrix in sorted(lowest, key=lambda matrix: lowest[matrix])]
-        x = {"field": "matrix", "type": "nominal", "title": None, "sort": order, "axis": {"labelAngle": -40}}
+        labels = {"labelAngle": -90, "labelFontSize": 8, "labelOverlap": False}
+        x = {"field": "matrix", "type": "nominal", "title": None, "sort": order, "axis": labels}
         y = axis("error", "error, %", [row["error"] for row in rows], is_log=True)
         charts.append(_points(quantity, rows, x, y))
     return panels("matrices_off", "", charts, 2)

@@ -72,9 +72,9 @@ class Gahvari2007(Experiment):
         def on_progress(done_s: float, _: float, name: str) -> None:
             setting.on_progress(used_s + done_s, setting.budget_s, name)
 
-        figures = None
+        figures, profile = None, setting.profile or calibrated_profile(machine)
         with suppress(InputError):  # where there are none
-            figures = rated(setting.profile or calibrated_profile(machine), dtype)
+            figures = rated(profile, dtype)
         if figures is None or figures.noise is None:  # noise is measured last: that run was stopped
             bench_s = BENCH_SHARE * setting.budget_s
             if bench_s < LEAST_BUDGET_S:
