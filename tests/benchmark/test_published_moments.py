@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparsecast.benchmark.published import import_published
-from sparsecast.benchmark.published_moments import described, has_moments, moment_matrices
+from sparsecast.benchmark.published_moments import described, has_moments, moment_lines
 from sparsecast.errors import InputError, ProfileError
 from sparsecast.features.analysis import structure
 from sparsecast.machines.profile import Profile
@@ -97,7 +97,7 @@ def test_names_of_columns_in_a_table_of_features_alone(tmp_path):
         "matrix\tnr_rows\tnr_cols\tnr_nzeros\tnnz-r-std\tskew_coeff\tbw-avg\tbw-std\tsc-avg\tnum-neigh-avg\t"
         "cross_row_sim-avg\nm\t100\t100\t500\t0.5\t0.4\t9.0\t1.0\t0.5\t1.5\t0.9\n"
     )
-    (line,) = moment_matrices(path)
+    (line,) = moment_lines(path)
     found = described(line)
     assert (found.row_lengths.max, found.neighbourhood.neighbours) == (7, 1.5)
 
@@ -120,7 +120,7 @@ def test_another_layout_is_refused(tmp_path, old, new):
     [("skew", None), ("skew", math.nan), ("avg_bw", -1.0), ("std_nnz_per_row", math.inf), ("nr_rows", 0.5)],
 )
 def test_numbers_that_no_matrix_has_are_refused_by_their_name(column, value):
-    line = next(moment_matrices(TABLE))
+    line = next(moment_lines(TABLE))
     with pytest.raises(InputError, match=column):
         described({**line, column: value})
 
@@ -134,7 +134,7 @@ def test_rows_that_exist_have_lengths_that_add_up(rows, mean, spread, seed):
     if not nnz:
         return
     line = {
-        **next(moment_matrices(TABLE)),
+        **next(moment_lines(TABLE)),
         **{"nr_rows": float(rows), "nr_cols": 200_000.0, "nr_nzeros": float(nnz)},
         **{"std_nnz_per_row": float(lengths.std()), "skew": float(lengths.max() * rows / nnz - 1)},
     }
@@ -151,7 +151,7 @@ def test_moments_of_a_matrix_of_ours_give_what_the_matrix_gives():
     near = known.neighbourhood
     found = described(
         {
-            **next(moment_matrices(TABLE)),
+            **next(moment_lines(TABLE)),
             **{"nr_rows": 3000.0, "nr_cols": 3000.0, "nr_nzeros": float(A.nnz)},
             **{"std_nnz_per_row": lengths.std(), "skew": lengths.max() / lengths.mean() - 1},
             **{"avg_bw": near.row_bandwidth, "std_bw": near.row_bandwidth_deviation},
