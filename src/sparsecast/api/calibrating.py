@@ -1,4 +1,4 @@
-"""Calibrations and profiles, also of published results: machines that nobody here has."""
+"""Calibrations and profiles, also of published results: machines that are not here."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def own_profile(
 def profile_for(machine: Machine, target: Target, device: str) -> Profile:
     """Return the profile of this machine with Records of a target.
 
-    It is calibrated first if necessary, with a line on standard error, and its progress is told.
+    It is calibrated first if necessary, with a line on standard error, and its progress is reported.
     """
     profile = calibrated_profile(machine)
     if model_records(profile, target):

@@ -86,7 +86,7 @@ class ForecastBasis:
 
         `transfers` tells whether another setting of the profile may answer where its own has too few Records.
         A ProfileError says that none suffices, for the reason of the nearest one; a DisturbedError that its
-        calibration is no basis for a forecast, and nobody asks `anyway`.
+        calibration is no basis for a forecast, and `anyway` is not set.
         """
         # The settings that can answer, the nearest first. Published results are of one setting, with kernels
         # that are unknown: they answer nothing else.

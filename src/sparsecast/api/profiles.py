@@ -93,7 +93,7 @@ def reads_of(profile: Profile, target: Target) -> list[Bandwidth]:
 
 
 def measured_again(machine: Machine) -> list[Record]:
-    """Return the Records of a machine that were measured once more, which tells the noise."""
+    """Return the Records of a machine that were measured once more, from which the noise follows."""
     return [
         record
         for record in kept(machine).records

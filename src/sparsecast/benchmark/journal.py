@@ -33,7 +33,7 @@ from sparsecast.system import files
 from sparsecast.system.files import Place
 
 #: Suites of kept Records: what users measured; what an evaluation measured of it once more, minutes later,
-#: which tells the noise; and trials of plans, of few samples. No model learns from the last two.
+#: from which the noise follows; and trials of plans, of few samples. No model learns from the last two.
 USER_SUITE, AGAIN_SUITE, TRIED_SUITE = "user", "user again", "tried"
 
 

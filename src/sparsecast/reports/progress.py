@@ -77,8 +77,11 @@ def parts_bar(console: Console) -> Iterator[Callable[[str, int, int], None]]:
         nonlocal shown, start_s
         now = perf_counter()
         if what.startswith(TIMED):
+            if not total:
+                progress.stop()
+                return
             progress.update(task, description=what, total=total, completed=done, end_s=now + total - done)
-            (progress.start if total else progress.stop)()
+            progress.start()
             return
         if what != shown or not done:
             shown, start_s = what, now
