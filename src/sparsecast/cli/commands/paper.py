@@ -22,7 +22,7 @@ def paper(
     ] = None,
     matrices: Annotated[
         list[str] | None,
-        typer.Argument(metavar="MATRIX", help="Matrices instead of those of the experiment; before them in barreda-2020."),
+        typer.Argument(metavar="MATRIX", help="Matrices in place of its own; barreda-2020 takes both."),
     ] = None,
     device: options.DeviceOption = "cpu",
     dtype: options.DtypeOption = None,
