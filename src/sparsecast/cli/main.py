@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import re
 import sys
@@ -11,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from sparsecast import api
 from sparsecast.cli.commands import COMMANDS, Panel
 from sparsecast.cli.options import INPUT_WRONG, OUR_FAULT, STOPPED, STOPPED_LINE, StoppedError
 from sparsecast.errors import InputError, SparsecastError
@@ -34,13 +34,10 @@ def build() -> typer.Typer:
     ) -> None:
         """Forecast, plan and run sparse matrix-vector products, y = A x."""
         if context.invoked_subcommand is None:
-            from sparsecast import api
-
             print("\n".join(api.first_steps()))
 
-    commands = {name: COMMANDS.get(name) for name in COMMANDS.names()}
-    panels = list(Panel)
-    for name, entry in sorted(commands.items(), key=lambda item: panels.index(item[1].panel)):
+    commands, panels = [(name, COMMANDS.get(name)) for name in COMMANDS.names()], list(Panel)
+    for name, entry in sorted(commands, key=lambda item: panels.index(item[1].panel)):
         if isinstance(entry.run, typer.Typer):  # it has commands of its own
             app.add_typer(entry.run, name=name, rich_help_panel=entry.panel.value)
         else:
@@ -83,7 +80,7 @@ def _status() -> Any:
     except InputError as error:
         return _complain(str(error), INPUT_WRONG)
     except typer.TyperException as error:
-        what = _with_value(error.format_message(), sys.argv) or "Missing command."
+        what = error.format_message() or "Missing command."
         return _complain(
             f"{what} (sparsecast --help, or sparsecast COMMAND --help, lists what is)", INPUT_WRONG
         )
@@ -108,19 +105,6 @@ def _status() -> Any:
             cause = cause.__cause__ or cause.__context__
         traceback.print_exc()
         return _complain("this is a fault of Sparsecast: please report it with the lines above", OUR_FAULT)
-
-
-def _with_value(message: str, arguments: list[str]) -> str:
-    """Return a message of the parser about an option, with the given value added."""
-    wrong = re.match(r"Invalid value for '(--[\w-]+)': (.*)", message, re.DOTALL)
-    if wrong is None:
-        return message
-    option, expected = wrong.groups()
-    for argument, following in itertools.pairwise([*arguments, ""]):
-        name, equals, value = argument.partition("=")
-        if name == option:
-            return f"{option} {value if equals else following}: {expected}"
-    return message
 
 
 def _complain(line: str, status: int) -> int:

@@ -7,18 +7,16 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
+from sparsecast import api
 from sparsecast.errors import InputError
 from sparsecast.records import DTYPES
 from sparsecast.system.files import Place, exists, is_address, shown, unwritable
-
-if TYPE_CHECKING:
-    from sparsecast.api import Meter, PowerFile
 
 #: Exit statuses: the user's input was wrong; our fault; stopped from the keyboard.
 INPUT_WRONG, OUR_FAULT, STOPPED = 2, 1, 130
@@ -26,6 +24,20 @@ STOPPED_LINE = "stopped from the keyboard"
 
 #: Names are not listed here: to find those of plug-ins takes longer than to show a page of help.
 _DEVICES = "cpu, cuda, cuda:N for GPU number N, or the name of a plug-in."
+
+
+def option(metavar: str | None, help: str, *names: str, **more: Any) -> Any:
+    """Return an option with a value; by default its name is that of the parameter."""
+    return typer.Option(*names, metavar=metavar, help=help, **more)
+
+
+def flag(name: str, help: str) -> Any:
+    """Return an option without a value, and without one that says the opposite."""
+    return typer.Option(name, help=help)
+
+
+def argument(metavar: str, help: str, **more: Any) -> Any:
+    return typer.Argument(metavar=metavar, help=help, **more)
 
 
 def matching_profiles(incomplete: str) -> list[str]:
@@ -44,75 +56,15 @@ def matching_models(incomplete: str) -> list[str]:
     return [name for name in MODELS.names() if name.startswith(incomplete)]
 
 
-def known(check: Callable[[Any, str], object]) -> Callable[[str | None], str | None]:
-    """Return a callback that refuses an unknown name before a machine is calibrated for it.
-
-    `check` gets the api and the name.
-    """
+def known(check: Callable[[str], object]) -> Callable[[str | None], str | None]:
+    """Return a callback that refuses an unknown name before a machine is calibrated for it."""
 
     def refuse(name: str | None) -> str | None:
         if name is not None:
-            from sparsecast import api
-
-            check(api, name)
+            check(name)
         return name
 
     return refuse
-
-
-MatrixArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="MATRIX",
-        help="A file (.mtx, .mtx.gz, .rb, .hb, .npz, .mat), an edge list (.txt, .tsv, .csv, .edges, .el), "
-        "gallery:NAME?key=value&key=value, or suitesparse:GROUP/NAME, which is downloaded once.",
-    ),
-]
-QuestionArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="MATRIX",
-        help="A matrix as for other commands; or without it a Structure (.json), a table of matrices (.csv, "
-        ".csv.gz), or counts:rows=R&cols=C&nnz=N.",
-    ),
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output.")]
-ForceOption = Annotated[bool, typer.Option("--force", help="Replace existing files.")]
-NoDriftOption = Annotated[
-    bool,
-    typer.Option(
-        "--no-drift-correction", help="Forecast for the speed of the calibration, not the current speed."
-    ),
-]
-AnywayOption = Annotated[
-    bool,
-    typer.Option("--anyway", help="Forecast even if other programs disturbed the calibration too much."),
-]
-ForecastOnlyOption = Annotated[
-    bool, typer.Option("--forecast-only", help="Choose by forecasts alone; do not build or time candidates.")
-]
-KeepOption = Annotated[
-    bool, typer.Option("--keep/--no-keep", help="Keep the measurements in the data folder, for the models.")
-]
-ShardOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="I/N", help="Part I of N of the matrices, in any order; slurm: the part of this array task."
-    ),
-]
-ResumeOption = Annotated[bool, typer.Option("--resume", help="Reuse kept measurements, whatever their age.")]
-DryRunOption = Annotated[
-    bool, typer.Option("--dry-run", help="List the matrices and their kept records; measure nothing.")
-]
-ProfileOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME|PATH",
-        autocompletion=matching_profiles,
-        help="Profile of the machine to forecast for; this machine's by default.",
-    ),
-]
-ThreadsOption = Annotated[int | None, typer.Option(help="Number of threads; all of the machine by default.")]
 
 
 def _threads(text: str | None) -> int | str | None:
@@ -120,111 +72,121 @@ def _threads(text: str | None) -> int | str | None:
     return int(text) if text is not None and text.lstrip("-").isdigit() else text
 
 
+MatrixArgument = Annotated[
+    str,
+    argument(
+        "MATRIX",
+        "A file (.mtx, .mtx.gz, .rb, .hb, .npz, .mat), an edge list (.txt, .tsv, .csv, .edges, .el), "
+        "gallery:NAME?key=value&key=value, or suitesparse:GROUP/NAME, which is downloaded once.",
+    ),
+]
+QuestionArgument = Annotated[
+    str,
+    argument(
+        "MATRIX",
+        "A matrix as for other commands; or without it a Structure (.json), a table of matrices (.csv, "
+        ".csv.gz), or counts:rows=R&cols=C&nnz=N.",
+    ),
+]
+JsonOption = Annotated[bool, flag("--json", "Print one JSON document on standard output.")]
+ForceOption = Annotated[bool, flag("--force", "Replace existing files.")]
+AnywayOption = Annotated[
+    bool, flag("--anyway", "Forecast even if other programs disturbed the calibration too much.")
+]
+ForecastOnlyOption = Annotated[
+    bool, flag("--forecast-only", "Choose by forecasts alone; do not build or time candidates.")
+]
+ShardOption = Annotated[
+    str | None,
+    option("I/N", "Part I of N of the matrices, in any order; slurm: the part of this array task."),
+]
+DryRunOption = Annotated[
+    bool, flag("--dry-run", "List the matrices and their kept records; measure nothing.")
+]
+ProfileOption = Annotated[
+    str | None,
+    option(
+        "NAME|PATH",
+        "Profile of the machine to forecast for; this machine's by default.",
+        autocompletion=matching_profiles,
+    ),
+]
+ThreadsOption = Annotated[int | None, option(None, "Number of threads; all of the machine by default.")]
 AnyThreadsOption = Annotated[
     str | None,
-    typer.Option(
-        metavar="N|auto",
+    option(
+        "N|auto",
+        "Number of threads; all of the machine by default. auto compares those in the profile.",
         callback=_threads,
-        help="Number of threads; all of the machine by default. auto compares those in the profile.",
     ),
 ]
-VectorsOption = Annotated[int, typer.Option(min=1, help="Number of vectors multiplied at once.")]
-TransposeOption = Annotated[
-    bool, typer.Option("--transpose", help="Multiply with the transpose, which is built first.")
-]
+VectorsOption = Annotated[int, option(None, "Number of vectors multiplied at once.", min=1)]
 DtypeOption = Annotated[
     str | None,
-    typer.Option(
-        metavar="|".join(DTYPES),
+    option(
+        "|".join(DTYPES),
+        "Type of the values; that of the matrix by default.",
         autocompletion=lambda incomplete: [d for d in DTYPES if d.startswith(incomplete)],
-        help="Type of the values; that of the matrix by default.",
     ),
 ]
-ValuesOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="float32", help="Allow lossy storage: double values rounded to float32, sums in double."
-    ),
-]
-
-
 LibraryOption = Annotated[
     str | None,
-    typer.Option(
-        metavar="any|NAME[,NAME]",
-        callback=known(lambda api, names: api.chosen_libraries(names, is_here=False)),
-        help="Other libraries beside the built-in formats: any installed one, or names such as mkl,scipy.",
+    option(
+        "any|NAME[,NAME]",
+        "Other libraries beside the built-in formats: any installed one, or names such as mkl,scipy.",
+        callback=known(lambda names: api.chosen_libraries(names, is_here=False)),
     ),
 ]
-
-
 ModelOption = Annotated[
     str | None,
-    typer.Option(
-        metavar="NAME",
-        callback=known(lambda api, name: api.model_for("time", name)),
+    option(
+        "NAME",
+        "Model used for the forecast.",
+        callback=known(lambda name: api.model_for("time", name)),
         autocompletion=matching_models,
-        help="Model used for the forecast.",
     ),
 ]
-
-
-ProductsOption = Annotated[int, typer.Option(min=1, help="Number of products that will be done.")]
+ProductsOption = Annotated[int, option(None, "Number of products that will be done.", min=1)]
 ObjectiveOption = Annotated[
     str,
-    typer.Option(
-        metavar="time|energy|edp",
-        callback=known(lambda api, name: api.refuse_objective(name)),
-        help="What to minimise; edp is energy times time.",
+    option(
+        "time|energy|edp",
+        "What to minimise; edp is energy times time.",
+        callback=known(lambda name: api.refuse_objective(name)),
     ),
 ]
 MeterCommandOption = Annotated[
-    str | None,
-    typer.Option(metavar="COMMAND", help="Command that prints the joules counted so far."),
+    str | None, option("COMMAND", "Command that prints the joules counted so far.")
 ]
 MeterOption = Annotated[
     str | None,
-    typer.Option(
-        metavar="NAME", help="Meter that counts joules; modelled computes them, and marks the results."
-    ),
+    option("NAME", "Meter that counts joules; modelled computes them, and marks the results."),
 ]
 FrequenciesOption = Annotated[
-    str | None,
-    typer.Option(metavar="GHZ", help="Frequencies of the cores, such as 1.2,2.0; set if permitted."),
+    str | None, option("GHZ", "Frequencies of the cores, such as 1.2,2.0; set if permitted.")
 ]
 PowerModelOption = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="JSON file with a power model, if no joules were measured."),
+    Path | None, option("FILE", "JSON file with a power model, if no joules were measured.")
 ]
 EnergyModelOption = Annotated[
-    str | None,
-    typer.Option(metavar="NAME", help="Model that forecasts joules, if Records have joules."),
+    str | None, option("NAME", "Model that forecasts joules, if Records have joules.")
 ]
-
 PriceOption = Annotated[
     list[str] | None,
-    typer.Option(
-        metavar="MACHINE=NUMBER/h", help="Price per hour, in any currency; repeat it for each machine."
-    ),
+    option("MACHINE=NUMBER/h", "Price per hour, in any currency; repeat it for each machine."),
 ]
 ForecastDeviceOption = Annotated[
-    str | None,
-    typer.Option(metavar="DEVICE", help=f"Device of the product; that of the profile or the CPU. {_DEVICES}"),
+    str | None, option("DEVICE", f"Device of the product; that of the profile or the CPU. {_DEVICES}")
 ]
 FigureOption = Annotated[
     Path | None,
-    typer.Option(
-        "--figure", metavar="FILE.svg|png|pdf", help="Draw the result to this file, too (docs/figures.md)."
-    ),
+    option("FILE.svg|png|pdf", "Draw the result to this file, too (docs/figures.md).", "--figure"),
 ]
-CsvOption = Annotated[
-    Path | None, typer.Option("--csv", metavar="FILE.csv", help="Write the table to this file, too.")
-]
+CsvOption = Annotated[Path | None, option("FILE.csv", "Write the table to this file, too.", "--csv")]
 MarkdownOption = Annotated[
-    Path | None,
-    typer.Option("--markdown", metavar="FILE.md", help="Write the printed output to this file, too."),
+    Path | None, option("FILE.md", "Write the printed output to this file, too.", "--markdown")
 ]
-DeviceOption = Annotated[str, typer.Option(metavar="DEVICE", help=f"Device of the product. {_DEVICES}")]
+DeviceOption = Annotated[str, option("DEVICE", f"Device of the product. {_DEVICES}")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,9 +205,14 @@ class SettingGroup(PlaceGroup):
     threads: AnyThreadsOption = None  # type: ignore[assignment]
     dtype: DtypeOption = None
     vectors: VectorsOption = 1
-    values: ValuesOption = None
+    values: Annotated[
+        str | None,
+        option("float32", "Allow lossy storage: double values rounded to float32, sums in double."),
+    ] = None
     library: LibraryOption = None
-    transpose: TransposeOption = False
+    transpose: Annotated[bool, flag("--transpose", "Multiply with the transpose, which is built first.")] = (
+        False
+    )
 
     @property
     def session_options(self) -> dict[str, Any]:
@@ -267,7 +234,10 @@ class TrustGroup:
     """The group of options that say what forecasts rest on: the same for every command."""
 
     model: ModelOption = None
-    no_drift_correction: NoDriftOption = False
+    no_drift_correction: Annotated[
+        bool,
+        flag("--no-drift-correction", "Forecast for the speed of the calibration, not the current speed."),
+    ] = False
     anyway: AnywayOption = False
     power_model: PowerModelOption = None
     energy_model: EnergyModelOption = None
@@ -288,8 +258,10 @@ class TrustGroup:
 class CollectionGroup:
     """The group of options for measuring a collection: the same for every command."""
 
-    keep: KeepOption = True
-    resume: ResumeOption = False
+    keep: Annotated[
+        bool, flag("--keep/--no-keep", "Keep the measurements in the data folder, for the models.")
+    ] = True
+    resume: Annotated[bool, flag("--resume", "Reuse kept measurements, whatever their age.")] = False
     shard: ShardOption = None
     dry_run: DryRunOption = False
 
@@ -299,17 +271,13 @@ class CollectionGroup:
         return "kept" if self.keep else "shown"
 
 
-def power_file(path: Path | None) -> PowerFile | None:
+def power_file(path: Path | None) -> api.PowerFile | None:
     """Return what a power model says, None without one."""
-    from sparsecast.api import PowerFile
-
-    return None if path is None else PowerFile.read(path)
+    return None if path is None else api.PowerFile.read(path)
 
 
-def chosen_meter(name: str | None, command: str | None = None) -> Meter | None:
+def chosen_meter(name: str | None, command: str | None = None) -> api.Meter | None:
     """Return the meter that is named, or whose command is given; None for what the device has."""
-    from sparsecast import api
-
     if name is not None and command is not None:
         raise InputError(f"--meter {name} beside --meter-command: expected one meter; leave one out")
     if name is not None:

@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from sparsecast import api
 from sparsecast.cli import options
 from sparsecast.cli.options import screen
 from sparsecast.cli.output import Output
+from sparsecast.errors import InputError
+from sparsecast.system.texts import counted, time
 
 if TYPE_CHECKING:
     from sparsecast import Profile, Structure
-    from sparsecast.api import Problem, Session
-    from sparsecast.results.measurement import Pending
+
+
+def timed_bar(what: str) -> AbstractContextManager[Callable[[float, float, str], None]]:
+    """Show a bar for work of known length in seconds: see `reports.progress`, which takes long to import."""
+    from sparsecast.reports import progress
+
+    return progress.timed_bar(screen(), what)
+
+
+def counted_bar(what: str, total: int) -> AbstractContextManager[Callable[[], None]]:
+    """Show a bar for `total` steps of similar length."""
+    from sparsecast.reports import progress
+
+    return progress.counted_bar(screen(), what, total)
 
 
 @contextmanager
@@ -26,69 +42,49 @@ def shown_parts() -> Iterator[None]:
         yield
 
 
-def read_matrix(matrix: str) -> Problem:
+@shown_parts()
+def read_matrix(matrix: str) -> api.Problem:
     """Return what `api.read_matrix` does."""
-    from sparsecast import api
-
-    with shown_parts():
-        return api.read_matrix(matrix)
+    return api.read_matrix(matrix)
 
 
-def transposed(question: Problem | Structure, notes: list[str]) -> Problem:
+@shown_parts()
+def read_question(question: str) -> tuple[str, api.Problem | Structure]:
+    """Return what `api.read_question` does."""
+    return api.read_question(question)
+
+
+@shown_parts()
+def profile_for(A: Any, wanted: str | None, **asked: Any) -> Profile:
+    """Return the wanted profile, or this machine's, calibrated quickly first if it is not calibrated."""
+    return api.own_profile(A, **asked) if wanted is None else api.profile(wanted)
+
+
+def transposed(question: api.Problem | Structure, notes: list[str]) -> api.Problem:
     """Return the transpose of a matrix; `notes` tell what it takes to build it."""
-    from time import perf_counter
-
-    from sparsecast import Structure
-    from sparsecast.errors import InputError
-    from sparsecast.system.texts import time
-
-    if isinstance(question, Structure):
+    if not isinstance(question, api.Problem):
         raise InputError("the transpose without the matrix: expected the matrix; name its file")
-    transpose = question.transposed()
-    start = perf_counter()
+    transpose, start = question.transposed(), perf_counter()
     _ = transpose.matrix
-    if transpose is question:
-        notes.append("The matrix equals its transpose: nothing is built for products with that.")
-    else:
-        notes.append(
-            f"The transpose was built in {time(perf_counter() - start)} here, before any conversion."
-        )
+    took = f"The transpose was built in {time(perf_counter() - start)} here, before any conversion."
+    nothing = "The matrix equals its transpose: nothing is built for products with that."
+    notes.append(nothing if transpose is question else took)
     return transpose
 
 
-def read_question(question: str) -> tuple[str, Problem | Structure]:
-    """Return what `api.read_question` does."""
-    from sparsecast import api
-
-    with shown_parts():
-        return api.read_question(question)
-
-
-def profile_for(A: Any, wanted: str | None, **asked: Any) -> Profile:
-    """Return the wanted profile, or this machine's, calibrated quickly first if it is not calibrated."""
-    from sparsecast import api
-
-    with shown_parts():
-        return api.own_profile(A, **asked) if wanted is None else api.profile(wanted)
-
-
-def session_for(setting: options.SettingGroup, trust: options.TrustGroup, **more: Any) -> Session:
+def session_for(setting: options.SettingGroup, trust: options.TrustGroup, **more: Any) -> api.Session:
     """Return the session of a command; its first question calibrates this machine if need be."""
-    from sparsecast import api
-
     return api.session(setting.profile, **setting.session_options, **trust.session_options, **more)
 
 
 def tell_taken_over(matrices: int) -> None:
     """Say on standard error how many matrices were not measured again."""
-    from sparsecast.system.texts import counted
-
     if matrices:
         text = f"{counted(matrices, 'matrix was', 'matrices were')} measured before: the kept records count"
         screen().print(text, soft_wrap=True)
 
 
-def pending_output(found: Pending) -> Output:
+def pending_output(found: Any) -> Output:
     """Return what a command with --dry-run prints."""
     from sparsecast.results.measurement import DOCUMENTS
 

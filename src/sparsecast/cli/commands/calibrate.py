@@ -2,55 +2,58 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
-import typer
-
+from sparsecast import api
 from sparsecast.cli import options
 from sparsecast.cli.commands import Panel, command
+from sparsecast.cli.options import flag, option
 from sparsecast.cli.output import Output
+from sparsecast.cli.reading import timed_bar
 from sparsecast.system.texts import counted
 
 
 @command("calibrate", Panel.MACHINES)
 def calibrate(
-    budget: Annotated[float, typer.Option(help="Time budget in seconds.")] = 300.0,
+    budget: Annotated[float, option(None, "Time budget in seconds.")] = 300.0,
     threads: options.ThreadsOption = None,
     dtype: options.DtypeOption = None,
     device: options.DeviceOption = "cpu",
     vectors: options.VectorsOption = 1,
     suites: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME[,NAME]",
-            help="Measure these suites of benchmark matrices, such as guo,wang, and add them to the profile.",
+        option(
+            "NAME[,NAME]",
+            "Measure these suites of benchmark matrices, such as guo,wang, and add them to the profile.",
         ),
     ] = None,
     libraries: Annotated[
-        bool,
-        typer.Option("--libraries", help="Also measure the other libraries that are installed (doctor)."),
+        bool, flag("--libraries", "Also measure the other libraries that are installed (doctor).")
     ] = False,
     ranks: Annotated[
         bool,
-        typer.Option(
-            "--ranks",
-            help="Under mpirun: measure messages and memory of all ranks, and products of --suites.",
-        ),
+        flag("--ranks", "Under mpirun: measure messages and memory of all ranks, and products of --suites."),
     ] = False,
 ) -> Output | None:
     """Measure the benchmark matrices on this machine and keep the profile."""
+    suite_names = options.names(suites) or []
     if ranks:
         given = {"--threads": threads, "--dtype": dtype, "--vectors": None if vectors == 1 else vectors}
         options.refuse_beside_ranks(given | {"--libraries": "" if libraries else None}, device)
-        return _of_ranks(budget, options.names(suites) or [])
-    from sparsecast import api
-    from sparsecast.reports.progress import timed_bar
+        return _of_ranks(budget, suite_names)
     from sparsecast.results.machines import DOCUMENTS
 
-    setting: dict[str, Any] = {"threads": threads, "dtype": dtype, "device": device, "vectors": vectors}
-    setting |= {"suites": options.names(suites) or [], "library": "any" if libraries else None}
-    run = api.calibration(budget, **setting)
-    with timed_bar(options.screen(), "calibrating") as run.on_progress:
+    library = "any" if libraries else None
+    run = api.calibration(
+        budget,
+        threads=threads,
+        dtype=dtype,
+        device=device,
+        vectors=vectors,
+        suites=suite_names,
+        library=library,
+    )
+    with timed_bar("calibrating") as run.on_progress:
         profile = run.run()
     path = str(api.user_path(profile.name))
     disturbed = [f"{what}: {why.sentence()}" for what, why in api.disturbances(profile).items()]
@@ -75,8 +78,6 @@ def calibrate(
 
 def _of_ranks(budget_s: float, suites: list[str]) -> Output | None:
     """Measure what ranks do together, then products of suites in half of the budget; rank 0 alone speaks."""
-    from sparsecast import api
-    from sparsecast.reports.progress import timed_bar
     from sparsecast.results.machines import DOCUMENTS
 
     with api.on_ranks() as comm:
@@ -86,9 +87,9 @@ def _of_ranks(budget_s: float, suites: list[str]) -> Output | None:
             run.run()
             api.measure_suites_on_ranks(comm, suites, part_s)
             return None
-        with timed_bar(options.screen(), "calibrating ranks") as run.on_progress:
+        with timed_bar("calibrating ranks") as run.on_progress:
             profile = run.run()
-        with timed_bar(options.screen(), "measuring products") as on_progress:
+        with timed_bar("measuring products") as on_progress:
             products, products_left = api.measure_suites_on_ranks(comm, suites, part_s, on_progress)
         assert profile is not None
         item = {
@@ -105,8 +106,7 @@ def _of_ranks(budget_s: float, suites: list[str]) -> Output | None:
             "notes": run.notes,
         }
         measured = counted(len(run.measured), "micro-benchmark")
-        kept = f"{measured} in {run.used_s:.0f} s, kept as {profile.name}"
-        shown = [kept, item["path"]]
+        shown = [f"{measured} in {run.used_s:.0f} s, kept as {profile.name}", item["path"]]
         if suites:
             shown.append(f"products of {counted(products, 'matrix')}, {products_left} left")
         return Output(DOCUMENTS["calibrate --ranks"], item, shown, run.notes)

@@ -6,10 +6,10 @@ import dataclasses
 import re
 from typing import Annotated
 
-import typer
-
+from sparsecast import api
 from sparsecast.cli import options
 from sparsecast.cli.commands import Panel, command
+from sparsecast.cli.options import names, option
 from sparsecast.cli.output import Output
 from sparsecast.cli.reading import read_question
 from sparsecast.errors import InputError
@@ -18,37 +18,30 @@ from sparsecast.errors import InputError
 @command("cluster", Panel.FORECASTS, figure=True, csv=True)
 def cluster(
     matrix: options.QuestionArgument,
-    ranks: Annotated[str, typer.Option(metavar="N[,N]", help="Numbers of ranks to compare.")],
+    ranks: Annotated[str, option("N[,N]", "Numbers of ranks to compare.")],
     profile: options.ProfileOption = None,
     ranks_per_node: Annotated[
-        int | None, typer.Option(help="Ranks per node; its number of cores by default.")
+        int | None, option(None, "Ranks per node; its number of cores by default.")
     ] = None,
     price: Annotated[
-        float | None,
-        typer.Option(help="Price per node and hour, in any currency; adds the cost of products."),
+        float | None, option(None, "Price per node and hour, in any currency; adds the cost of products.")
     ] = None,
     algorithms: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME[,NAME]", help="Algorithms, such as local-1d,2d; all built-in ones by default."
-        ),
+        str | None, option("NAME[,NAME]", "Algorithms, such as local-1d,2d; all built-in ones by default.")
     ] = None,
     formats: Annotated[
-        str | None,
-        typer.Option(metavar="NAME[,NAME]", help="Formats; CSR, COO and the fastest one by default."),
+        str | None, option("NAME[,NAME]", "Formats; CSR, COO and the fastest one by default.")
     ] = None,
     partitions: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME[,NAME]", help="Partitions; nonzeros, metis and uniform-2d by default; also rows."
-        ),
+        option("NAME[,NAME]", "Partitions; nonzeros, metis and uniform-2d by default; also rows."),
     ] = None,
     model: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME",
-            callback=options.known(lambda api, name: api.CLUSTER_MODELS.get(name)),
-            help="Model used for the forecast.",
+        option(
+            "NAME",
+            "Model used for the forecast.",
+            callback=options.known(lambda name: api.CLUSTER_MODELS.get(name)),
         ),
     ] = None,
     objective: options.ObjectiveOption = "time",
@@ -56,7 +49,6 @@ def cluster(
     energy_model: options.EnergyModelOption = None,
 ) -> Output:
     """Forecast one product on many ranks: compare algorithms, formats, partitions and numbers of ranks."""
-    from sparsecast import api
     from sparsecast.reports.charts.scaling import scaling
     from sparsecast.results.cluster import DOCUMENTS
 
@@ -68,9 +60,9 @@ def cluster(
         [int(number) for number in ranks.split(",")],
         api.profile(profile) if profile else None,
         ranks_per_node=ranks_per_node,
-        algorithms=options.names(algorithms),
-        formats=options.names(formats),
-        partitions=options.names(partitions),
+        algorithms=names(algorithms),
+        formats=names(formats),
+        partitions=names(partitions),
         price=price,
         model=model,
         power_model=options.power_file(power_model),
@@ -78,10 +70,6 @@ def cluster(
         objective=objective,
     )
     answer = dataclasses.replace(answer, name=name)
-    return Output(
-        DOCUMENTS["cluster"],
-        answer,
-        [answer.table(), *answer.sentences()],
-        answer.notes,
-        lambda: (scaling(answer.choices), f"{name} on {answer.profile}"),
-    )
+    shown = [answer.table(), *answer.sentences()]
+    title = f"{name} on {answer.profile}"
+    return Output(DOCUMENTS["cluster"], answer, shown, answer.notes, lambda: (scaling(answer.choices), title))

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from typing import Annotated
 
-import typer
-
+from sparsecast import api
 from sparsecast.cli.commands import Panel, command
-from sparsecast.cli.options import OUR_FAULT
+from sparsecast.cli.options import OUR_FAULT, argument, option
 from sparsecast.cli.output import Output
 from sparsecast.errors import InputError
 
@@ -24,14 +23,14 @@ def _share(text: str | None) -> float | None:
 
 @command("compare-results", Panel.MEASUREMENTS, csv=True)
 def compare_results(
-    a: Annotated[str, typer.Argument(metavar="A", help="Folder, journal, profile or merged file.")],
-    b: Annotated[str, typer.Argument(metavar="B", help="The same from another day, version or machine.")],
+    a: Annotated[str, argument("A", "Folder, journal, profile or merged file.")],
+    b: Annotated[str, argument("B", "The same from another day, version or machine.")],
     fail_above: Annotated[
         str | None,
-        typer.Option(
-            metavar="PERCENT",
+        option(
+            "PERCENT",
+            "Exit with status 1 if B is certainly slower by more than this, such as 5%.",
             callback=_share,
-            help="Exit with status 1 if B is certainly slower by more than this, such as 5%.",
         ),
     ] = None,
 ) -> Output:
@@ -39,7 +38,6 @@ def compare_results(
 
     The sets may be from two days, versions or machines.
     """
-    from sparsecast import api
     from sparsecast.results.differences import DOCUMENTS
 
     found, notes = api.compare_results(a, b)

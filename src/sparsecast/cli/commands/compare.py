@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-import typer
-
+from sparsecast import api
 from sparsecast.cli import options
 from sparsecast.cli.commands import Panel, command
+from sparsecast.cli.options import argument, option
 from sparsecast.cli.output import Drawn, Output
 from sparsecast.cli.reading import read_question, shown_parts
 from sparsecast.system.texts import counted
@@ -16,38 +16,38 @@ from sparsecast.system.texts import counted
 
 @command("compare", Panel.FORECASTS, figure=True, csv=True)
 def compare(
-    matrices: Annotated[
-        list[str], typer.Argument(metavar="MATRIX...", help="As for predict, except tables.")
-    ],
+    matrices: Annotated[list[str], argument("MATRIX...", "As for predict, except tables.")],
     machines: Annotated[
-        str | None,
-        typer.Option(metavar="NAME|PATH[,NAME|PATH]", help="Profiles to compare; all by default."),
+        str | None, option("NAME|PATH[,NAME|PATH]", "Profiles to compare; all by default.")
     ] = None,
     products: options.ProductsOption = 1000,
     price: options.PriceOption = None,
     library: options.LibraryOption = None,
     model: options.ModelOption = None,
     anyway: options.AnywayOption = False,
-    page: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE.html", help="Write the comparison as one HTML page."),
-    ] = None,
+    page: Annotated[Path | None, option("FILE.html", "Write the comparison as one HTML page.")] = None,
     force: options.ForceOption = False,
 ) -> Output:
     """Forecast products on several machines: time, energy and price side by side."""
-    from sparsecast import api
     from sparsecast.reports.charts import intervals
     from sparsecast.reports.pages.rendering import comparison_page, write
     from sparsecast.results.placement import DOCUMENTS
 
     options.refuse_page(page, force)
-    how: dict[str, Any] = {"library": library, "model": model, "anyway": anyway}
-    how |= {"products": products, "prices": api.prices_of(price or ())}
+    prices = api.prices_of(price or ())
     read = {text: read_question(text) for text in matrices}
     names = api.distinct_names({text: name for text, (name, _) in read.items()})
     questions = {names[text]: question for text, (_, question) in read.items()}
     with shown_parts():
-        comparison = api.compare(questions, api.ALL if machines is None else machines, **how)
+        comparison = api.compare(
+            questions,
+            api.ALL if machines is None else machines,
+            products=products,
+            prices=prices,
+            library=library,
+            model=model,
+            anyway=anyway,
+        )
     if page is not None:
         write(comparison_page(matrices, comparison), page)
     done = counted(products, "product")

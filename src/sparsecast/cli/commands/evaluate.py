@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-import typer
-
+from sparsecast import api
 from sparsecast.cli import options
 from sparsecast.cli.commands import Panel, command
+from sparsecast.cli.options import argument, flag, option
 from sparsecast.cli.output import Output
-from sparsecast.cli.reading import pending_output, tell_taken_over
+from sparsecast.cli.reading import counted_bar, pending_output, tell_taken_over, timed_bar
 from sparsecast.errors import InputError
 
 
@@ -18,26 +18,20 @@ def evaluate(
     setting: options.SettingGroup,
     collection: options.CollectionGroup,
     matrices: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="MATRIX|FOLDER...", help="Files, folders of files, or gallery matrices."),
+        list[str] | None, argument("MATRIX|FOLDER...", "Files, folders of files, or gallery matrices.")
     ] = None,
     replay: Annotated[
-        bool, typer.Option("--replay", help="Score the models on stored Records instead of measuring.")
+        bool, flag("--replay", "Score the models on stored Records instead of measuring.")
     ] = False,
     ranks: Annotated[
-        bool, typer.Option("--ranks", help="With --replay: score models of many ranks on kept products.")
+        bool, flag("--ranks", "With --replay: score models of many ranks on kept products.")
     ] = False,
-    models: Annotated[
-        str | None, typer.Option(metavar="NAME[,NAME]", help="Models to score; all by default.")
-    ] = None,
+    models: Annotated[str | None, option("NAME[,NAME]", "Models to score; all by default.")] = None,
     watch: Annotated[
-        bool, typer.Option("--watch", help="Print a line for each matrix as soon as it is measured.")
+        bool, flag("--watch", "Print a line for each matrix as soon as it is measured.")
     ] = False,
     rows: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE.parquet", help="Write one row per forecast to this file or s3:// address."
-        ),
+        str | None, option("FILE.parquet", "Write one row per forecast to this file or s3:// address.")
     ] = None,
     figure: options.FigureOption = None,
 ) -> Output:
@@ -58,17 +52,14 @@ def evaluate(
         unused |= {"--models": models, "--rows": rows, "--figure": figure}
         options.refuse_beside_ranks(unused, setting.device or "cpu")
         return _of_ranks(setting.profile)
-    from sparsecast import api
     from sparsecast.reports.charts.scores import agreements
-    from sparsecast.reports.progress import counted_bar, timed_bar
     from sparsecast.results.evaluation import DOCUMENTS
     from sparsecast.system.tabular import lines_of
 
     if rows is not None:
         options.refuse_no_parquet("--rows", rows)
-    if collection.dry_run and rows is not None:
-        raise InputError(f"--rows {rows} with --dry-run: expected forecasts to write; leave one of them out")
     if collection.dry_run:
+        options.refuse_given({"--rows": rows}, "with --dry-run: expected forecasts to write; leave one out")
         return pending_output(api.pending(matrices or [], shard, setting.device or "cpu"))
     names = None if models == "all" else options.names(models)
     if matrices:
@@ -79,12 +70,12 @@ def evaluate(
             how["on_matrix"] = lambda name, alone: screen.print(
                 alone.sentence_of(name), soft_wrap=True, markup=False
             )
-        with timed_bar(screen, "measuring") as how["on_progress"]:
+        with timed_bar("measuring") as how["on_progress"]:
             result = session.evaluate(matrices, models=names, transpose=setting.transpose, **how)
     else:
         chosen = api.profile(setting.profile, device=setting.device or "cpu")
         session = api.session(chosen, **setting.session_options)
-        with counted_bar(options.screen(), "fitting", api.fits_of(names, setting.vectors)) as advance:
+        with counted_bar("fitting", api.fits_of(names, setting.vectors)) as advance:
             result = api.replay(session, models=names, transpose=setting.transpose, on_fold=advance)
     is_empty_shard = shard is not None and not result.refused
     if not result.rows and not result.interrupted and not is_empty_shard:
@@ -97,25 +88,22 @@ def evaluate(
     shown: list[Any] = [result.table(), result.sizes(), result.choices()] if result.models else []
     shown += [result.worst_sentence(), result.repeats_sentence()]
     shown += [f"Left out: {line}" for line in lines_of(result.refused)]
-    stopped = collection.stopped if result.interrupted else ""
     return Output(
         DOCUMENTS["evaluate"],
         result,
         shown,
         chart=lambda: (agreements(result), title) if result.rows else None,
-        stopped=stopped,
+        stopped=collection.stopped if result.interrupted else "",
     )
 
 
 def _of_ranks(profile: str | None) -> Output:
     """Score models of many ranks on kept products."""
-    from sparsecast import api
-    from sparsecast.reports.progress import counted_bar
     from sparsecast.results.cluster import DOCUMENTS
     from sparsecast.system.tabular import lines_of
 
     chosen = api.profile(profile) if profile else None
-    with counted_bar(options.screen(), "fitting", api.cluster_fits()) as advance:
+    with counted_bar("fitting", api.cluster_fits()) as advance:
         result = api.replay_ranks(chosen, on_fold=advance)
     left_out = (f"Left out: {line}" for line in lines_of(result.refused))
     return Output(DOCUMENTS["evaluate --replay --ranks"], result, [result.table(), *left_out])

@@ -5,23 +5,22 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
+from sparsecast import api
 from sparsecast.cli import options
 from sparsecast.cli.commands import Panel, command
+from sparsecast.cli.options import flag, option
 from sparsecast.cli.output import Output
 
 
 @command("gallery", Panel.MATRICES, csv=True)
 def gallery(
-    draw: Annotated[bool, typer.Option("--draw", help="Draw all of them to the file of --out.")] = False,
-    out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="FILE", help="File of --draw: .png, .svg or .pdf.")
-    ] = Path("gallery.png"),
+    draw: Annotated[bool, flag("--draw", "Draw all of them to the file of --out.")] = False,
+    out: Annotated[Path, option("FILE", "File of --draw: .png, .svg or .pdf.", "--out", "-o")] = Path(
+        "gallery.png"
+    ),
     force: options.ForceOption = False,
 ) -> Output:
     """List the matrices that gallery:NAME?key=value makes, with their parameters, or draw them."""
-    from sparsecast import api
     from sparsecast.results.structure import DOCUMENTS, gallery_table
     from sparsecast.system.tabular import Column
 

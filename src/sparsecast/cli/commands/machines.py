@@ -8,8 +8,10 @@ from typing import Annotated
 
 import typer
 
+from sparsecast import api
 from sparsecast.cli import options
 from sparsecast.cli.commands import COMMANDS, Command, Panel
+from sparsecast.cli.options import argument, option
 from sparsecast.cli.output import Drawn, Output, printed
 from sparsecast.errors import InputError
 
@@ -19,15 +21,12 @@ COMMANDS.register("machines")(Command(group, Panel.MACHINES))
 
 def _overview(
     context: typer.Context,
-    profile: Annotated[
-        str | None, typer.Option(metavar="NAME|PATH", help="Profile to draw; this machine's by default.")
-    ] = None,
+    profile: Annotated[str | None, option("NAME|PATH", "Profile to draw; this machine's by default.")] = None,
     figure: options.FigureOption = None,
 ) -> Output | None:
     """Describe this machine and list profiles, or import published results."""
     if context.invoked_subcommand is not None:
         return None
-    from sparsecast import api
     from sparsecast.reports.charts import rooflines
     from sparsecast.results.machines import DOCUMENTS
 
@@ -46,15 +45,10 @@ def _overview(
 def _show(
     name: Annotated[
         str,
-        typer.Argument(
-            metavar="NAME|PATH",
-            autocompletion=options.matching_profiles,
-            help="Name or path of a profile.",
-        ),
+        argument("NAME|PATH", "Name or path of a profile.", autocompletion=options.matching_profiles),
     ],
 ) -> Output:
     """Show the contents of a profile: the machine, the speeds of memory and kernels, and disturbances."""
-    from sparsecast import api
     from sparsecast.results.machines import DOCUMENTS, kernel_speeds
     from sparsecast.system.tabular import document
 
@@ -65,19 +59,14 @@ def _show(
 
 def _import(
     files: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="FILE...", help="Tables (.csv, .csv.gz), or Ginkgo's JSON (files or a folder)."
-        ),
+        list[Path], argument("FILE...", "Tables (.csv, .csv.gz), or Ginkgo's JSON (files or a folder).")
     ],
-    name: Annotated[str, typer.Option(metavar="NAME", help="Name of the new profile.")],
+    name: Annotated[str, option("NAME", "Name of the new profile.")],
     machine: Annotated[
-        str | None,
-        typer.Option(metavar="MACHINE", help="Machine of the files, if they have several or name none."),
+        str | None, option("MACHINE", "Machine of the files, if they have several or name none.")
     ] = None,
 ) -> Output:
     """Make a profile from published results, to forecast for their machine."""
-    from sparsecast import api
     from sparsecast.results.machines import DOCUMENTS
 
     imported, path = api.import_machine(files, name, machine)

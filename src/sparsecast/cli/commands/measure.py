@@ -3,53 +3,48 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
-import typer
-
+from sparsecast import api
 from sparsecast.cli import options
 from sparsecast.cli.commands import Panel, command
+from sparsecast.cli.options import argument, option
 from sparsecast.cli.output import Drawn, Output
-from sparsecast.cli.reading import pending_output, read_matrix, tell_taken_over, transposed
+from sparsecast.cli.reading import (
+    counted_bar,
+    pending_output,
+    read_matrix,
+    tell_taken_over,
+    timed_bar,
+    transposed,
+)
 from sparsecast.errors import InputError
-
-if TYPE_CHECKING:
-    from sparsecast.api import Meter
-    from sparsecast.records import Record
 
 
 @command("measure", Panel.MEASUREMENTS, figure=True, csv=True)
 def measure(
     matrices: Annotated[
         list[str],
-        typer.Argument(
-            metavar="MATRIX|FOLDER...",
-            help="A file, gallery:NAME or suitesparse:GROUP/NAME; several, or folders, are a collection.",
+        argument(
+            "MATRIX|FOLDER...",
+            "A file, gallery:NAME or suitesparse:GROUP/NAME; several, or folders, are a collection.",
         ),
     ],
     setting: options.SettingGroup,
     collection: options.CollectionGroup,
     algorithm: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME[,NAME]",
-            help="Under mpirun: algorithms, such as local-1d,2d; all built-in ones by default.",
-        ),
+        option("NAME[,NAME]", "Under mpirun: algorithms, such as local-1d,2d; all built-in ones by default."),
     ] = None,
     formats: Annotated[
         str | None,
-        typer.Option(
-            "--format", metavar="NAME[,NAME]", help="Formats of the ranks' own parts; CSR by default."
-        ),
+        option("NAME[,NAME]", "Formats of the ranks' own parts; CSR by default.", "--format"),
     ] = None,
     remote_format: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", help="Format of non-zeros whose x other ranks own; CSR, or COO beside COO."
-        ),
+        str | None, option("NAME", "Format of non-zeros whose x other ranks own; CSR, or COO beside COO.")
     ] = None,
     partition: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Partition: rows, nonzeros, metis or uniform-2d.")
+        str | None, option("NAME", "Partition: rows, nonzeros, metis or uniform-2d.")
     ] = None,
     meter_command: options.MeterCommandOption = None,
     meter: options.MeterOption = None,
@@ -61,11 +56,9 @@ def measure(
     For a collection, evaluate compares with the forecasts. Under mpirun, or with --algorithm, measure
     products on many ranks.
     """
-    from sparsecast import api
-    from sparsecast.reports.progress import timed_bar
     from sparsecast.results.measurement import DOCUMENTS
 
-    keep, shard = collection.keep, collection.shard
+    keep, shard, device = collection.keep, collection.shard, setting.device or "cpu"
     is_asked = collection.resume or collection.dry_run or shard is not None
     is_collection = is_asked or len(matrices) > 1 or Path(matrices[0]).is_dir()
     if algorithm is not None or api.started_ranks() > 1:
@@ -74,13 +67,17 @@ def measure(
             raise InputError(f"{asked} with ranks: expected one matrix, measured in one run; name one")
         given = {name: value for name, value in setting.named.items() if name not in ("--dtype", "--device")}
         given |= {"--meter-command": meter_command, "--frequencies": frequencies, "--meter": meter}
-        options.refuse_beside_ranks(given, setting.device or "cpu")
-        products: dict[str, Any] = {"formats": options.names(formats), "remote_format": remote_format}
-        products |= {"partition": partition, "algorithms": options.names(algorithm), "dtype": setting.dtype}
+        options.refuse_beside_ranks(given, device)
+        products = api.ProductOptions(
+            formats=options.names(formats),
+            remote_format=remote_format,
+            partition=partition,
+            algorithms=options.names(algorithm),
+            dtype=setting.dtype,
+        )
         return _on_ranks(matrices[0], products, keep)
     alone = {"--format": formats, "--remote-format": remote_format, "--partition": partition}
     options.refuse_given(alone, "of one process: expected --algorithm beside it, or mpirun; name one")
-    device = setting.device or "cpu"
     if collection.dry_run:
         return pending_output(api.pending(matrices, shard, device))
     counter, ghz = options.chosen_meter(meter, meter_command), options.frequencies_ghz(frequencies, device)
@@ -88,10 +85,17 @@ def measure(
         return _alone(matrices[0], setting, ghz, counter, keeps=keep)
     of_one = {"--profile": setting.profile, "--frequencies": frequencies, "--figure": figure}
     options.refuse_given(of_one, "of a collection: expected one matrix; name one, or leave it out")
-    how: Any = {"keeps": keep, "transpose": setting.transpose, "resume": collection.resume, "shard": shard}
-    with timed_bar(options.screen(), "measuring") as on_progress:
-        session = api.session(**setting.session_options)
-        done = api.measure_all(session, matrices, meter=counter, **how, on_progress=on_progress)
+    with timed_bar("measuring") as on_progress:
+        done = api.measure_all(
+            api.session(**setting.session_options),
+            matrices,
+            meter=counter,
+            keeps=keep,
+            transpose=setting.transpose,
+            resume=collection.resume,
+            shard=shard,
+            on_progress=on_progress,
+        )
     if done.refused and not done.rows and not done.interrupted:
         raise InputError(next(iter(done.refused.values())))
     tell_taken_over(done.taken_over)
@@ -99,35 +103,28 @@ def measure(
     return Output(DOCUMENTS["measure FOLDER"], done, [done.table()], stopped=stopped)
 
 
-def _on_ranks(matrix: str, products: dict[str, Any], keeps: bool) -> Output | None:
+def _on_ranks(matrix: str, products: api.ProductOptions, keeps: bool) -> Output | None:
     """Measure on all ranks; rank 0 alone speaks."""
-    from sparsecast import api
     from sparsecast.reports.charts import intervals
     from sparsecast.results.cluster import DOCUMENTS
 
     with api.on_ranks() as comm:
-        done = api.measure_on_ranks(comm, matrix, api.ProductOptions(**products), keeps=keeps)
+        done = api.measure_on_ranks(comm, matrix, products, keeps=keeps)
     if done is None:
         return None
     name = done.problem.name
-    return Output(
-        DOCUMENTS["measure --algorithm"],
-        done,
-        [done.table()],
-        done.notes,
-        lambda: (
-            intervals.times({name: intervals.rank_rows(done.measured)}, "one product"),
-            f"Measured on ranks: {name}",
-        ),
-    )
+
+    def chart() -> Drawn:
+        rows = {name: intervals.rank_rows(done.measured)}
+        return intervals.times(rows, "one product"), f"Measured on ranks: {name}"
+
+    return Output(DOCUMENTS["measure --algorithm"], done, [done.table()], done.notes, chart)
 
 
 def _alone(
-    matrix: str, setting: options.SettingGroup, ghz: list[float], meter: Meter | None, *, keeps: bool
+    matrix: str, setting: options.SettingGroup, ghz: list[float], meter: api.Meter | None, *, keeps: bool
 ) -> Output:
-    from sparsecast import api
     from sparsecast.reports.charts import intervals
-    from sparsecast.reports.progress import counted_bar
     from sparsecast.results.measurement import DOCUMENTS, Measurements
 
     frequencies: list[float | None] = [1e9 * each for each in ghz] or [None]
@@ -141,10 +138,8 @@ def _alone(
     session = api.session(setting.profile, **setting.session_options | {"device": device, "library": library})
     choice = session.choice(problem)
     prediction = session.forecasts_at_hand(problem)
-    refused = dict(choice.refused)
-    steps = api.measuring_steps(choice.candidates) * len(frequencies)
-    records: list[Record] = []
-    with counted_bar(options.screen(), "measuring", steps) as advance:
+    records, refused = [], dict(choice.refused)
+    with counted_bar("measuring", api.measuring_steps(choice.candidates) * len(frequencies)) as advance:
         for hz in frequencies:
             with api.held_frequency(hz):
                 some, left_out = api.measure_here(

@@ -6,45 +6,36 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
+from sparsecast import api
 from sparsecast.cli import options
 from sparsecast.cli.commands import Panel, command
+from sparsecast.cli.options import argument, option
 from sparsecast.cli.output import Output
+from sparsecast.cli.reading import timed_bar
 from sparsecast.system.files import unwritable, write_file
 
 
 @command("paper", Panel.MEASUREMENTS, csv=True)
 def paper(
     name: Annotated[
-        str | None,
-        typer.Argument(metavar="NAME", help="Name of a paper; without one, all papers are listed."),
+        str | None, argument("NAME", "Name of a paper; without one, all papers are listed.")
     ] = None,
     matrices: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="MATRIX", help="Matrices in place of its own; barreda-2020 takes both."),
+        list[str] | None, argument("MATRIX", "Matrices in place of its own; barreda-2020 takes both.")
     ] = None,
     device: options.DeviceOption = "cpu",
     dtype: options.DtypeOption = None,
     profile: options.ProfileOption = None,
-    budget: Annotated[float, typer.Option(min=1, help="Time budget of the measurements in seconds.")] = 600.0,
+    budget: Annotated[float, option(None, "Time budget of the measurements in seconds.", min=1)] = 600.0,
     records: Annotated[
-        str | None,
-        typer.Option(
-            "--from", metavar="NAME|PATH", help="Take the records of this profile; measure nothing."
-        ),
+        str | None, option("NAME|PATH", "Take the records of this profile; measure nothing.", "--from")
     ] = None,
     folder: Annotated[
         Path | None,
-        typer.Option(
-            "--figure", metavar="FOLDER", help="Write the page, in Markdown, and its charts to this folder."
-        ),
+        option("FOLDER", "Write the page, in Markdown, and its charts to this folder.", "--figure"),
     ] = None,
 ) -> Output:
     """Repeat the experiment of a paper: its tables with our numbers next to the printed ones."""
-    import sparsecast
-    from sparsecast import api
-    from sparsecast.reports.progress import timed_bar
     from sparsecast.results.paper import DOCUMENTS, LISTED
     from sparsecast.system.tabular import Table
 
@@ -58,8 +49,8 @@ def paper(
         except OSError as error:
             raise unwritable(folder, f" ({error.strerror})") from error
         options.refuse_figure(folder / "chart.svg")
-    with timed_bar(options.screen(), name) as on_progress:
-        chosen, taken = (sparsecast.profile(wanted) if wanted else None for wanted in (profile, records))
+    with timed_bar(name) as on_progress:
+        chosen, taken = (api.profile(wanted) if wanted else None for wanted in (profile, records))
         setting = api.ExperimentSetting(device, dtype, chosen, budget, tuple(matrices or ()), on_progress)
         report = api.paper(name, setting, taken)
     if folder is not None:

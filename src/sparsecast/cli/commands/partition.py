@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
+from sparsecast import api
 from sparsecast.cli import options
 from sparsecast.cli.commands import Panel, command
+from sparsecast.cli.options import option
 from sparsecast.cli.output import Output
 from sparsecast.cli.reading import read_matrix
 from sparsecast.errors import InputError
@@ -18,22 +18,18 @@ from sparsecast.system.texts import counted
 @command("partition", Panel.MATRICES, figure=True, csv=True)
 def partition(
     matrix: options.MatrixArgument,
-    ranks: Annotated[int | None, typer.Option(help="Ranks that share the matrix.")] = None,
+    ranks: Annotated[int | None, option(None, "Ranks that share the matrix.")] = None,
     method: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="metis, nonzeros, rows or uniform-2d; all by default."),
+        str | None, option("NAME", "metis, nonzeros, rows or uniform-2d; all by default.")
     ] = None,
     partition: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE.npz", help="Show a kept partition instead of computing one."),
+        Path | None, option("FILE.npz", "Show a kept partition instead of computing one.")
     ] = None,
     out: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE.npz", help="Write the partition to this file; needs --method."),
+        Path | None, option("FILE.npz", "Write the partition to this file; needs --method.")
     ] = None,
 ) -> Output:
     """Partition a matrix among ranks, and show what each stores and exchanges in a product."""
-    from sparsecast import api
     from sparsecast.reports.charts import patterns
     from sparsecast.results.partitions import DOCUMENTS
 
@@ -45,14 +41,15 @@ def partition(
     if method is not None:
         api.usable_method(method)
     count = 0 if ranks is None else api.checked_ranks(ranks)
-    if out is not None and method is None:
-        raise InputError(f"--out {out} without --method: expected one partition to keep; name its method")
     if out is not None:
+        if method is None:
+            raise InputError(f"--out {out} without --method: expected one partition to keep; name its method")
         options.refuse_unwritable(out)
     problem = read_matrix(matrix)
     compared = api.partitions(problem, count, method, partition)
+    drawn = [estimate.partition for estimate in compared.partitions]
     if out is not None:
-        api.keep_partition(problem, compared.partitions[0].partition, out)
+        api.keep_partition(problem, drawn[0], out)
     title = f"{problem.name} on {counted(compared.distribution.ranks, 'rank')}"
     table = compared.table(title, problem.matrix.dtype.itemsize)
     item = {
@@ -62,11 +59,11 @@ def partition(
         "refused": compared.refused,
         "notes": [*compared.notes, *problem.notes],
     }
-    drawn = [estimate.partition for estimate in compared.partitions]
+    shown = [table, *problem.notes]
     return Output(
         DOCUMENTS["partition"],
         item,
-        [table, *problem.notes],
+        shown,
         compared.notes,
         lambda: (patterns.partitions(problem.matrix, drawn), title),
     )

@@ -5,17 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
+from sparsecast import api
 from sparsecast.cli import options
 from sparsecast.cli.commands import Panel, command
+from sparsecast.cli.options import flag, option
 from sparsecast.cli.output import Drawn, Output
 from sparsecast.cli.reading import read_matrix, session_for, shown_parts, transposed
 from sparsecast.errors import InputError
 
 if TYPE_CHECKING:
-    from sparsecast.api import Problem
-    from sparsecast.results.next_steps import NextStep
     from sparsecast.results.placement import PlanAnswer
 
 
@@ -25,31 +23,26 @@ def plan(
     setting: options.SettingGroup,
     trust: options.TrustGroup,
     products: options.ProductsOption = 1000,
-    check: Annotated[bool, typer.Option("--check", help="Build the plan and measure it here.")] = False,
+    check: Annotated[bool, flag("--check", "Build the plan and measure it here.")] = False,
     forecast_only: options.ForecastOnlyOption = False,
     probe: Annotated[
         float | None,
-        typer.Option(
-            metavar="SECONDS",
-            help="Measure candidates that may be the fastest for this time, whatever the gain.",
-        ),
+        option("SECONDS", "Measure candidates that may be the fastest for this time, whatever the gain."),
     ] = None,
     as_printed: Annotated[
-        bool,
-        typer.Option("--as-printed", help="Plan as printed in the paper of the model, such as --model guo."),
+        bool, flag("--as-printed", "Plan as printed in the paper of the model, such as --model guo.")
     ] = False,
     objective: options.ObjectiveOption = "time",
     where: Annotated[
         str | None,
-        typer.Option(
-            metavar="all|PLACE[,PLACE]",
-            help="Compare devices of this machine and profiles; all compares those at hand.",
+        option(
+            "all|PLACE[,PLACE]",
+            "Compare devices of this machine and profiles; all compares those at hand.",
         ),
     ] = None,
     price: options.PriceOption = None,
 ) -> Output:
     """Find the best format of each row block for a number of products, conversion included."""
-    from sparsecast import api
     from sparsecast.results.placement import DOCUMENTS, PlanAnswer
 
     if probe is not None and forecast_only:
@@ -64,13 +57,13 @@ def plan(
         probe_s = 0 if forecast_only else probe
         with shown_parts():
             plan = session.plan(problem, products=products, objective=objective, probe_s=probe_s)
-        steps: tuple[NextStep, ...] = ()
+        profile, _ = session.question(problem)
+        answer = PlanAnswer(problem, products, plan, profile.name)
         if setting.vectors == 1 and not plan.as_printed:
             drifts = session.trust.drift_correction and plan.trials is None
             held = replace(session.trust, drift_correction=drifts)
             steps = api.forecast_next_steps(problem, session.profile, plan, held)
-        profile, _ = session.question(problem)
-        answer = PlanAnswer(problem, products, plan, profile.name, next_steps=steps)
+            answer = replace(answer, next_steps=steps)
     else:
         of_one: dict[str, object] = {"--probe": probe, "--as-printed": "" if as_printed else None}
         of_one |= {"--objective": None if objective == "time" else objective}
@@ -78,9 +71,10 @@ def plan(
         of_one |= {"--power-model": trust.power_model, "--energy-model": trust.energy_model}
         options.refuse_given(of_one, f"with --where {where}: expected one of both; leave one out")
         answer = _placed(problem, setting, trust, products, where, api.prices_of(price or ()))
-    if check and answer.plan is None:
-        raise InputError(f"--check with --where {where}: expected a place with a plan, such as cpu; add one")
-    if check and answer.plan is not None:
+    if check:
+        if answer.plan is None:
+            what = f"--check with --where {where}"
+            raise InputError(f"{what}: expected a place with a plan, such as cpu; add one")
         answer = replace(answer, check=api.check(problem, answer.plan, device=setting.device))
 
     def chart() -> Drawn:
@@ -94,22 +88,20 @@ def plan(
         return intervals.times(rows, answer.title), "Where to do the products"
 
     columns = DOCUMENTS["plan" if answer.placements is None else "plan --where PLACE,PLACE"]
-    return Output(columns, answer, answer.shown(), (*built, *answer.notes), chart)
+    return Output(columns, answer, answer.shown(), [*built, *answer.notes], chart)
 
 
 def _placed(
-    problem: Problem,
+    problem: api.Problem,
     setting: options.SettingGroup,
     trust: options.TrustGroup,
     products: int,
     where: str,
     prices: dict[str, float],
 ) -> PlanAnswer:
-    from sparsecast import api
     from sparsecast.results.placement import PlanAnswer
 
-    names = api.named_places(where)
-    names += [] if setting.profile is None else [setting.profile]
+    names = api.named_places(where) + ([] if setting.profile is None else [setting.profile])
     shared = ("threads", "dtype", "library", "model", "drift_correction", "anyway")
     given = setting.session_options | trust.session_options
     values: Any = {name: given[name] for name in shared}

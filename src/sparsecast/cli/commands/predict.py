@@ -1,18 +1,17 @@
-"""sparsecast predict MATRIX, STRUCTURE.json, TABLE.csv or counts."""
+"""sparsecast predict MATRIX, sparsecast predict TABLE.csv."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import Annotated
 
-import typer
-
+from sparsecast import api
 from sparsecast.cli import options
 from sparsecast.cli.commands import Panel, command
+from sparsecast.cli.options import flag
 from sparsecast.cli.output import Drawn, Output
-from sparsecast.cli.reading import read_question, session_for, shown_parts, transposed
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from sparsecast.cli.reading import counted_bar, read_question, session_for, shown_parts, transposed
+from sparsecast.errors import InputError
 
 
 @command("predict", Panel.FORECASTS, figure=True, csv=True)
@@ -22,16 +21,11 @@ def predict(
     trust: options.TrustGroup,
     probe: Annotated[
         bool,
-        typer.Option(
-            "--probe",
-            help="Measure CSR here, correct the others by it, and measure those that may be fastest.",
-        ),
+        flag("--probe", "Measure CSR here, correct the others by it, and measure those that may be fastest."),
     ] = False,
     figure: options.FigureOption = None,
 ) -> Output:
     """Forecast the time of one product in every format that suits the matrix, from fastest to slowest."""
-    from sparsecast import api
-    from sparsecast.errors import InputError
     from sparsecast.reports.charts import intervals
     from sparsecast.results.prediction import DOCUMENTS
 
@@ -48,24 +42,19 @@ def predict(
         prediction = session.predict(A, probe_s=api.PROBE_S if probe else None)
     of = "y = A x" if setting.vectors == 1 else f"Y = A X, {setting.vectors} vectors"
     title = f"Forecast of {of}: {name} on {prediction.profile}"
-    return Output(
-        DOCUMENTS["predict"],
-        {"name": name, "prediction": prediction},
-        [prediction.table(title)],
-        (*notes, *prediction.notes),
-        lambda: (
-            intervals.times({name: intervals.forecast_rows(prediction)}, "one product"),
-            f"{title}, model {prediction.model}",
-        ),
-    )
+
+    def chart() -> Drawn:
+        rows_of = {name: intervals.forecast_rows(prediction)}
+        return intervals.times(rows_of, "one product"), f"{title}, model {prediction.model}"
+
+    item, notes = {"name": name, "prediction": prediction}, [*notes, *prediction.notes]
+    return Output(DOCUMENTS["predict"], item, [prediction.table(title)], notes, chart)
 
 
 def _table(
     path: str, setting: options.SettingGroup, trust: options.TrustGroup, figure: Path | None
 ) -> Output:
-    from sparsecast import api
     from sparsecast.reports.charts import intervals
-    from sparsecast.reports.progress import counted_bar
     from sparsecast.results.prediction import DOCUMENTS, TABLE_ROW
     from sparsecast.system.tabular import Table, lines_of
 
@@ -76,7 +65,7 @@ def _table(
     with shown_parts():
         session.question(next(iter(structures.values())))
     predictions = {}
-    with counted_bar(options.screen(), "forecasting", len(structures)) as advance:
+    with counted_bar("forecasting", len(structures)) as advance:
         for name, structure in structures.items():
             predictions[name] = session.predict(structure)
             advance()

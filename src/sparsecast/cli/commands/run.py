@@ -13,32 +13,30 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sparsecast import api
 from sparsecast.cli import options
 from sparsecast.cli.commands import Panel, command
+from sparsecast.cli.options import argument, flag, option
 from sparsecast.cli.output import Output
 from sparsecast.cli.reading import profile_for
 from sparsecast.errors import InputError, reason_of
 
 if TYPE_CHECKING:
-    from sparsecast.api import Watch
     from sparsecast.results.watching import Seen
 
 
 @command("run", Panel.MEASUREMENTS, csv=True, passes_on=True)
 def run(
-    program: Annotated[
-        str, typer.Argument(metavar="SCRIPT", help="A Python file, or with -m the name of a module.")
-    ],
+    program: Annotated[str, argument("SCRIPT", "A Python file, or with -m the name of a module.")],
     arguments: Annotated[
-        list[str] | None, typer.Argument(metavar="ARGS", help="Arguments of the program: all that follows.")
+        list[str] | None, argument("ARGS", "Arguments of the program: all that follows.")
     ] = None,
-    is_module: Annotated[bool, typer.Option("-m", help="Run a module, as python -m does.")] = False,
+    is_module: Annotated[bool, flag("-m", "Run a module, as python -m does.")] = False,
     applies: Annotated[
-        bool, typer.Option("--apply", help="Do the products by plans that are made while the program runs.")
+        bool, flag("--apply", "Do the products by plans that are made while the program runs.")
     ] = False,
     page: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE.html", help="Write the result as one HTML page, too."),
+        Path | None, option("FILE.html", "Write the result as one HTML page, too.", "--output", "-o")
     ] = None,
     force: options.ForceOption = False,
     profile: options.ProfileOption = None,
@@ -50,7 +48,7 @@ def run(
     The program's output and exit status are its own: the table is on standard error. With --json, the
     document is the last line on standard output.
     """
-    from sparsecast import api, gallery
+    from sparsecast import gallery
     from sparsecast.reports.pages.rendering import run_page, write
     from sparsecast.results.watching import DOCUMENTS
 
@@ -84,10 +82,8 @@ def run(
     return Output(DOCUMENTS["run"], item, shown, seen.notes, status=status, is_beside=True)
 
 
-def _planned(watch: Watch, seen: Seen, profile: str | None, how: dict[str, Any]) -> Seen:
+def _planned(watch: api.Watch, seen: Seen, profile: str | None, how: dict[str, Any]) -> Seen:
     """Return what was seen with plans, where they can be made; shown without them before a calibration."""
-    from sparsecast import api
-
     heaviest = watch.heaviest
     if heaviest is None:
         return seen
