@@ -33,7 +33,7 @@ def next_steps(matrices: Matrices = None, threads: Threads = 2, most: int = 9, w
         for problem in (given, _wide(given)):
             for iterations in (1, 100_000):
                 made = sc.plan(problem, products=iterations, threads=threads, probe_s=0, anyway=True)
-                for step in api.forecast_next_steps(problem, sc.profile(), made):
+                for step in api.forecast_next_steps(problem, sc.session(), made):
                     row = _done(problem, step)
                     ratios.append(row["measured gain"] / row["forecast gain"])
                     yield {"matrix": problem.name, "products": iterations, **row}

@@ -5,7 +5,7 @@ import pytest
 from scipy.sparse import csr_array
 
 import sparsecast as sc
-from sparsecast.api import Trust, forecast_next_steps, next_steps
+from sparsecast.api import forecast_next_steps, next_steps
 from sparsecast.records import PANEL_VECTORS
 
 ASKED = {"threads": 1, "model": "linear"}
@@ -25,7 +25,7 @@ def matrix():
 
 def steps_of(A, recorded, iterations):
     made = sc.plan(A, recorded, products=iterations, **ASKED)
-    return made, {step.kind: step for step in forecast_next_steps(A, recorded, made, Trust("linear"))}
+    return made, {step.kind: step for step in forecast_next_steps(A, sc.session(recorded, **ASKED), made)}
 
 
 def test_each_is_the_forecast_of_what_it_names(recorded, every, A):
@@ -63,7 +63,7 @@ def test_more_products_pay_for_another_format(recorded, every, A):
 
 
 def test_without_a_plan_it_begins_at_plain_csr(recorded, every, A):
-    steps = {step.kind: step for step in forecast_next_steps(A, recorded, trust=Trust("linear"))}
+    steps = {step.kind: step for step in forecast_next_steps(A, sc.session(recorded, model="linear"))}
     here = sc.predict(A, recorded, model="linear")
     assert steps["format"].forecast == here[0] == steps["vectors"].now
     assert steps["format"].now == next(
@@ -72,7 +72,7 @@ def test_without_a_plan_it_begins_at_plain_csr(recorded, every, A):
 
 
 def test_three_at_most_that_are_worth_naming_the_best_first(recorded, A):
-    found = forecast_next_steps(A, recorded, trust=Trust("linear"))
+    found = forecast_next_steps(A, sc.session(recorded, model="linear"))
     gains = [step.gain for step in found]
     assert 0 < len(found) <= next_steps.MOST_STEPS and gains == sorted(gains, reverse=True)
     assert min(gains) >= next_steps.WORTH_NAMING
@@ -86,7 +86,7 @@ def test_values_that_float32_holds_are_no_step(recorded, A):
 
 @pytest.mark.parametrize("matrix", (csr_array((5, 5)), csr_array((0, 3))))
 def test_a_matrix_without_entries_has_none(recorded, every, matrix):
-    assert forecast_next_steps(matrix, recorded, trust=Trust("linear")) == ()
+    assert forecast_next_steps(matrix, sc.session(recorded, model="linear")) == ()
 
 
 def test_without_a_calibration_there_are_none(A):

@@ -2,7 +2,6 @@ from .accelerating import accelerate as accelerate
 from .applications import application_cost as application_cost
 from .applications import application_question as application_question
 from .applications import run_application as run_application
-from .applications import threads_of_run as threads_of_run
 from .calibrating import calibrate as calibrate
 from .calibrating import calibration as calibration
 from .calibrating import chosen_libraries as chosen_libraries

@@ -14,8 +14,7 @@ import numpy as np
 from sparsecast.api.executing import in_csr, load, operator_of
 from sparsecast.api.profiles import model_records
 from sparsecast.api.sessions import Session
-from sparsecast.api.settings import refuse_unknown
-from sparsecast.devices import AUTO, DEVICES, Threads, machine_of, number_of, parse_device
+from sparsecast.devices import AUTO, DEVICES, machine_of, number_of, parse_device
 from sparsecast.devices.target import Target
 from sparsecast.errors import InputError
 from sparsecast.machines.machine import PROCESSOR
@@ -32,6 +31,7 @@ from sparsecast.operators.applications.application import (
     Application,
     Iterations,
     Laps,
+    OnIteration,
     no_iteration,
 )
 from sparsecast.operators.applications.defaults import DAMPING, EPSILON, TOLERANCE
@@ -66,7 +66,7 @@ class PageRankOptions(TypedDict, total=False):
     damping: float
     epsilon: float
     most: int
-    on_iteration: Callable[[int, float], object]
+    on_iteration: OnIteration
     personalization: Any
     dangling: Any
     start: Any
@@ -82,27 +82,38 @@ class CgOptions(TypedDict, total=False):
     preconditioner: str | None
     tolerance: float
     most: int | None
-    on_iteration: Callable[[int, float], object]
+    on_iteration: OnIteration
 
 
-def ranked(session: Session, A: Any, plan: Plan | None, options: PageRankOptions) -> power_method.PageRank:
+def ranked(
+    session: Session,
+    A: Any,
+    plan: Plan | None,
+    *,
+    damping: float = DAMPING,
+    epsilon: float = EPSILON,
+    most: int = power_method.MOST_ITERATIONS,
+    on_iteration: OnIteration = no_iteration,
+    personalization: Any = None,
+    dangling: Any = None,
+    start: Any = None,
+) -> power_method.PageRank:
     """Return the PageRank of a graph: see `Session.pagerank`."""
-    refuse_unknown(PageRankOptions, options)
     _refuse_unused(session, "PageRank")
-    damping, epsilon = options.get("damping", DAMPING), options.get("epsilon", EPSILON)
-    most = options.get("most", power_method.MOST_ITERATIONS)
     power_method.refuse_settings(damping, epsilon, most)
     ranking = power_method.PageRankOfGraph(Problem.of(A).matrix, damping, epsilon)
-    how: dict[str, Any] = {"on_iteration": options.get("on_iteration", no_iteration)}
-    likely, from_dangling, start = (options.get(name) for name in ("personalization", "dangling", "start"))
-    if likely is not None or from_dangling is not None:
-        anywhere = _shares(ranking, np.ones(ranking.graph.nodes) if likely is None else likely)
-        how["jumps"] = anywhere, anywhere if from_dangling is None else _shares(ranking, from_dangling)
+    run = partial(ranking.ranked, on_iteration=on_iteration)
+    if personalization is not None or dangling is not None:
+        anywhere = _shares(
+            ranking, np.ones(ranking.graph.nodes) if personalization is None else personalization
+        )
+        from_dangling = anywhere if dangling is None else _shares(ranking, dangling)
+        run = partial(run, jumps=(anywhere, from_dangling))
     if start is not None:
-        how["start"] = power_method.PageRank(_shares(ranking, start), 0, (), "most iterations")
+        begun = power_method.PageRank(_shares(ranking, start), 0, (), "most iterations")
+        run = partial(run, start=begun)
     if plan is not None:
-        return ranking.ranked(operator_of(Problem.of(ranking.matrix), plan), most, **how)
-    run = partial(ranking.ranked, **how)
+        return run(operator_of(Problem.of(ranking.matrix), plan), most)
     op = in_csr(ranking.matrix, number_of(session.setting.threads), all_alike=ranking.is_alike)
     return _planned_on_the_way(ranking, op, session, most, run)
 
@@ -120,25 +131,31 @@ def _shares(ranking: power_method.PageRankOfGraph, weights: Any) -> Any:
 
 
 def solved(
-    session: Session, A: Any, b: Any, plan: Plan | None, options: CgOptions
+    session: Session,
+    A: Any,
+    b: Any,
+    plan: Plan | None,
+    *,
+    preconditioner: str | None = None,
+    tolerance: float = TOLERANCE,
+    most: int | None = None,
+    on_iteration: OnIteration = no_iteration,
 ) -> conjugate_gradients.Solution:
     """Solve A x = b: see `Session.cg`."""
-    refuse_unknown(CgOptions, options)
     _refuse_unused(session, "conjugate gradients")
-    problem, tolerance, most = Problem.of(A), options.get("tolerance", TOLERANCE), options.get("most")
+    problem = Problem.of(A)
     conjugate_gradients.refuse_settings(tolerance, 1 if most is None else most)
-    solver = conjugate_gradients.ConjugateGradients(problem.matrix, tolerance, options.get("preconditioner"))
+    solver = conjugate_gradients.ConjugateGradients(problem.matrix, tolerance, preconditioner)
     b, rows = np.asarray(b), problem.matrix.shape[0]
     if b.shape != (rows,) or b.dtype.kind not in "biuf":
         raise InputError(
             f"b is {b.dtype} of shape {b.shape}: expected real numbers of shape ({rows},), one for each row; "
             f"correct b"
         )
-    on_iteration = options.get("on_iteration", no_iteration)
-    if plan is not None:
-        return solver.solved(operator_of(problem, plan), b, most, on_iteration=on_iteration)
     run = partial(solver.solved, b=b, on_iteration=on_iteration)
     most = solver.most_iterations if most is None else most
+    if plan is not None:
+        return run(operator_of(problem, plan), most=most)
     op = in_csr(solver.matrix, number_of(session.setting.threads))
     return _planned_on_the_way(solver, op, session, most, run)
 
@@ -191,16 +208,6 @@ def application_question(name: str, A: Any, **settings: Any) -> ApplicationQuest
     return ApplicationQuestion(application, problem)
 
 
-def threads_of_run(threads: Threads, networks: Sequence[Path]) -> int | None:
-    """Return the threads of a whole run, one where networks forecast its products; refuse others."""
-    if threads == AUTO:
-        raise InputError(f"threads {AUTO} of a whole run: expected one number; name it, or leave it out")
-    threads = number_of(threads)
-    if networks and threads not in (None, 1):
-        raise InputError(f"threads {threads} with a network: expected 1, which it forecasts; leave them out")
-    return 1 if networks else threads
-
-
 def application_cost(
     session: Session,
     question: ApplicationQuestion,
@@ -224,7 +231,14 @@ def application_cost(
     Errors are those of `Session.plan`, `Session.predict` and `product_forecast`, and a ProfileError for a
     profile without Bandwidths. Those of this machine are measured first, unless `measures` is false.
     """
-    threads = threads_of_run(session.setting.threads, networks)
+    if session.setting.threads == AUTO:
+        raise InputError(f"threads {AUTO} of a whole run: expected one number; name it, or leave it out")
+    threads = number_of(session.setting.threads)
+    if networks:
+        if threads not in (None, 1):
+            what = f"threads {threads} with a network"
+            raise InputError(f"{what}: expected 1, which it forecasts; leave them out")
+        threads = 1
     application, problem = question.application, question.problem
     session.refuse_given("the cost of a run", "dtype", "vectors", "values", "as_printed")
     session = session.changed(threads=threads)
@@ -289,7 +303,7 @@ def run_application(
     plan: Plan,
     *,
     most: int | None = None,
-    on_iteration: Callable[[int, float], object] = no_iteration,
+    on_iteration: OnIteration = no_iteration,
     meter: Meter | None = None,
 ) -> ApplicationRun:
     """Build a plan, run the application, and time its loops.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any, TypedDict, Unpack
@@ -11,7 +12,6 @@ from typing import Any, TypedDict, Unpack
 from sparsecast.api.executing import measure_here
 from sparsecast.api.matrices import left_out, named_problems
 from sparsecast.api.sessions import UNMEASURED, Session
-from sparsecast.api.settings import refuse_unknown
 from sparsecast.benchmark.journal import USER_SUITE, kept, measurements_folder
 from sparsecast.benchmark.record_files import MergedRecords, differences
 from sparsecast.benchmark.run import Progress, no_progress
@@ -70,17 +70,22 @@ class Campaign:
         before = {each: self.taken.get((problem.specification, suite, each)) for each in candidates}
         taken = [record for record in before.values() if record]
         missing = [candidate for candidate, record in before.items() if record is None]
-        records: list[Record] = []
-        if missing and self.keeps:
+        if not missing:
+            return sorted(taken, key=lambda record: record.time_s), False
+        if self.keeps:
             ensure_writable(measurements_folder(self.here))  # before hours of measuring
-        try:
-            if missing:
-                energies = suite == USER_SUITE  # what is measured again tells how far times differ
-                how: dict[str, Any] = {"keeps": self.keeps, "reads_energy": energies, "meter": self.meter}
-                records, _ = measure_here(problem, missing, suite=suite, **how)
-        except (FormatError, MatrixSizeError):
-            if not taken:
-                raise  # else what is missing are those that do not fit, as before
+        records: list[Record] = []
+        with suppress(FormatError, MatrixSizeError) if taken else nullcontext():
+            # What is missing beside Records that are kept are those that do not fit, as before. What is
+            # measured again tells how far times differ: it needs no energy.
+            records, _ = measure_here(
+                problem,
+                missing,
+                suite=suite,
+                keeps=self.keeps,
+                reads_energy=suite == USER_SUITE,
+                meter=self.meter,
+            )
         return sorted(taken + records, key=lambda record: record.time_s), bool(records)
 
 
@@ -104,27 +109,27 @@ class CollectionOptions(TypedDict, total=False):
 
 
 def campaign_of(
-    machine: Machine, matrices: Sequence[Any], options: CollectionOptions, meter: Meter | None = None
+    here: Machine,
+    matrices: Sequence[Any],
+    *,
+    meter: Meter | None = None,
+    keeps: bool = True,
+    resume: bool = False,
+    shard: str | Shard | None = None,
+    transpose: bool = False,
+    on_progress: Progress = no_progress,
 ) -> Campaign:
     """Return the campaign that measures a collection; with `resume` it reuses kept Records."""
-    problems, refused = named_problems(matrices, options.get("shard"))
-    campaign = Campaign(
-        machine,
-        problems,
-        refused,
-        options.get("keeps", True),
-        meter,
-        options.get("transpose", False),
-        options.get("on_progress", no_progress),
-    )
-    if options.get("resume"):  # what this version and its kernels measured; of several the last
-        is_current = DEVICES.get(machine.device).is_current
-        campaign.taken = {
+    problems, refused = named_problems(matrices, shard)
+    taken = {}
+    if resume:  # what this version and its kernels measured; of several the last
+        is_current = DEVICES.get(here.device).is_current
+        taken = {
             (record.matrix, record.suite, record.candidate): record
-            for record in kept(machine).records
+            for record in kept(here).records
             if record.version == VERSION and record.regime == "warm" and is_current(record, is_here=True)
         }
-    return campaign
+    return Campaign(here, problems, refused, keeps, meter, transpose, on_progress, taken)
 
 
 def measure_all(
@@ -140,10 +145,10 @@ def measure_all(
     arguments are as in `Session.evaluate` and `Session.measure`. An InputError says that a folder has no
     matrix files, or that there is no such shard; a StorageError that Records cannot be kept.
     """
-    refuse_unknown(CollectionOptions, options)
     session.require_here()
     session.refuse_given("a measurement", *UNMEASURED)
-    campaign = campaign_of(machine_of(session.setting.device or PROCESSOR), matrices, options, meter)
+    here = machine_of(session.setting.device or PROCESSOR)
+    campaign = campaign_of(here, matrices, meter=meter, **options)
     done = MeasuredCollection(campaign.here.name, refused=campaign.refused)
 
     def measure(name: str, problem: Problem) -> None:
@@ -158,7 +163,7 @@ def measure_all(
 
 def pending(matrices: Sequence[Any], shard: str | Shard | None = None, device: str = PROCESSOR) -> Pending:
     """Return the matrices of a collection, or of a shard of it, and the number of their kept Records."""
-    campaign = campaign_of(machine_of(device), matrices, {"shard": shard, "resume": True})
+    campaign = campaign_of(machine_of(device), matrices, shard=shard, resume=True)
     counts = Counter(matrix for matrix, _, _ in campaign.taken)
     rows = [
         {"matrix": name, "kept": counts[problem.specification]} for name, problem in campaign.problems.items()

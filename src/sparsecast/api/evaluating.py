@@ -67,7 +67,7 @@ def evaluated(
     session.refuse_given("an evaluation", *UNMEASURED)
     _refuse_unscored(session.setting)
     kinds = chosen_models(models, session.setting.vectors)
-    campaign = campaign_of(machine, matrices, options)
+    campaign = campaign_of(machine, matrices, **options)
     run = _Run(campaign, session, kinds, on_matrix, Scoring(machine, refused=campaign.refused))
     count = len(campaign.problems)
     again = min(max(1, count // _AGAIN_EVERY), _AGAIN_MOST, count)

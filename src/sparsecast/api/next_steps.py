@@ -9,12 +9,10 @@ from typing import Any
 from sparsecast.api.forecast_basis import ForecastBasis
 from sparsecast.api.profiles import calibrated_profile, model_records
 from sparsecast.api.sessions import Session
-from sparsecast.api.settings import Setting, Trust
 from sparsecast.devices import DEVICES, machine_of, threads_of
 from sparsecast.errors import DisturbedError
 from sparsecast.features.structure import Structure
 from sparsecast.machines.machine import PROCESSOR
-from sparsecast.machines.profile import Profile
 from sparsecast.matrices.problem import Problem
 from sparsecast.models.probing import is_plain_csr
 from sparsecast.planning.plan import LEAST_GAIN, break_even
@@ -27,25 +25,24 @@ MOST_STEPS, WORTH_NAMING = 3, 1 + 2 * LEAST_GAIN
 
 
 def forecast_next_steps(
-    A: Any, profile: Profile | None = None, plan: Plan | None = None, trust: Trust | None = None
+    A: Any, session: Session | None = None, plan: Plan | None = None
 ) -> tuple[NextStep, ...]:
     """Return what would make products faster and is left to the user, what gains most first.
 
     There are at most MOST_STEPS, each forecast to be WORTH_NAMING times as fast at least. They go on from a
-    plan by the profile, for one vector, or begin at plain CSR on all threads, in which other programs hold
-    the matrix. Without a profile it is that of this machine; there are none if it is not calibrated. `trust`
-    names the model, and whether drift counts.
+    plan that the session made, for one vector, or begin at plain CSR, in which other programs hold the
+    matrix. Without a session they are of this machine on all threads; there are none if it is not calibrated.
     """
-    problem, setting, trust = Problem.of(A), Setting(), trust or Trust()
-    if plan is not None:
-        first, values = plan.baseline.candidate, "float32" if plan.rounding else None
-        setting = Setting(threads_of(first.device, first.threads), first.dtype, first.device, values=values)
-    if profile is None:
-        machine = machine_of(setting.device or PROCESSOR)
+    problem = Problem.of(A)
+    if session is None:
+        machine = machine_of(PROCESSOR)
         profile = calibrated_profile(machine)
-        if not model_records(profile, setting.target(problem, machine)):
+        session = Session(profile)
+        if not model_records(profile, session.setting.target(problem, machine)):
             return ()
-    session = Session(profile, setting, Trust(trust.model, trust.drift_correction, anyway=plan is not None))
+    if plan is not None:
+        threads = threads_of(plan.device, plan.threads)
+        session = session.changed(threads=threads, library=None, power_model=None, anyway=True)
     _, target = session.question(problem)
     if target.is_published:
         return ()
@@ -53,9 +50,10 @@ def forecast_next_steps(
         basis = session.basis(problem)
     except DisturbedError:
         return ()
-    structure, drift = basis.structure(problem), basis.trust(trust.drift_correction)
-    steps = [step for step in _steps(basis, structure, drift, plan) if step.gain >= WORTH_NAMING]
-    return tuple(sorted(steps, key=lambda step: -step.gain)[:MOST_STEPS])
+    drift = session.drift(problem), ()
+    steps = _steps(basis, basis.structure(problem), drift, plan)
+    named = [step for step in steps if step.gain >= WORTH_NAMING]
+    return tuple(sorted(named, key=lambda step: -step.gain)[:MOST_STEPS])
 
 
 def _steps(basis: ForecastBasis, structure: Structure, drift: Any, plan: Plan | None) -> Iterator[NextStep]:

@@ -22,7 +22,6 @@ from sparsecast.errors import InputError, MatrixSizeError, ProfileError
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.problem import Problem
 from sparsecast.models import MODELS, model_for
-from sparsecast.planning.drift import drift_since, one_reading
 from sparsecast.records import Record
 from sparsecast.results.reports import CollectionReport, MatrixReport, Rarity, Trust, rarities
 
@@ -33,39 +32,38 @@ def matrix_report(session: Session, problem: Problem, *, products: int = 1000) -
     The plan is for this number of `products`; errors are those of `Session.predict`.
     """
     session = session if session.trust.anyway else session.changed(anyway=True)
-    with one_reading():
-        prediction = session.predict(problem)
-        profile, target = session.question(problem)
-        made, unplanned = None, ""
-        try:
-            made = session.plan(problem, products=products, probe_s=0)
-        except (MatrixSizeError, ProfileError) as error:
-            unplanned = str(error)
-        source = prediction.transferred_from
-        learned = replace(target, dtype=source.dtype, threads=source.threads) if source else target
-        records = profile.select(device=learned.device, dtype=learned.dtype, threads=learned.threads)
-        noises = [record.noise for record in records if record.noise is not None]
-        drift = drift_since(profile, learned, records)
-        trust = Trust(
-            len(records),
-            len({record.matrix for record in records}),
-            float(np.median(noises)) if noises else None,
-            age_days(records),
-            (drift.sentence() or "none beyond the noise") if drift.scales else "not known here",
-        )
-        return MatrixReport(
-            problem,
-            profile,
-            target,
-            structure(problem),
-            prediction,
-            made,
-            unplanned,
-            _measured(problem, profile, target),
-            tuple(reads_of(profile, target)),
-            trust,
-            forecast_next_steps(problem, profile, made, session.trust) if made else (),
-        )
+    prediction = session.predict(problem)
+    profile, target = session.question(problem)
+    made, unplanned = None, ""
+    try:
+        made = session.plan(problem, products=products, probe_s=0)
+    except (MatrixSizeError, ProfileError) as error:
+        unplanned = str(error)
+    source = prediction.transferred_from
+    learned = replace(target, dtype=source.dtype, threads=source.threads) if source else target
+    records = profile.select(device=learned.device, dtype=learned.dtype, threads=learned.threads)
+    noises = [record.noise for record in records if record.noise is not None]
+    drift = session.drift(problem)
+    trust = Trust(
+        len(records),
+        len({record.matrix for record in records}),
+        float(np.median(noises)) if noises else None,
+        age_days(records),
+        (drift.sentence() or "none beyond the noise") if drift.scales else "not known here",
+    )
+    return MatrixReport(
+        problem,
+        profile,
+        target,
+        structure(problem),
+        prediction,
+        made,
+        unplanned,
+        _measured(problem, profile, target),
+        tuple(reads_of(profile, target)),
+        trust,
+        forecast_next_steps(problem, session, made) if made else (),
+    )
 
 
 def _measured(problem: Problem, profile: Profile, target: Target) -> dict[str, Record]:
@@ -113,11 +111,10 @@ def matrix_reports(
     matrices.
     """
     session = session.changed(anyway=True)
-    with one_reading():
-        for name, problem in list(problems.items()):
-            problems[name] = problem.released()
-            with left_out(name, refused):
-                yield name, matrix_report(session, problem, products=products)
+    for name, problem in list(problems.items()):
+        problems[name] = problem.released()
+        with left_out(name, refused):
+            yield name, matrix_report(session, problem, products=products)
 
 
 def collection_report(

@@ -138,7 +138,7 @@ class Session:
         # The profile of this machine is that of its device.
         profile = None if self._is_this_machine and "device" in setting else self.profile
         other = Session(profile, replace(self.setting, **setting), replace(self.trust, **trust))
-        other._is_this_machine = self._is_this_machine
+        other._is_this_machine, other._drifts = self._is_this_machine, self._drifts
         return other
 
     def question(self, A: Problem | Structure) -> tuple[Profile, Target]:
@@ -198,6 +198,10 @@ class Session:
         if held is None or monotonic() - held[0] > DRIFT_HOLDS_S:
             held = self._drifts[basis.source] = (monotonic(), *basis.trust(drift_correction=True))
         return held[1:]
+
+    def drift(self, A: Problem | Structure) -> Drift:
+        """Return how the machine has drifted since it was calibrated, for products of a matrix."""
+        return self._drift(self.basis(A))[0]
 
     def refuse_given(self, what: str, *names: str) -> None:
         """Raise an InputError for an option of this session, of these names, that does not count."""
@@ -629,7 +633,7 @@ class Session:
         """
         from sparsecast.api.applications import ranked
 
-        return ranked(self, A, plan, settings)
+        return ranked(self, A, plan, **settings)
 
     def cg(self, A: Any, b: Any, *, plan: Plan | None = None, **settings: Unpack[CgOptions]) -> Solution:
         """Solve A x = b by conjugate gradients, with products in the best format for their expected number.
@@ -651,4 +655,4 @@ class Session:
         """
         from sparsecast.api.applications import solved
 
-        return solved(self, A, b, plan, settings)
+        return solved(self, A, b, plan, **settings)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -108,12 +106,6 @@ NO_DRIFT = Drift({})
 #: Times that the reference products are timed for a forecast. Each reading of a level ends after some 20 ms.
 _READINGS = 3
 
-#: What reference products take, by where their data lie.
-Readings = Mapping[str, Pooled]
-
-#: What `one_reading` shares, by machine, device and threads; None outside of it.
-_SHARED: ContextVar[dict[tuple[str, str, int], Readings | None] | None] = ContextVar("readings", default=None)
-
 
 def drift_since(profile: Profile, target: Target, records: Sequence[Record]) -> Drift:
     """Return how this machine has changed since its calibration; no drift if that is unknown.
@@ -125,33 +117,14 @@ def drift_since(profile: Profile, target: Target, records: Sequence[Record]) -> 
     here = machine_of(target.device)
     if here.name != profile.name:
         return NO_DRIFT
-    shared, key = _SHARED.get(), (here.name, target.device, target.threads)
-    shared = {} if shared is None else shared
-    if key not in shared:
-        monitor = DEVICES.get(target.device).references(here, target.threads)
-        if monitor is not None:
-            for _ in range(_READINGS):
-                monitor.time()
-        shared[key] = None if monitor is None else monitor.pooled()
-    now = shared[key]
-    if now is None:
+    monitor = DEVICES.get(target.device).references(here, target.threads)
+    if monitor is None:
         return NO_DRIFT
+    for _ in range(_READINGS):
+        monitor.time()
     readings: dict[str, dict[float, None]] = {}
     for record in records:
         for level, seconds in record.references_s.items():
             readings.setdefault(level, {})[seconds] = None  # once for all that were measured together
     then = {level: Pooled.of(list(seconds)) for level, seconds in readings.items()}
-    return Drift(scale_since(then, now))
-
-
-@contextmanager
-def one_reading() -> Iterator[None]:
-    """Let all questions within share one reading of the reference products, of one moment."""
-    if _SHARED.get() is not None:
-        yield
-        return
-    token = _SHARED.set({})
-    try:
-        yield
-    finally:
-        _SHARED.reset(token)
+    return Drift(scale_since(then, monitor.pooled()))

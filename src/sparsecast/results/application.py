@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any
 
 from sparsecast.operators.applications.application import PRODUCT, Iterations
@@ -37,7 +38,7 @@ class ApplicationCost:
     profile: str  # its name
     iterations: Iterations
     plan: Plan  # of the products, for the iterations expected
-    loops: tuple[LoopCost, ...]  # the product among them
+    loops: tuple[LoopCost, ...]  # the product first
     power_w: float | None  # of the product, and of each loop; None where no energy was ever measured
     notes: tuple[str, ...]
     convert_s: float  # of a conversion as it usually takes; the plan has that of a quick one
@@ -116,18 +117,16 @@ class ApplicationRun:
         They are "relative" to the measured time (Barreda et al. 2020, equation 5), and "weighted": relative
         to the mean time of all loops (equations 6 and 7).
         """
-        mean_s = sum(self.loops.values()) / len(self.loops)
-        forecast = {loop.name: loop.time_s for loop in cost.loops}
-        errors = {}
-        for name, measured_s in self.loops.items():
-            beyond_s = forecast[name] - measured_s
-            errors[name] = {"relative": beyond_s / measured_s, "weighted": beyond_s / mean_s}
-        return errors
+        mean_s = fmean(self.loops.values())
+        told_s = {loop.name: loop.time_s for loop in cost.loops}
+        return {
+            name: {"relative": (told_s[name] - took_s) / took_s, "weighted": (told_s[name] - took_s) / mean_s}
+            for name, took_s in self.loops.items()
+        }
 
     def weighted_error(self, cost: ApplicationCost) -> float:
         """Return the mean of the weighted errors (equation 8)."""
-        errors = self.errors(cost).values()
-        return sum(error["weighted"] for error in errors) / len(errors)
+        return fmean(error["weighted"] for error in self.errors(cost).values())
 
     def terms(self, cost: ApplicationCost) -> list[dict[str, Any]]:
         """Return where the error of the whole run comes from: parts, and their shares of the measured run.
@@ -137,25 +136,23 @@ class ApplicationRun:
         within the run beyond that of the product alone.
         """
         done, alone_s = self.iterations, cost.plan.time_s
-        vectors = [loop for loop in cost.loops if loop.name != PRODUCT]
-        (hand_off_s,) = (loop.time_s - alone_s for loop in cost.loops if loop.name == PRODUCT)
-        in_run_s = self.loops[PRODUCT] - self.product_s
-        pairs = {
-            "conversion": (cost.convert_s, self.convert_s),
-            "product": (done * alone_s, done * self.product_s),
-            "hand-off": (done * hand_off_s, done * in_run_s),
-            "vector loops": (
+        product, *vectors = cost.loops
+        parts = (
+            ("conversion", cost.convert_s, self.convert_s),
+            ("product", done * alone_s, done * self.product_s),
+            ("hand-off", done * (product.time_s - alone_s), done * (self.loops[PRODUCT] - self.product_s)),
+            (
+                "vector loops",
                 sum(loop.runs(done) * loop.time_s for loop in vectors),
                 sum(loop.runs(done) * self.loops[loop.name] for loop in vectors),
             ),
-            "iterations": (cost.time_s, cost.total_s(done)),
-        }
+            ("iterations", cost.time_s, cost.total_s(done)),
+        )
         whole_s = self.convert_s + self.time_s
-        parts = []
-        for name, (forecast_s, measured_s) in pairs.items():
-            share = (forecast_s - measured_s) / whole_s
-            parts.append({"name": name, "forecast_s": forecast_s, "measured_s": measured_s, "share": share})
-        return parts
+        return [
+            {"name": name, "forecast_s": told_s, "measured_s": took_s, "share": (told_s - took_s) / whole_s}
+            for name, told_s, took_s in parts
+        ]
 
     def whole_error(self, cost: ApplicationCost) -> float:
         """Return the error of the whole run, of iterations and conversion too: the sum of its terms."""

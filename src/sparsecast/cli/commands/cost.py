@@ -49,8 +49,7 @@ def cost(
     problem = read_matrix(matrix)
     question = api.application_question(application, problem, **settings)
     networks = [Path(file) for file in network or ()]
-    threads = api.threads_of_run(place.threads, networks)
-    session = api.session(place.profile, threads=threads, device=place.device, **trust.session_options)
+    session = api.session(place.profile, threads=place.threads, device=place.device, **trust.session_options)
     with shown_parts():
         cost = api.application_cost(
             session, question, iterations=iterations, networks=networks, measures=not forecast_only

@@ -61,8 +61,8 @@ def plan(
         answer = PlanAnswer(problem, products, plan, profile.name)
         if setting.vectors == 1 and not plan.as_printed:
             drifts = session.trust.drift_correction and plan.trials is None
-            held = replace(session.trust, drift_correction=drifts)
-            steps = api.forecast_next_steps(problem, session.profile, plan, held)
+            held = session.changed(drift_correction=drifts)
+            steps = api.forecast_next_steps(problem, held, plan)
             answer = replace(answer, next_steps=steps)
     else:
         of_one: dict[str, object] = {"--probe": probe, "--as-printed": "" if as_printed else None}
