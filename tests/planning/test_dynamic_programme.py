@@ -14,7 +14,6 @@ from sparsecast.features.analysis import structure
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats.storage_format import MAX_PADDING_FACTOR
 from sparsecast.machines.machine import detect
-from sparsecast.models.forecaster import Forecaster
 from sparsecast.planning.dynamic_programme import (
     MAX_STRIPS,
     Costs,
@@ -24,6 +23,7 @@ from sparsecast.planning.dynamic_programme import (
 )
 
 from ..conftest import left_packed
+from .conftest import Given
 
 SETTING = Target("cpu", "float64", 32, 1)
 HERE = detect()
@@ -31,23 +31,14 @@ FORMATS = ("csr", "coo", "hyb")
 MOST_STRIPS = 9
 
 
-class Table(Forecaster):
+class Table(Given):
     """A model that reads every block's time and conversion from tables.
 
     Strip i has one row of 2**i entries, so a block's entries tell which strips it is made of.
     """
 
-    name, groups, device_ = "table", ("row_lengths",), "cpu"
-
     def __init__(self, time_s, convert_s):
         self.times, self.conversions = time_s, convert_s
-        self.conversion_ = self
-
-    def interval(self, candidate, value, matrix):
-        return None, None
-
-    def lacking(self, format_name):
-        raise AssertionError("it forecasts all formats")
 
     def formats(self):
         return list(FORMATS)
@@ -85,6 +76,13 @@ def cost(times, conversions, iterations, format_index, block):
     return times[(format_index, *block)] + conversions[(format_index, *block)] / iterations
 
 
+def planned_by(table):
+    """Return the blocks of the programme for a table of `tables`."""
+    strips, times, conversions, iterations = table
+    costs = Costs(Table(times, conversions), SETTING, HERE, iterations)
+    return best_blocks(statistics_of(doubling_rows(strips), 1), costs)
+
+
 def planned(blocks):
     return [(FORMATS.index(b.candidate.format), (b.first_row, b.last_row + 1)) for b in blocks]
 
@@ -104,9 +102,7 @@ def tables(draw, most_strips=MOST_STRIPS):
 @given(tables())
 def test_the_programme_equals_brute_force_over_all_partitions(table):
     strips, times, conversions, iterations = table
-    blocks = best_blocks(
-        statistics_of(doubling_rows(strips), 1), Costs(Table(times, conversions), SETTING, HERE, iterations)
-    )
+    blocks = planned_by(table)
     ways = list(partitions(strips))
     assert len(ways) == 2 ** (strips - 1)
     best = min(
@@ -142,10 +138,8 @@ def test_blocks_are_narrow_where_that_is_forecast_to_be_faster():
 
 @given(tables())
 def test_blocks_tile_the_rows_and_carry_their_own_forecasts(table):
-    strips, times, conversions, iterations = table
-    blocks = best_blocks(
-        statistics_of(doubling_rows(strips), 1), Costs(Table(times, conversions), SETTING, HERE, iterations)
-    )
+    strips, times, conversions, _ = table
+    blocks = planned_by(table)
     assert blocks[0].first_row == 0
     assert blocks[-1].last_row == strips - 1
     assert all(b.first_row == a.last_row + 1 for a, b in itertools.pairwise(blocks))
@@ -158,9 +152,7 @@ def test_of_equal_plans_the_one_with_fewest_blocks_is_taken():
     shape = (len(FORMATS), 6, 6)
     first, last = np.indices(shape[1:])
     additive = np.broadcast_to((last - first).astype(float), shape)
-    blocks = best_blocks(
-        statistics_of(doubling_rows(5), 1), Costs(Table(additive, np.zeros(shape)), SETTING, HERE, 1)
-    )
+    blocks = planned_by((5, additive, np.zeros(shape), 1))
     assert [(b.first_row, b.last_row) for b in blocks] == [(0, 4)]
 
 
@@ -187,18 +179,14 @@ def test_blocks_tile_any_matrix_and_none_is_padded_beyond_reason(fitted, runs, s
             assert len(own) * own.max() <= MAX_PADDING_FACTOR * own.sum()
 
 
-class Cheapest(Table):
-    """A model to which one format costs next to nothing."""
-
-    def __init__(self, favourite):
-        super().__init__(None, None)
-        self.favourite = favourite
+class CheapEll(Given):
+    """A model to which ELL costs next to nothing."""
 
     def formats(self):
         return ["csr", "ell"]
 
     def terms(self, candidate, blocks):
-        return {"time_s": np.full(len(blocks.rows), 1e-9 if candidate.format == self.favourite else 1.0)}
+        return {"time_s": np.full(len(blocks.rows), 1e-9 if candidate.format == "ell" else 1.0)}
 
     def seconds(self, candidate, blocks):
         return np.zeros(len(blocks.rows))
@@ -207,12 +195,12 @@ class Cheapest(Table):
 def test_refused_padding_is_never_planned_however_cheap():
     lengths = np.full(64, 1)
     lengths[40] = 60
-    blocks = best_blocks(statistics_of(left_packed(lengths), 8), Costs(Cheapest("ell"), SETTING, HERE, 1))
+    blocks = best_blocks(statistics_of(left_packed(lengths), 8), Costs(CheapEll(), SETTING, HERE, 1))
     by_format = {b.candidate.format for b in blocks if b.first_row <= 40 <= b.last_row}
     # The dense row's own strip holds 67 entries in 8 rows, 480 with padding: within ten times.
     assert by_format == {"ell"}
     assert len(blocks) > 1, "in one block of 64 rows ELL would store 3,840 entries for 123"
-    one_strip = best_blocks(statistics_of(left_packed(lengths), 64), Costs(Cheapest("ell"), SETTING, HERE, 1))
+    one_strip = best_blocks(statistics_of(left_packed(lengths), 64), Costs(CheapEll(), SETTING, HERE, 1))
     assert [b.candidate.format for b in one_strip] == ["csr"]
 
 
