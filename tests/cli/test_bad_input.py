@@ -210,6 +210,34 @@ bench --compare {tmp} {tmp}/junk.json
 bench --compare {tmp}/junk.json
 bench --real {tmp}/absent
 bench --real {tmp}/notes
+paper nowhere
+paper hossain-saule --from xeon-gold-6154-edr gallery:poisson2d?n=30
+paper hossain-saule --dtype float32
+paper hossain-saule --from nowhere
+paper hossain-saule --budget 1
+paper hossain-saule nowhere.mtx
+paper hossain-saule --profile xeon-gold-6154-edr
+paper guo-2014 --budget 1
+paper guo-2014 --profile nvidia-a100
+paper wang-2017 --budget 1
+paper wang-2017 gallery:poisson2d?n=9 nowhere.mtx
+paper wang-2017 --profile nvidia-a100
+paper wang-2017 --from nvidia-a100
+paper gahvari-2007 --from nvidia-a100
+paper gahvari-2007 --from nowhere
+paper gahvari-2007 --from {tmp}/recorded.parquet
+paper gahvari-2007 {tmp}/notes
+paper gahvari-2007 --profile nvidia-a100
+paper gahvari-2007 nowhere.mtx --budget 1
+paper barreda-2020 --dtype float32
+paper barreda-2020 --from nvidia-a100
+label SMALL --dtype complex128
+label absent.mtx
+blocks gallery:poisson2d?n=4 --profile {tmp}/recorded.parquet
+evaluate SMALL --shard 9/8
+measure SMALL --shard 0/8
+label SMALL --shard x
+doctor --csv {tmp}/absent/table.csv
 """
 
 #: Lines with a slip, and the name that the remedy suggests.

@@ -40,24 +40,15 @@ def test_shards_are_measured_merged_and_then_known(run, exact, tmp_path):
 
 
 @pytest.mark.parametrize("command", ["measure", "evaluate", "label"])
-def test_a_shard_that_cannot_be_is_refused_and_a_dry_run_measures_nothing(run, exact, command, data_folder):
-    for shard in ("9/8", "0/8", "x"):
-        complains(run(command, *MATRICES, "--shard", shard))
+def test_a_dry_run_measures_nothing(run, exact, command, data_folder):
     pending = exact(run(command, *MATRICES, "--dry-run", "--shard", "1/1", "--json"), "measure --dry-run")
     assert pending["shard"] == "1/1" and {row["kept"] for row in pending["matrices"]} == {0}
     assert not list(data_folder.glob("measurements/*/*"))
 
 
 def test_a_shard_without_matrices_is_done(run):
-    empty = next(
-        shard
-        for shard in (f"{number}/9" for number in range(1, 10))
-        if not json.loads(run("measure", MATRICES[0], "--dry-run", "--shard", shard, "--json").out)[
-            "matrices"
-        ]
-    )
-    done = run("measure", MATRICES[0], "--shard", empty)
-    assert done.status == 0 and "0 records" in done.out
+    done = [run("measure", MATRICES[0], "--shard", shard, "--threads", "1").out for shard in ("1/2", "2/2")]
+    assert sum("0 records" in out for out in done) == 1
 
 
 def test_a_product_is_measured_by_scipy_whatever_other_library_is_asked_for(run):

@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from .conftest import complains
+
 PUBLISHED = ("--profile", "xeon-gold-6154-edr")
 MESH = "counts:rows=1000000&cols=1000000&nnz=5000000"
 
@@ -40,7 +42,6 @@ def test_the_document(run, data_folder, tmp_path):
 def test_rows_by_nonzeros_are_forecast_beside_metis(run, data_folder):
     pytest.importorskip("pymetis")
     done = run("cluster", "gallery:arrow?n=2000", *PUBLISHED, "--ranks", "4", "--json")
-    assert done.status == 0, done.err
     found = {choice["partition"] for choice in json.loads(done.out)["choices"]}
     assert found == {"metis", "nonzeros", "uniform-2d"}
 
@@ -82,7 +83,5 @@ def test_only_ranks_that_were_asked_about_are_said_not_to_pay(run, data_folder):
 
 
 def test_a_profile_without_microbenchmarks_names_the_command(run, calibrated):
-    done = run("cluster", MESH, "--ranks", "4")
-    assert done.status == 2 and done.err.count("\n") == 1
-    assert "has no micro-benchmarks of ranks" in done.err
-    assert "`mpirun -n N sparsecast calibrate --ranks`" in done.err
+    pattern = "has no micro-benchmarks of ranks.*`mpirun -n N sparsecast calibrate --ranks`"
+    complains(run("cluster", MESH, "--ranks", "4"), pattern)

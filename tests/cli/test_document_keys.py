@@ -41,8 +41,3 @@ def test_csv_files_have_the_table_beside_the_text(run, foreign, tmp_path, name):
     assert len(rows) > 1 and all(len(row) > 1 for row in rows)
     lines = page.read_text(encoding="utf-8").splitlines()
     assert lines[0].startswith("**") and lines[3].startswith("| ---") and len(lines) >= len(rows) + 3
-
-
-def test_a_csv_file_that_cannot_be_written_is_refused_before_any_work(run, tmp_path):
-    outcome = run("doctor", "--csv", tmp_path / "absent" / "table.csv")
-    assert outcome.status == 2 and "cannot be written" in outcome.err and outcome.out == ""

@@ -1,6 +1,5 @@
 """sparsecast paper: the list, an experiment on stored numbers, and what is refused."""
 
-import re
 from types import SimpleNamespace
 
 import pytest
@@ -47,30 +46,6 @@ def test_the_shipped_gpu_has_errors_on_what_the_fits_have_not_seen(run, exact, d
             if row[f"{what} ours"] is not None:
                 assert row[f"{what} records"] >= row[f"{what} groups"] > 0 and row[f"{what} ours"] > 0
     assert "median errors" in report["ours"]
-
-
-@pytest.mark.parametrize(
-    ("line", "value"),
-    [
-        (("nowhere",), "nowhere"),
-        ((*CLUSTER, "gallery:poisson2d?n=30"), "gallery:poisson2d?n=30"),
-        (("hossain-saule", "--dtype", "float32"), "float32"),
-        (("hossain-saule", "--from", "nowhere"), "nowhere"),
-        (("hossain-saule", "--budget", "1"), "budget 1 s"),
-        (("hossain-saule", "nowhere.mtx"), "nowhere.mtx"),
-        (("hossain-saule", "--profile", "xeon-gold-6154-edr"), "xeon-gold-6154-edr"),
-        (("guo-2014", "--budget", "1"), "budget 1 s"),
-        (("wang-2017", "--budget", "1"), "budget 1 s"),
-        (("wang-2017", "gallery:poisson2d?n=9", "nowhere.mtx"), "nowhere.mtx"),
-        (("gahvari-2007", "--from", "nvidia-a100"), "no figures"),
-        (("gahvari-2007", "--profile", "nvidia-a100"), "nvidia-a100"),
-        (("gahvari-2007", "nowhere.mtx", "--budget", "1"), "budget"),
-        (("barreda-2020", "--dtype", "float32"), "float32"),
-        (("barreda-2020", "--from", "nvidia-a100"), "nvidia-a100"),
-    ],
-)
-def test_what_cannot_be_is_one_line(run, data_folder, line, value):
-    complains(run("paper", *line), re.escape(value))
 
 
 def test_forecasts_stand_beside_those_of_the_paper(run, exact, data_folder, tmp_path):
@@ -122,18 +97,6 @@ def test_guo_on_records_is_the_errors_of_its_own_times(run, exact, data_folder, 
     assert {row["paper"] for row in split} == {0.051, 0.411, 0.498, 0.379}
     assert all(row["matrices"] == 0 and row["ours"] is None for row in split)
     assert any("refuses ELL on 2 of the 8" in note for note in report["notes"])
-
-
-@pytest.mark.parametrize(
-    ("name", "line"),
-    [
-        ("guo-2014", ("--profile", "nvidia-a100")),
-        ("wang-2017", ("--profile", "nvidia-a100")),
-        ("wang-2017", ("--from", "nvidia-a100")),
-    ],
-)
-def test_a_profile_that_lacks_its_matrices_is_one_line(run, data_folder, name, line):
-    complains(run("paper", name, *line))
 
 
 def test_a_calibration_that_is_stopped_ends_the_experiment(run, data_folder, monkeypatch):

@@ -1,7 +1,6 @@
 """sparsecast paper gahvari-2007 on stored Records: its tables, and what is refused."""
 
 import dataclasses
-import re
 from itertools import product
 
 import pytest
@@ -15,8 +14,6 @@ from sparsecast.papers.gahvari_2007.real_matrices import REAL_SUITE, TWINS, real
 from sparsecast.papers.gahvari_2007.search_space import UNBLOCKED, Point, Series
 from sparsecast.papers.gahvari_2007.summary import AGAIN, SUITE
 from sparsecast.records import Parameters
-
-from .conftest import complains
 
 WHOLE, PART = Problem.named("gallery:poisson2d?n=20"), Problem.named("gallery:poisson2d?n=10")
 
@@ -84,13 +81,3 @@ def test_stored_matrices_stand_next_to_the_figures(run, exact, stored, tmp_path)
     for figure in ("figures-3-to-5", "figures-8-to-10", "figures-11-to-13"):
         assert f"gahvari-2007-{figure}.svg" in page
         assert (tmp_path / "page" / f"gahvari-2007-{figure}.svg").exists()
-
-
-def test_without_figures_or_a_folder_it_is_one_line(run, recorded, data_folder, tmp_path):
-    recorded.save(tmp_path / "plain.parquet")
-    for line, value in (
-        (("--from", tmp_path / "plain.parquet"), "bench"),
-        ((tmp_path,), "no matrix files"),
-        (("--from", "nowhere"), "nowhere"),
-    ):
-        complains(run("paper", "gahvari-2007", *line), re.escape(value))

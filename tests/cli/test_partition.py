@@ -13,15 +13,10 @@ from .conftest import complains, document_of
 
 HAS_METIS = importlib.util.find_spec("pymetis") is not None
 SMALL = "gallery:poisson2d?n=30"
-KEYS = {
-    *("method", "imbalance", "edge_cut", "volume_words", "volume_bytes", "halo_share", "empty_ranks"),
-    *("rows_most", "nnz_most", "partition_s", "received_words_mean", "received_words_most"),
-    *("messages_mean", "messages_most", "neighbours_mean", "neighbours_most"),
-}
 
 
-def test_all_methods_are_compared_least_communication_first(run):
-    document = document_of(run("partition", SMALL, "--ranks", "9", "--json"))
+def test_all_methods_are_compared_least_communication_first(run, exact):
+    document = exact(run("partition", SMALL, "--ranks", "9", "--json"), "partition")
     nnz = gallery("poisson2d", n=30).nnz
     assert document["matrix"] == {"name": SMALL, "rows": 900, "cols": 900, "nnz": nnz}
     assert (document["ranks"], document["notes"]) == (9, [])
@@ -29,7 +24,6 @@ def test_all_methods_are_compared_least_communication_first(run):
         *METHODS.names()
     }
     assert set(document["refused"]) == (set() if HAS_METIS else {"metis"})
-    assert all(set(each) == KEYS for each in document["partitions"])
     volumes = [each["volume_words"] for each in document["partitions"]]
     assert volumes == sorted(volumes)
     by_method = {each["method"]: each for each in document["partitions"]}
