@@ -1,4 +1,4 @@
-"""`sparsecast paper barreda-2020`, small: labels, sixteen networks, and a run that goes on."""
+"""`sparsecast paper barreda-2020`, small: labels, networks, and a run that goes on."""
 
 import dataclasses
 import importlib.util
@@ -27,15 +27,16 @@ def small(monkeypatch):
     monkeypatch.setattr(barreda_2020, "EFFORT", effort)
 
 
-def test_sixteen_pairs_of_networks_are_trained_once_and_scored_next_to_the_paper(
-    run, exact, small, data_folder
+def test_pairs_of_networks_are_trained_once_and_scored_next_to_the_paper(
+    run, exact, small, data_folder, monkeypatch
 ):
+    monkeypatch.setattr(barreda_2020, "FREQUENCIES_GHZ", (2.4, 1.2))  # of four
     first = exact(run("paper", "barreda-2020", *MATRICES, "--json"), "paper NAME")
     labels, networks, trials = (table["rows"] for table in first["tables"])
-    assert len(labels) == len(networks) == 16
+    assert len(labels) == len(networks) == 8
     assert len(trials) == 8 and all(row["ns"] > 0 and row["branchless_ns"] > 0 for row in trials)
     assert {(row["quantity"], row["frequency_ghz"]) for row in networks} == {
-        (quantity, ghz) for quantity in ("time", "total", "package", "dram") for ghz in (1.2, 1.6, 2.0, 2.4)
+        (quantity, ghz) for quantity in ("time", "total", "package", "dram") for ghz in (1.2, 2.4)
     }
     for row in labels:
         assert 0 < row["least"] <= row["mean"] <= row["most"]

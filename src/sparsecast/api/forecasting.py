@@ -21,7 +21,7 @@ from sparsecast.models.power import PowerFile as PowerFile
 from sparsecast.planning.dynamic_programme import at_most, strip_statistics
 from sparsecast.planning.plan import LEAST_GAIN, Goal, make_plan
 from sparsecast.planning.plan import refuse_objective as refuse_objective
-from sparsecast.planning.planners import PLANNERS, Planner, Tried
+from sparsecast.planning.planners import PLANNERS, Planner
 from sparsecast.results.columns import stored_as
 from sparsecast.results.plan import Plan, amount
 from sparsecast.results.prediction import Prediction
@@ -51,7 +51,7 @@ def best_plan(basis: ForecastBasis, matrix: Problem, structure: Structure, goal:
         return make_plan(of_matrix, basis.model, basis.target, machine, goal)
 
     best, notes = planned(structure), list[str]()
-    if isinstance(planner, Tried):
+    if goal.tried:
         return best
     while groups := believed(structure, chosen := {block.candidate for block in best.blocks}):
         proven, sampled = matrix.proven(groups).groups, structure

@@ -31,8 +31,9 @@ from sparsecast.api.profiles import (
 from sparsecast.api.settings import SessionOptions, Setting, Trust, setting_and_trust
 from sparsecast.benchmark.trials import UNLIMITED, Outcome, Spending, in_best_order, may_pay
 from sparsecast.devices import AUTO, DEVICES, machine_of, parse_device
-from sparsecast.devices.target import Choice, Target, whole_matrix
+from sparsecast.devices.target import Choice, Target, memory_bytes, whole_matrix
 from sparsecast.errors import DisturbedError, InputError, ProfileError
+from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
 from sparsecast.machines.machine import PROCESSOR
 from sparsecast.machines.profile import Profile, find_profile
@@ -41,8 +42,7 @@ from sparsecast.models import model_for
 from sparsecast.models.forecaster import Forecaster
 from sparsecast.planning.drift import Drift
 from sparsecast.planning.plan import Goal, refuse_objective
-from sparsecast.planning.planners import Tried
-from sparsecast.results.plan import Plan
+from sparsecast.results.plan import Plan, PlannedBlock
 from sparsecast.results.prediction import Prediction
 
 if TYPE_CHECKING:
@@ -366,11 +366,13 @@ class Session:
         energy = self._energy(matrix, basis)
         if energy is None and objective != "time":
             raise without_joules(objective, profile)
+        structure, tried = basis.structure(matrix), None
         if outcome and is_for_time:
             fastest = outcome.best(products)
-            planner = Tried(fastest.candidate, fastest.time_s, fastest.convert_s or 0.0)
-        structure = basis.structure(matrix)
-        best = best_plan(basis, matrix, structure, Goal(products, objective, energy, planner))
+            memory = memory_bytes(fastest.candidate, RowBlocks.of(structure))
+            seconds = fastest.time_s, fastest.convert_s or 0.0
+            tried = PlannedBlock(0, structure.rows - 1, fastest.candidate, *seconds, *memory)
+        best = best_plan(basis, matrix, structure, Goal(products, objective, energy, planner, tried))
         trials = outcome.trials if outcome else None
         drift, notes = self._drift(basis, is_measured=trials is None)
         if drift.scales:

@@ -39,7 +39,8 @@ class Goal:
     products: int  # products that will be done
     objective: str = "time"  # one of OBJECTIVES; other than time it needs `energy`
     energy: Forecaster | None = None  # a fitted model of joules
-    planner: Planner | None = None  # of a paper, for the plan that this prints; Tried, for what trials found
+    planner: Planner | None = None  # of a paper, for the plan that this prints
+    tried: PlannedBlock | None = None  # all rows in the way that trials found to be the best, as measured
 
 
 def make_plan(
@@ -69,7 +70,9 @@ def make_plan(
     refuse_beyond_memory("CSR", csr_bytes, statistics.matrix, target, machine)
     costs = Costs(model, target, machine, products)
     baseline = costs.planned(whole, 0, "csr", is_full=True)
-    if planner is not None:
+    if goal.tried is not None:
+        blocks = [goal.tried]
+    elif planner is not None:
         blocks = planner.blocks(statistics, costs)
         _refuse_excess(blocks, statistics, costs)
     else:
@@ -91,7 +94,7 @@ def make_plan(
         baseline=baseline,
         break_even_products=break_even(convert_s - baseline.convert_s, baseline.time_s - time_s),
         notes=planner.notes(statistics, costs, blocks) if planner else (),
-        as_printed=planner is not None and planner.is_printed,
+        as_printed=planner is not None,
         energy_j=joules[0],
         energy_low_j=joules[1],
         energy_high_j=joules[2],
