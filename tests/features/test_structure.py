@@ -103,8 +103,6 @@ CONTRADICTIONS = [
     ("locality", {"reuse_histogram": (0.1,) * len(SYMMETRIC.locality.reuse_histogram)}),
     ("entry_blocks", {"count": 10**6}),
     ("entry_blocks", {"shares": (0.5,)}),
-    ("narrow_storage", {"distinct": 258}),
-    ("narrow_storage", {"all_alike": True}),
     ("narrow_storage", {"row_group_reach": 144}),
     ("neighbourhood", {"row_bandwidth": 1e9}),
     ("neighbourhood", {"row_bandwidth_deviation": -1.0}),

@@ -12,7 +12,7 @@ from sparsecast.features.analysis import MatrixSource
 from sparsecast.features.feature_group import FeatureGroup
 from sparsecast.features.structure import Structure
 from sparsecast.features.sweep import extremes
-from sparsecast.features.value_scan import MOST_DISTINCT, are_float32, distinct_values
+from sparsecast.features.value_scan import are_float32
 from sparsecast.system.jit import njit
 from sparsecast.system.parallel import equal_parts, in_parts
 
@@ -33,8 +33,6 @@ class NarrowStorage(FeatureGroup):
 
     all_alike: bool  # whether all stored values have the same bits; False without any
     float32_exact: bool  # whether every value is real and, as float64, a value of float32 other than NaN
-    #: Values that differ in their bits among the first MOST_COUNTED, counted up to MOST_DISTINCT.
-    distinct: int
     #: Greatest distance of a column from the base of its row, counted up to NARROW_COLUMNS. The base is the
     #: least column of each GROUP_ROWS rows; it is 0 where no more than NARROW_COLUMNS columns are, and the
     #: reach then one less than these.
@@ -56,13 +54,11 @@ class NarrowStorage(FeatureGroup):
         is_exact = all(are_float32(part, source.workers) for part in values)
         if source.ranges and (is_exact or source.all_alike or reach < NARROW_COLUMNS):
             source.unproven.add(cls.name)
-        return cls(source.all_alike, is_exact, distinct_values(values[0]), reach)
+        return cls(source.all_alike, is_exact, reach)
 
     def contradiction(self, rows: int, cols: int, nnz: int) -> str | None:
-        if not (nnz > 0) <= self.distinct <= min(nnz, MOST_DISTINCT):
-            return f"the values are {self.distinct:,} different ones"
-        if self.all_alike and self.distinct != 1:
-            return f"all values are alike, and {self.distinct:,} of them differ"
+        if self.all_alike and not nnz:
+            return "all values are alike, and there are none"
         if not 0 <= self.row_group_reach <= min(max(cols - 1, 0), NARROW_COLUMNS):
             return f"a column is {self.row_group_reach:,} from its base"
         return None
@@ -70,11 +66,10 @@ class NarrowStorage(FeatureGroup):
     def summary(self) -> list[tuple[str, str]]:
         """Return what values and columns need, and what that saves of float64 with 32-bit columns."""
         spared = "of 12 bytes an entry need not be streamed"
-        exact = f"; exact in float32: 4 {spared}" if self.float32_exact and self.distinct else ""
-        alike = f"all alike: 8 {spared}"
+        exact = f"exact in float32: 4 {spared}" if self.float32_exact else "not exact in float32"
         fits = self.row_group_reach < NARROW_COLUMNS
         return [
-            ("values", alike if self.all_alike else f"{self.distinct} different ones or more{exact}"),
+            ("values", f"all alike: 8 {spared}" if self.all_alike else exact),
             ("columns", f"16 bits suffice: 2 {spared}" if fits else "16 bits do not suffice"),
         ]
 

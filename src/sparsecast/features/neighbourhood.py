@@ -82,6 +82,14 @@ class Neighbourhood(FeatureGroup):
         }
         return next((text for text, holds in checks.items() if not holds), None)
 
+    def summary(self) -> list[tuple[str, str]]:
+        spread = f"mean {self.row_bandwidth:,.1f}, deviation {self.row_bandwidth_deviation:,.1f}"
+        return [
+            ("row bandwidth", spread),
+            ("neighbours per entry", f"{self.neighbours:.2f} in its row"),
+            ("near one of the next row", f"{100 * self.cross_row_similarity:.0f} % of a row's entries"),
+        ]
+
 
 @njit(cache=True, nogil=True)
 def _tally(indptr, indices, first_row, last_row, tallies):  # type: ignore[no-untyped-def]
