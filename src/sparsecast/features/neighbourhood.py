@@ -69,18 +69,13 @@ class Neighbourhood(FeatureGroup):
 
     def contradiction(self, rows: int, cols: int, nnz: int) -> str | None:
         widest = max(cols - 1, 0) * (1 + 1e-9)
-        checks = {
-            f"the mean bandwidth of the rows is {self.row_bandwidth:g}": 0 <= self.row_bandwidth <= widest,
-            f"the bandwidths of the rows deviate by {self.row_bandwidth_deviation:g}": (
-                0 <= self.row_bandwidth_deviation <= widest
-            ),
-            f"the scatter of the rows is {self.scatter:g}": 0 <= self.scatter <= max(nnz, 1),
-            f"an entry has {self.neighbours:g} neighbours": 0 <= self.neighbours <= 2,
-            f"a share of {self.cross_row_similarity:g} of the entries has one in the next row": (
-                0 <= self.cross_row_similarity <= 1
-            ),
-        }
-        return next((text for text, holds in checks.items() if not holds), None)
+        return self.first_wrong(
+            row_bandwidth=0 <= self.row_bandwidth <= widest,
+            row_bandwidth_deviation=0 <= self.row_bandwidth_deviation <= widest,
+            scatter=0 <= self.scatter <= max(nnz, 1),
+            neighbours=0 <= self.neighbours <= 2,
+            cross_row_similarity=0 <= self.cross_row_similarity <= 1,
+        )
 
     def summary(self) -> list[tuple[str, str]]:
         spread = f"mean {self.row_bandwidth:,.1f}, deviation {self.row_bandwidth_deviation:,.1f}"

@@ -34,5 +34,4 @@ class StoredValues(FeatureGroup):
         return cls(sum(on_threads(lambda first, last: count_zeros(source.data[first:last]), parts)))
 
     def contradiction(self, rows: int, cols: int, nnz: int) -> str | None:
-        holds = 0 <= self.explicit_zeros <= nnz
-        return None if holds else f"{self.explicit_zeros:,} stored entries are 0"
+        return self.first_wrong(explicit_zeros=0 <= self.explicit_zeros <= nnz)

@@ -146,8 +146,7 @@ class Structure(Tabular):
 
         A KeyError, TypeError, ValueError or msgspec.ValidationError says that it is something else.
         """
-        read = {name: FEATURES.get(name).from_dict(stored[name]) for name in known_groups(stored)}
-        groups = {name: group for name, group in read.items() if group is not None}
+        groups = {name: FEATURES.get(name).from_dict(stored[name]) for name in known_groups(stored)}
         rows, cols, nnz = (int(stored[name]) for name in ("rows", "cols", "nnz"))
         unproven = (name for name in stored.get("unproven", ()) if name in groups)
         return cls(rows, cols, nnz, groups, stored.get("sampled_nnz"), tuple(unproven))
