@@ -24,7 +24,7 @@ from sparsecast.features.narrow_storage import GROUP_ROWS, NARROW_COLUMNS, Narro
 from sparsecast.features.row_lengths import ROW_LENGTH_LEVELS, RowLengths
 from sparsecast.features.stored_values import StoredValues
 from sparsecast.features.structure import Structure
-from sparsecast.features.sweep import X_REUSE_ELEMENTS, pieces_of, sweep
+from sparsecast.features.sweep import X_REUSE_ELEMENTS
 from sparsecast.features.symmetry import Symmetry
 from sparsecast.matrices.gallery import gallery
 
@@ -258,20 +258,11 @@ def test_a_value_is_zero_where_all_its_parts_are(dtype):
     assert structure(A).stored_values.explicit_zeros == 2
 
 
-@given(drawn_matrices(), st.integers(1, 7))
-@settings(deadline=None, max_examples=60)
-def test_pieces_change_nothing(A, pieces):
-    one, other = (sweep(A.indptr, A.indices, A.shape, count) for count in (1, pieces))
-    for values, others in zip(one, other, strict=True):
-        np.testing.assert_array_equal(values, others)
-
-
 @pytest.mark.parametrize(
     "name, size", [("rmat", {"scale": 16}), ("arrow", {"n": 200_000}), ("poisson3d", {"n": 55})]
 )
 def test_threads_change_nothing(name, size):
     A = gallery(name, **size)
-    assert pieces_of(A, A.nnz, 3) > 1
     one = structure(A, threads=1)
     assert all(structure(A, threads=threads) == one for threads in (2, 3, 4))
 

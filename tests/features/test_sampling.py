@@ -72,12 +72,12 @@ def proven(A, groups):
 def test_ranges_that_cover_all_entries_show_what_a_whole_sweep_does(A, count, cut_at):
     if A.nnz == 0:
         return
-    whole = sweep(A.indptr, A.indices, A.shape, 1)
-    one = sweep(A.indptr, A.indices, A.shape, 1, [(0, A.nnz)])
+    whole = sweep(A.indptr, A.indices, A.shape)
+    one = sweep(A.indptr, A.indices, A.shape, [(0, A.nnz)])
     np.testing.assert_array_equal(one.reuse, whole.reuse)
     inner = sorted({(cut_at * each + each) % A.nnz for each in range(1, count)} - {0})
     bounds = [0, *inner, A.nnz]
-    several = sweep(A.indptr, A.indices, A.shape, 1, list(itertools.pairwise(bounds)))
+    several = sweep(A.indptr, A.indices, A.shape, list(itertools.pairwise(bounds)))
     for found in (one, several):
         assert (found.entries, found.diagonals) == (A.nnz, whole.diagonals)
         assert (found.half_bandwidth, found.line_changes) == (whole.half_bandwidth, whole.line_changes)

@@ -16,13 +16,6 @@ from sparsecast.features import FEATURES
 from sparsecast.features.analysis import MatrixSource
 from sparsecast.features.feature_group import FeatureGroup
 from sparsecast.system.jit import inner, njit
-from sparsecast.system.parallel import balanced_parts, equal_parts, on_threads
-
-#: Fixed number of parts, so that the sums do not depend on the threads.
-_PARTS = 64
-
-#: Tallies of a part: rows, bandwidths, their squares, scatters, pairs of neighbours, similarities.
-_TALLIES = 6
 
 
 @FEATURES.register("neighbourhood")
@@ -49,15 +42,8 @@ class Neighbourhood(FeatureGroup):
     def compute(cls, source: MatrixSource) -> Self:
         """Return the features of a matrix, from all entries; entries of one column are neighbours, too."""
         rows = source.shape[0]
-        bounds = balanced_parts(source.indptr, _PARTS)
-        tallies = np.zeros((_PARTS, _TALLIES))
-
-        def tally(first: int, last: int) -> None:
-            for part in range(first, last):
-                _tally(source.indptr, source.indices, bounds[part], bounds[part + 1], tallies[part])
-
-        on_threads(tally, equal_parts(_PARTS, source.workers))
-        filled, bandwidths, squares, scatters, pairs, similarities = tallies.sum(axis=0).tolist()
+        tallies = _tally(source.indptr, source.indices)
+        filled, bandwidths, squares, scatters, pairs, similarities = tallies
         mean = bandwidths / max(rows, 1)
         return cls(
             row_bandwidth=mean,
@@ -87,28 +73,29 @@ class Neighbourhood(FeatureGroup):
 
 
 @njit(cache=True, nogil=True)
-def _tally(indptr, indices, first_row, last_row, tallies):  # type: ignore[no-untyped-def]
-    """Add the tallies of the rows of a part; the next row with entries may be in a later part."""
-    rows = len(indptr) - 1
-    row = first_row
-    while row < last_row and indptr[row] == indptr[row + 1]:
+def _tally(indptr, indices):  # type: ignore[no-untyped-def]
+    """Return sums over rows with entries, in the order of the last line."""
+    rows, row = len(indptr) - 1, 0
+    filled, bandwidths, squares, scatters, pairs, similarities = 0, 0.0, 0.0, 0.0, 0, 0.0
+    while row < rows and indptr[row] == indptr[row + 1]:
         row += 1
-    columns = _ascending(indptr, indices, row) if row < last_row else indices[:0]
-    while row < last_row:
+    columns = _ascending(indptr, indices, row) if row < rows else indices[:0]
+    while row < rows:
         following = row + 1
         while following < rows and indptr[following] == indptr[following + 1]:
             following += 1
         beside = _ascending(indptr, indices, following) if following < rows else indices[:0]
         bandwidth = float(columns[-1] - columns[0])
-        tallies[0] += 1
-        tallies[1] += bandwidth
-        tallies[2] += bandwidth**2
+        filled += 1
+        bandwidths += bandwidth
+        squares += bandwidth**2
         if bandwidth > 0:
-            tallies[3] += len(columns) / bandwidth
+            scatters += len(columns) / bandwidth
         for entry in range(1, len(columns)):
-            tallies[4] += columns[entry] - columns[entry - 1] <= 1
-        tallies[5] += _similar(columns, beside) / len(columns)
+            pairs += columns[entry] - columns[entry - 1] <= 1
+        similarities += _similar(columns, beside) / len(columns)
         row, columns = following, beside
+    return filled, bandwidths, squares, scatters, pairs, similarities
 
 
 @inner
