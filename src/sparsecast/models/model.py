@@ -134,10 +134,15 @@ class Model(Forecaster):
             is_of_suite = record.suite == HELD_OUT_SUITE or cls.learns_from(record.suite)
             is_warm = record.regime == "warm" and has_predicted_size(record.candidate)
             is_known = cls.takes_several or record.candidate.vectors == 1
-            is_measured = getattr(record, QUANTITIES[cls.quantity]) is not None
-            return is_of_suite and is_warm and is_known and is_measured
+            return is_of_suite and is_warm and is_known and cls.measured(record) is not None
 
         return training.where(is_used).at_full_speed()
+
+    @classmethod
+    def measured(cls, record: Record) -> float | None:
+        """Return what a Record says of the quantity."""
+        value: float | None = getattr(record, QUANTITIES[cls.quantity])
+        return value
 
     @classmethod
     def learns_from(cls, suite: str) -> bool:
@@ -231,7 +236,7 @@ class Model(Forecaster):
                 if fit.serves(record.candidate):
                     blocks = RowBlocks.of(left_out.structure(record))
                     expected = float(fit.values(record.candidate, blocks)[0])
-                    measured = getattr(record, QUANTITIES[self.quantity])
+                    measured = getattr(record, QUANTITIES[self.quantity])  # known of all that is used
                     ratios.setdefault(fit.label(record.candidate), []).append(measured / expected)
         return ratios
 
