@@ -1,7 +1,6 @@
 """Statistics of runs of strips, against counting each block by itself."""
 
 import dataclasses
-import itertools
 from collections import Counter
 
 import numpy as np
@@ -19,6 +18,8 @@ from sparsecast.features.row_lengths import (
     row_length_statistics,
 )
 from sparsecast.features.structure import Structure
+
+from .oracles import mispredicted
 
 lengths_of_rows = st.lists(
     st.one_of(st.integers(0, 4), st.integers(60, 80), st.integers(0, 70_000)), min_size=0, max_size=45
@@ -43,18 +44,6 @@ def every_run(strips):
     return first, last + 1
 
 
-def mispredicted_by_strip(lengths, bounds):
-    """Count, strip by strip, the rows whose length is not what followed the same four lengths last."""
-    followers, flags, history = {}, [], 0
-    for length in lengths:
-        place = history * 0x9E3779B97F4A7C15 % 2**64 >> 48
-        remembered = min(int(length), 65534) + 1
-        flags.append(followers.get(place) != remembered)
-        followers[place] = remembered
-        history = (history << 16 | remembered) % 2**64
-    return [sum(flags[start:end]) for start, end in itertools.pairwise(bounds)]
-
-
 def level_of(length, levels):
     return max(level for level in levels if level <= length)
 
@@ -74,40 +63,23 @@ def test_every_run_of_strips_is_what_counting_its_rows_gives(lengths, strip_rows
     longest = max(lengths, default=0)
     assert levels == list(ROW_LENGTH_LEVELS[: len(levels)]) and levels[-1] >= longest
     assert len(levels) == 1 or levels[-2] < longest
-    mispredicted = mispredicted_by_strip(lengths, strips.bounds)
+    assert strips.bounds.tolist() == [*range(0, max(len(lengths), 1), strip_rows), len(lengths)]
+    irregular = mispredicted(lengths)
     assert blocks.matrix is strips.matrix is found
     for i, (start, end) in enumerate(zip(first, last, strict=True)):
-        part = lengths[strips.bounds[start] : strips.bounds[end]]
+        own = slice(strips.bounds[start], strips.bounds[end])
+        part = lengths[own]
         assert blocks.rows[i] == len(part)
         assert blocks.nnz[i] == sum(part)
         assert blocks.row_length_max[i] == max(part, default=0)
         is_whole = end - start == strips.strips
         mode = found.row_lengths.mode if is_whole else fullest_level(part, levels)
         assert blocks.row_length_mode[i] == mode
-        assert blocks.mispredicted_rows[i] == sum(mispredicted[start:end])
+        assert blocks.mispredicted_rows[i] == sum(irregular[own])
         assert blocks.rows_at_least[i].tolist() == [sum(n >= level for n in part) for level in levels]
         assert blocks.entries_up_to[i].tolist() == [sum(min(n, level) for n in part) for level in levels]
         for length in (0, 3, 32):
             assert blocks.entries_beyond(length)[i] == sum(max(n - length, 0) for n in part)
-
-
-@pytest.mark.parametrize(
-    "rows, strip_rows, bounds",
-    [
-        (0, 4, [0, 0]),
-        (1, 4, [0, 1]),
-        (4, 4, [0, 4]),
-        (5, 4, [0, 4, 5]),
-        (8, 4, [0, 4, 8]),
-        (3, 1, [0, 1, 2, 3]),
-        (3, 1000, [0, 3]),
-    ],
-)
-def test_strips_cover_the_rows(rows, strip_rows, bounds):
-    strips = StripStatistics.of(indptr_of([2] * rows), SOME_STRUCTURE, strip_rows)
-    assert strips.bounds.tolist() == bounds and strips.strips == len(bounds) - 1
-    whole = strips.blocks(np.array([0]), np.array([strips.strips]))
-    assert whole.rows.tolist() == [rows] and whole.nnz.tolist() == [2 * rows]
 
 
 @pytest.mark.parametrize(
@@ -126,22 +98,9 @@ def whole(A):
 def test_one_strip_is_the_block_of_the_structure(matrices):
     for what, A in matrices.items():
         of_structure, of_strips = RowBlocks.of(structure(A, threads=1)), whole(A)
-        for field in ("rows", "nnz", "row_length_max", "rows_at_least", "entries_up_to", "levels"):
-            found, expected = getattr(of_strips, field), getattr(of_structure, field)
-            assert np.array_equal(found, expected), f"{what}: {field}"
-            assert found.dtype == expected.dtype == np.int64, f"{what}: {field}"
-        assert of_strips.matrix == of_structure.matrix and of_strips.matrix.cols == A.shape[1], what
-        assert np.array_equal(of_strips.row_length_mode, of_structure.row_length_mode), what
-        assert np.array_equal(of_strips.mispredicted_rows, of_structure.mispredicted_rows), what
-
-
-def test_one_block_and_the_whole_matrix_have_the_same_mode_above_64():
-    lengths = [95] * 5 + [65] * 2 + [71] * 2 + [70] * 2  # 65 to 71 share a level, and are more together
-    found = structure_of(lengths)
-    strips = StripStatistics.of(indptr_of(lengths), found, 3)
-    one_block = strips.blocks(np.array([0]), np.array([strips.strips]))
-    assert one_block.row_length_mode == RowBlocks.of(found).row_length_mode == [95]
-    assert fullest_level(lengths, one_block.levels.tolist()) < 72  # what the levels alone would say
+        for field in dataclasses.fields(RowBlocks):
+            found, expected = getattr(of_strips, field.name), getattr(of_structure, field.name)
+            assert np.array_equal(found, expected), f"{what}: {field.name}"
 
 
 @pytest.mark.parametrize(

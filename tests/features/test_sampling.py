@@ -30,6 +30,8 @@ from sparsecast.matrices.gallery import gallery_from_specification
 from sparsecast.matrices.problem import Problem
 from sparsecast.matrices.structure_files import read_structure
 
+from .oracles import drawn_matrices
+
 #: Matrices of 0.3 to 0.5 million entries, one of each kind.
 SPECIFICATIONS = (
     "poisson3d?n=38",
@@ -65,27 +67,17 @@ def proven(A, groups):
     return Problem.of(A).proven(groups)
 
 
-@st.composite
-def small_matrices(draw):
-    rows, cols = draw(st.integers(1, 60)), draw(st.integers(1, 200))
-    lengths = np.array(draw(st.lists(st.integers(0, 12), min_size=rows, max_size=rows)))
-    generator = np.random.default_rng(draw(st.integers(0, 2**32)))
-    indptr = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
-    indices = generator.integers(0, cols, indptr[-1]).astype(np.int32)
-    return csr_array((np.ones(indptr[-1]), indices, indptr), shape=(rows, cols))
-
-
-@given(small_matrices(), st.integers(1, 5), st.integers(0, 100))
+@given(drawn_matrices(), st.integers(1, 5), st.integers(0, 100))
 @settings(deadline=None, max_examples=60)
 def test_ranges_that_cover_all_entries_show_what_a_whole_sweep_does(A, count, cut_at):
     if A.nnz == 0:
         return
-    whole = sweep(A.indptr, A.indices, A.shape, 1)
-    one = sweep(A.indptr, A.indices, A.shape, 1, [(0, A.nnz)])
+    whole = sweep(A.indptr, A.indices, A.shape)
+    one = sweep(A.indptr, A.indices, A.shape, [(0, A.nnz)])
     np.testing.assert_array_equal(one.reuse, whole.reuse)
     inner = sorted({(cut_at * each + each) % A.nnz for each in range(1, count)} - {0})
     bounds = [0, *inner, A.nnz]
-    several = sweep(A.indptr, A.indices, A.shape, 1, list(itertools.pairwise(bounds)))
+    several = sweep(A.indptr, A.indices, A.shape, list(itertools.pairwise(bounds)))
     for found in (one, several):
         assert (found.entries, found.diagonals) == (A.nnz, whole.diagonals)
         assert (found.half_bandwidth, found.line_changes) == (whole.half_bandwidth, whole.line_changes)

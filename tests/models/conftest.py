@@ -118,6 +118,12 @@ def of_lengths() -> Callable[[Sequence[int]], Structure]:
 
 
 @pytest.fixture(scope="session")
+def training(recorded: Profile) -> TrainingSet:
+    """The recorded products in double precision with one thread."""
+    return TrainingSet.of(recorded, recorded.select(dtype="float64", threads=1))
+
+
+@pytest.fixture(scope="session")
 def known(recorded: Profile) -> dict[str, Structure]:
     """The Structures of all matrices that Records here name; `make_record` adds its own."""
     return {name: entry.structure for name, entry in recorded.matrices.items()}

@@ -39,6 +39,7 @@ def gpu(multiprocessors, warps, lanes=32, l2_bytes=1 << 40):
 
 #: So small that its strips are: 4 rows for CSR, 128 for ELL, 128 entries for COO.
 SMALL = gpu(1, 4)
+ROWS_OF_STRIP = {"csr": 4, "ell": 128}
 
 #: The same, of published results.
 THEIRS = dataclasses.replace(SMALL, device="hip")
@@ -116,10 +117,8 @@ def test_without_matrices_beyond_the_threshold_the_line_goes_on(
 ):
     below = [r for r in guo_records if known[r.matrix].row_lengths.max <= 1024]
     found = of_lengths([2048] * 8)
-    expected = (1e-5 + 2e-7 * 2048) * (1e-3 + 4e-3 * 2)
-    assert seconds(GuoModel().fit(train(below, SMALL)), on_gpu("csr"), found) == pytest.approx(
-        expected, rel=1e-9
-    )
+    found_s = seconds(GuoModel().fit(train(below, SMALL)), on_gpu("csr"), found)
+    assert found_s == pytest.approx((1e-5 + 2e-7 * 2048) * (1e-3 + 4e-3 * 2), rel=1e-9)
 
 
 def test_ell_coo_and_hyb_count_their_own_strips(guo_records, of_lengths, train, on_gpu, seconds):
@@ -127,15 +126,12 @@ def test_ell_coo_and_hyb_count_their_own_strips(guo_records, of_lengths, train, 
     assert set(model.formats()) == {"csr", "ell", "coo", "hyb"}
     found = of_lengths([5] * 6000 + [40] * 400)
     blocks = RowBlocks.of(found)
-    assert seconds(model, on_gpu("ell"), found) == pytest.approx(
-        ell_law(40, 50), rel=1e-9
-    )  # 6,400 rows of 128
-    assert seconds(model, on_gpu("coo"), found) == pytest.approx(
-        coo_law(360), rel=1e-9
-    )  # 46,000 entries of 128
     width, overflow = (int(part[0]) for part in HYB.split(blocks, LEAST_ROWS_ON_GPUS))
     assert (width, overflow) == (5, 35 * 400)
-    assert seconds(model, on_gpu("hyb"), found) == pytest.approx(ell_law(5, 50) + coo_law(110), rel=1e-9)
+    # 6,400 rows of 128, and 46,000 entries of 128
+    laws = {"ell": ell_law(40, 50), "coo": coo_law(360), "hyb": ell_law(5, 50) + coo_law(110)}
+    found_s = {name: seconds(model, on_gpu(name), found) for name in laws}
+    assert found_s == pytest.approx(laws, rel=1e-9)
 
 
 def test_hyb_on_a_gpu_is_all_coo_below_4096_rows(guo_records, of_lengths, train, on_gpu):
@@ -175,7 +171,7 @@ def scattered(of_lengths, gpu_record):
     shapes = [(3, 2), (5, 9), (7, 1), (11, 4), (20, 6), (33, 3), (50, 12), (90, 2), (4, 20), (13, 13)]
 
     def make(format_name, law):
-        rows = {"csr": 4, "ell": 128}[format_name]
+        rows = ROWS_OF_STRIP[format_name]
         return [
             gpu_record(format_name, "theirs", of_lengths([x] * (rows * y)), law(x, y), "published", "hip")
             for x, y in shapes
@@ -184,23 +180,21 @@ def scattered(of_lengths, gpu_record):
     return make
 
 
-def test_csr_off_the_grid_finds_the_law(scattered, of_lengths, train, on_gpu, seconds):
-    model = GuoModel().fit(train(scattered("csr", csr_law), THEIRS))
-    assert model.kernels("csr") == ("theirs",)
-    for x, y in ((9, 2), (60, 30)):
-        found = of_lengths([x] * (4 * y))
-        assert seconds(model, on_gpu("csr"), found) == pytest.approx(csr_law(x, y), rel=1e-6)
-    # No product of two lines, but at a row length that was measured M is like the target, and T1 = T2.
-    model = GuoModel().fit(train(scattered("csr", ell_law), THEIRS))
-    found = of_lengths([11] * (4 * 30))
-    assert seconds(model, on_gpu("csr"), found) == pytest.approx(ell_law(11, 30), rel=1e-6)
-
-
-def test_ell_off_the_grid_finds_the_law(scattered, of_lengths, train, on_gpu, seconds):
-    model = GuoModel().fit(train(scattered("ell", ell_law), THEIRS))
-    for x, y in ((1, 1), (9, 2), (60, 15)):
-        found = of_lengths([x] * (128 * y))
-        assert seconds(model, on_gpu("ell"), found) == pytest.approx(ell_law(x, y), rel=1e-6)
+# The second law is no product of two lines, but at a row length that was measured T1 = T2.
+@pytest.mark.parametrize(
+    ("name", "law", "shapes"),
+    [
+        ("csr", csr_law, [(9, 2), (60, 30)]),
+        ("csr", ell_law, [(11, 30)]),
+        ("ell", ell_law, [(1, 1), (9, 2), (60, 15)]),
+    ],
+)
+def test_off_the_grid_the_law_is_found(scattered, of_lengths, train, on_gpu, seconds, name, law, shapes):
+    model = GuoModel().fit(train(scattered(name, law), THEIRS))
+    assert model.kernels(name) == (("theirs",) if name == "csr" else ())
+    for x, y in shapes:
+        found = of_lengths([x] * (ROWS_OF_STRIP[name] * y))
+        assert seconds(model, on_gpu(name), found) == pytest.approx(law(x, y), rel=1e-6)
 
 
 def test_few_matrices_off_the_grid_are_too_few(scattered, train):
@@ -302,10 +296,7 @@ def test_intervals_are_those_of_the_kernel(law_records, structures, gpu_record, 
         for s, ratio in zip(structures, ratios, strict=False)
     ]
     model = LinearModel().fit(train(law_records + held_out, SMALL))
-    narrow, wide = (
-        model.interval(on_gpu("csr", "vector4"), 1.0, MATRIX),
-        model.interval(on_gpu("csr", "balanced"), 1.0, MATRIX),
-    )
+    narrow, wide = (model.interval(on_gpu("csr", name), 1.0, MATRIX) for name in ("vector4", "balanced"))
     assert wide[0] < narrow[0] < 1 < narrow[1] < wide[1]
     assert model.interval(on_gpu("ell", "columns"), 1.0, MATRIX) == (None, None)
 

@@ -241,8 +241,7 @@ def test_too_few_records_drop_the_format(made_up, train):
     assert LinearModel().fit(train(made_up[:LEAST_RECORDS], MACHINE)).formats() == ["csr"]
 
 
-def test_bytes_beyond_a_cache_cost_a_format_that_was_never_measured_there_what_they_cost_others(recorded):
-    training = TrainingSet.of(recorded, recorded.select(dtype="float64", threads=1))
+def test_bytes_beyond_a_cache_cost_a_format_that_was_never_measured_there_what_they_cost_others(training):
     counted = ProductWork(training.machine).counted(training)
     kind = "bytes beyond L2"
     (csr,) = (work for work in counted if work.format == "csr")

@@ -6,7 +6,6 @@ import json
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
-from sklearn.ensemble import GradientBoostingRegressor
 
 from sparsecast.benchmark.published import published_profiles, summarised
 from sparsecast.errors import ProfileError
@@ -14,7 +13,6 @@ from sparsecast.features.analysis import structure
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.machines.data_sheet import published_machines
 from sparsecast.models.fitting import fitted_costs, typical_costs
-from sparsecast.models.forest import Forest
 from sparsecast.models.linear import LinearModel
 from sparsecast.models.published_trees import (
     LEAST_RESULTS,
@@ -157,19 +155,6 @@ def test_a_kernel_with_few_results_has_no_forecast_beside_others_that_have(train
     assert model.serves(csr[0].candidate) and not model.serves(ell[0].candidate)
 
 
-def test_boosted_trees_give_what_scikit_learn_gives_and_joined_ones_their_mean():
-    generator = np.random.default_rng(0)
-    x, asked = generator.uniform(size=(300, 4)), generator.uniform(-1, 2, size=(50, 4))
-    y = np.sin(6 * x[:, 0]) + x[:, 1] * x[:, 2]
-    settings = {"loss": "absolute_error", "n_estimators": 12, "subsample": 0.5, "max_depth": 3}
-    one, two = (Forest.boosted(x, y, random_state=seed, **settings) for seed in (1, 2))
-    theirs = GradientBoostingRegressor(random_state=1, **settings).fit(x, y).predict(asked)
-    np.testing.assert_allclose(one.mean(asked), theirs, rtol=1e-5)
-    np.testing.assert_allclose(
-        Forest.joined([one, two]).mean(asked), (one.mean(asked) + two.mean(asked)) / 2, rtol=1e-6
-    )
-
-
 def test_errors_are_those_near_a_forecast():
     draw = np.random.default_rng(2)
     log_s = draw.uniform(-12, -6, 4000)
@@ -208,8 +193,4 @@ def test_features_are_finite_whatever_the_rows_are(five):
     names = ("rd_min", "rd_q1", "rd_median", "rd_q3", "rd_max")
     line = {"rows": 1000, "cols": 1000, "nnz": nnz, "rd_variance": 0.0, **dict(zip(names, five, strict=True))}
     assert np.isfinite(of_matrix(summarised(line))).all()
-
-
-def test_a_matrix_without_rows_has_finite_features():
-    """A page about one warned of a division by zero."""
     assert np.isfinite(of_matrix(structure(csr_array((0, 0))))).all()

@@ -26,11 +26,6 @@ TINY_CACHES = (Cache(1, 64, 1), Cache(2, 128, 1), Cache(3, 1024, 2))
 
 
 @pytest.fixture(scope="module")
-def training(recorded):
-    return TrainingSet.of(recorded, recorded.select(dtype="float64", threads=1))
-
-
-@pytest.fixture(scope="module")
 def physics(training):
     return LinearModel().fit(training)
 

@@ -37,7 +37,7 @@ def test_one_node_costs_what_the_model_of_a_node_tells(whole, name):
         machine_=MACHINE,
         device_=PROCESSOR,
         conversion_=None,
-        terms_of_all=lambda *_: [{"time_s": np.array([1e-3])}],
+        values=lambda *_: np.array([1e-3]),
     )
     assert found.energy_j == pytest.approx(float(GivenPower(JOULES, time).values(candidate, blocks)[0]))
     assert found.energy_j > 50e-3

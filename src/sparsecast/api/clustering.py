@@ -52,7 +52,7 @@ from sparsecast.models.clusters.cluster_model import (
     ClusterTraining,
     Question,
 )
-from sparsecast.models.power import ClusterPower, PowerFile, PricesWork
+from sparsecast.models.power import ClusterPower, PowerFile, PowerModel
 from sparsecast.models.training import Withheld, with_even_rows
 from sparsecast.planning.plan import refuse_objective
 from sparsecast.records import Configuration, Forecast
@@ -179,7 +179,7 @@ def _power(
         fit = fitted_energy_model(
             Withheld.of(problem.structure, training).training(training), options.get("energy_model")
         )
-    if isinstance(fit, PricesWork):
+    if isinstance(fit, PowerModel):
         return ClusterPower(machine, fit.joules_, fit.ends_)
     if objective != "time":
         raise without_joules(objective, problem.profile)

@@ -1,4 +1,4 @@
-"""Computes the Structure of a matrix, in parallel passes over its arrays.
+"""Computes the Structure of a matrix, in passes over its arrays.
 
 The result depends neither on the number of threads nor on the machine. For large matrices, the fill of
 blocks, the histogram of reuse and the mispredicted rows below the diagonal are estimated, on parts that
@@ -26,7 +26,6 @@ from sparsecast.features.sweep import (
     Indices,
     Range,
     Sweep,
-    pieces_of,
     sampled_entries,
     sampled_ranges,
     sweep,
@@ -63,7 +62,7 @@ class MatrixSource:
         is_sampled: bool = False,
         triangle_nnz: int | None = None,
     ) -> None:
-        self.matrix, self.workers, self.triangle_nnz = A, workers, triangle_nnz
+        self.workers, self.triangle_nnz = workers, triangle_nnz
         self.shape: tuple[int, int] = A.shape
         wide = max(A.indptr.dtype.itemsize, A.indices.dtype.itemsize) > 4
         index = np.dtype(np.int64 if wide else np.int32)
@@ -78,8 +77,7 @@ class MatrixSource:
     @cached_property
     def sweep(self) -> Sweep:
         """The counts of one pass over the entries, made on first use."""
-        pieces = pieces_of(self.matrix, self.nnz, 1 if self.ranges else self.workers)
-        return sweep(self.indptr, self.indices, self.shape, pieces, self.ranges)
+        return sweep(self.indptr, self.indices, self.shape, self.ranges)
 
     @cached_property
     def all_alike(self) -> bool:

@@ -53,12 +53,9 @@ class Bands(FeatureGroup):
         return cls(sweep.half_bandwidth, shares, diagonals)
 
     def contradiction(self, rows: int, cols: int, nnz: int) -> str | None:
-        if not 0 <= self.half_bandwidth < max(rows, cols, 1):
-            return f"the half-bandwidth is {self.half_bandwidth:,}"
-        if not (nnz > 0) <= self.diagonals <= min(nnz, rows + cols):
-            return f"{self.diagonals:,} diagonals hold an entry"
-        if len(self.histogram) != BANDS:
-            return f"there are {len(self.histogram)} bands, not {BANDS}"
-        if min(self.histogram) < 0 or abs(sum(self.histogram) - (nnz > 0)) > 1e-6:
-            return f"the shares of the bands add up to {sum(self.histogram):g}"
-        return None
+        shares = self.histogram
+        return self.first_wrong(
+            half_bandwidth=0 <= self.half_bandwidth < max(rows, cols, 1),
+            diagonals=(nnz > 0) <= self.diagonals <= min(nnz, rows + cols),
+            histogram=len(shares) == BANDS and min(shares) >= 0 and abs(sum(shares) - (nnz > 0)) <= 1e-6,
+        )

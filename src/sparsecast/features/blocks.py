@@ -56,12 +56,9 @@ class Blocks(FeatureGroup):
         return cls(block_fill(source.indptr, source.indices))
 
     def contradiction(self, rows: int, cols: int, nnz: int) -> str | None:
-        if len(self.fill) != len(BLOCK_SIZES):
-            return f"the fill is that of {len(self.fill)} block sizes, not {len(BLOCK_SIZES)}"
-        for size, fill in zip(BLOCK_SIZES, self.fill, strict=True):
-            if not 0.999 <= fill <= size * size * 1.001:
-                return f"blocks of {size}x{size} store {fill:g} values a non-zero"
-        return None
+        pairs = zip(BLOCK_SIZES, self.fill, strict=False)
+        are_possible = all(0.999 <= fill <= size * size * 1.001 for size, fill in pairs)
+        return self.first_wrong(fill=len(self.fill) == len(BLOCK_SIZES) and are_possible)
 
 
 def block_fill(indptr: Indices, indices: Indices) -> tuple[float, ...]:

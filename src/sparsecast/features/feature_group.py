@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import reprlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -37,6 +38,11 @@ class FeatureGroup(ABC):
         """
         return None
 
+    def first_wrong(self, **holds: object) -> str | None:
+        """Return in words the first feature for which its condition does not hold; None if all do."""
+        wrong = next((name for name, is_right in holds.items() if not is_right), None)
+        return None if wrong is None else f"{wrong} is {reprlib.repr(getattr(self, wrong))}"
+
     def summary(self) -> list[tuple[str, str]]:
         """Return a heading and a text for each row of the group in a table of a Structure."""
         features = (f"{name} {value}" for name, value in self.to_dict().items() if name != "version")
@@ -48,12 +54,9 @@ class FeatureGroup(ABC):
         return {"version": self.version, **{name: getattr(self, name) for name in names}}
 
     @classmethod
-    def from_dict(cls, stored: Mapping[str, Any]) -> Self | None:
-        """Return the stored features; None if they are of another version.
-
-        A KeyError or a msgspec.ValidationError says that it is something else.
-        """
-        return msgspec.convert(stored, cls) if cls.reads(stored) else None
+    def from_dict(cls, stored: Mapping[str, Any]) -> Self:
+        """Return the stored features, of a version that it `reads`; else a msgspec.ValidationError."""
+        return msgspec.convert(stored, cls)
 
     @classmethod
     def reads(cls, stored: Mapping[str, Any]) -> bool:

@@ -44,14 +44,13 @@ class Locality(FeatureGroup):
         return cls(sweep.line_changes, tuple((sweep.reuse / max(int(sweep.reuse.sum()), 1)).tolist()))
 
     def contradiction(self, rows: int, cols: int, nnz: int) -> str | None:
-        if not 0 <= self.line_changes <= nnz:
-            return f"{self.line_changes:,} entries read another line of x"
-        if len(self.reuse_histogram) != X_REUSE_ELEMENTS:
-            return f"the reuse of x has {len(self.reuse_histogram)} shares, not {X_REUSE_ELEMENTS}"
-        total = sum(self.reuse_histogram)
-        if min(self.reuse_histogram) < 0 or abs(total - (self.line_changes > 0)) > 1e-6:
-            return f"the shares of the reuse of x add up to {total:g}"
-        return None
+        shares, total = self.reuse_histogram, float(self.line_changes > 0)
+        return self.first_wrong(
+            line_changes=0 <= self.line_changes <= nnz,
+            reuse_histogram=(
+                len(shares) == X_REUSE_ELEMENTS and min(shares) >= 0 and abs(sum(shares) - total) <= 1e-6
+            ),
+        )
 
 
 def sampled_reuse(sample: Sweep, changes: int, shape: tuple[int, int]) -> NDArray[np.float64]:

@@ -16,13 +16,6 @@ from sparsecast.features import FEATURES
 from sparsecast.features.analysis import MatrixSource
 from sparsecast.features.feature_group import FeatureGroup
 from sparsecast.system.jit import inner, njit
-from sparsecast.system.parallel import balanced_parts, equal_parts, on_threads
-
-#: Fixed number of parts, so that the sums do not depend on the threads.
-_PARTS = 64
-
-#: Tallies of a part: rows, bandwidths, their squares, scatters, pairs of neighbours, similarities.
-_TALLIES = 6
 
 
 @FEATURES.register("neighbourhood")
@@ -49,15 +42,8 @@ class Neighbourhood(FeatureGroup):
     def compute(cls, source: MatrixSource) -> Self:
         """Return the features of a matrix, from all entries; entries of one column are neighbours, too."""
         rows = source.shape[0]
-        bounds = balanced_parts(source.indptr, _PARTS)
-        tallies = np.zeros((_PARTS, _TALLIES))
-
-        def tally(first: int, last: int) -> None:
-            for part in range(first, last):
-                _tally(source.indptr, source.indices, bounds[part], bounds[part + 1], tallies[part])
-
-        on_threads(tally, equal_parts(_PARTS, source.workers))
-        filled, bandwidths, squares, scatters, pairs, similarities = tallies.sum(axis=0).tolist()
+        tallies = _tally(source.indptr, source.indices)
+        filled, bandwidths, squares, scatters, pairs, similarities = tallies
         mean = bandwidths / max(rows, 1)
         return cls(
             row_bandwidth=mean,
@@ -69,43 +55,47 @@ class Neighbourhood(FeatureGroup):
 
     def contradiction(self, rows: int, cols: int, nnz: int) -> str | None:
         widest = max(cols - 1, 0) * (1 + 1e-9)
-        checks = {
-            f"the mean bandwidth of the rows is {self.row_bandwidth:g}": 0 <= self.row_bandwidth <= widest,
-            f"the bandwidths of the rows deviate by {self.row_bandwidth_deviation:g}": (
-                0 <= self.row_bandwidth_deviation <= widest
-            ),
-            f"the scatter of the rows is {self.scatter:g}": 0 <= self.scatter <= max(nnz, 1),
-            f"an entry has {self.neighbours:g} neighbours": 0 <= self.neighbours <= 2,
-            f"a share of {self.cross_row_similarity:g} of the entries has one in the next row": (
-                0 <= self.cross_row_similarity <= 1
-            ),
-        }
-        return next((text for text, holds in checks.items() if not holds), None)
+        return self.first_wrong(
+            row_bandwidth=0 <= self.row_bandwidth <= widest,
+            row_bandwidth_deviation=0 <= self.row_bandwidth_deviation <= widest,
+            scatter=0 <= self.scatter <= max(nnz, 1),
+            neighbours=0 <= self.neighbours <= 2,
+            cross_row_similarity=0 <= self.cross_row_similarity <= 1,
+        )
+
+    def summary(self) -> list[tuple[str, str]]:
+        spread = f"mean {self.row_bandwidth:,.1f}, deviation {self.row_bandwidth_deviation:,.1f}"
+        return [
+            ("row bandwidth", spread),
+            ("neighbours per entry", f"{self.neighbours:.2f} in its row"),
+            ("near one of the next row", f"{100 * self.cross_row_similarity:.0f} % of a row's entries"),
+        ]
 
 
 @njit(cache=True, nogil=True)
-def _tally(indptr, indices, first_row, last_row, tallies):  # type: ignore[no-untyped-def]
-    """Add the tallies of the rows of a part; the next row with entries may be in a later part."""
-    rows = len(indptr) - 1
-    row = first_row
-    while row < last_row and indptr[row] == indptr[row + 1]:
+def _tally(indptr, indices):  # type: ignore[no-untyped-def]
+    """Return sums over rows with entries, in the order of the last line."""
+    rows, row = len(indptr) - 1, 0
+    filled, bandwidths, squares, scatters, pairs, similarities = 0, 0.0, 0.0, 0.0, 0, 0.0
+    while row < rows and indptr[row] == indptr[row + 1]:
         row += 1
-    columns = _ascending(indptr, indices, row) if row < last_row else indices[:0]
-    while row < last_row:
+    columns = _ascending(indptr, indices, row) if row < rows else indices[:0]
+    while row < rows:
         following = row + 1
         while following < rows and indptr[following] == indptr[following + 1]:
             following += 1
         beside = _ascending(indptr, indices, following) if following < rows else indices[:0]
         bandwidth = float(columns[-1] - columns[0])
-        tallies[0] += 1
-        tallies[1] += bandwidth
-        tallies[2] += bandwidth**2
+        filled += 1
+        bandwidths += bandwidth
+        squares += bandwidth**2
         if bandwidth > 0:
-            tallies[3] += len(columns) / bandwidth
+            scatters += len(columns) / bandwidth
         for entry in range(1, len(columns)):
-            tallies[4] += columns[entry] - columns[entry - 1] <= 1
-        tallies[5] += _similar(columns, beside) / len(columns)
+            pairs += columns[entry] - columns[entry - 1] <= 1
+        similarities += _similar(columns, beside) / len(columns)
         row, columns = following, beside
+    return filled, bandwidths, squares, scatters, pairs, similarities
 
 
 @inner

@@ -91,12 +91,12 @@ class RowLengths(FeatureGroup):
         return cls(**statistics, changes=None, mispredicted=None)
 
     @classmethod
-    def from_dict(cls, stored: Mapping[str, Any]) -> Self | None:
+    def from_dict(cls, stored: Mapping[str, Any]) -> Self:
         """Return the stored features, or those that `of_five` computes from five stored lengths.
 
         Shipped profiles hold the five, at a tenth of the size.
         """
-        if "five" not in stored or stored["version"] != cls.version:
+        if "five" not in stored:
             # With slots, the class is another one than super() without arguments would see.
             return super(RowLengths, cls).from_dict(stored)
         lengths = cls.of_five(stored["rows"], stored["nnz"], stored["five"], stored["deviation"])
@@ -112,31 +112,19 @@ class RowLengths(FeatureGroup):
         # A row that reaches the lower level only adds at least nothing and less than the step to the higher.
         steps, gains = np.diff(ROW_LENGTH_LEVELS[: len(at_least)]), np.diff(up_to)
         least, most = np.array(at_least[1:]) * steps, np.array(at_least[:-1]) * steps
-        checks = {
-            f"row lengths go from {self.min} to {self.max}": 0 <= self.min <= self.max,
-            f"the mode {self.mode} is outside of {self.min} to {self.max}": (
-                self.min <= self.mode <= self.max or not rows
-            ),
-            f"{rows:,} rows have a mean of {self.mean:g} entries": (
-                abs(self.mean * rows - nnz) <= 1e-9 * max(nnz, 1)
-            ),
-            f"the deviation of the row lengths is {self.deviation:g}": (
-                0 <= self.deviation <= max(self.max, 1) * (1 + 1e-9)
-            ),
-            f"{self.mispredicted} rows are mispredicted": 0 <= (self.mispredicted or 0) <= rows,
-            f"{self.changes} rows have another length than the one before": 0 <= (self.changes or 0) <= rows,
-            f"{self.empty_rows:,} rows are empty": 0 <= self.empty_rows <= rows,
-            f"{at_least[0]:,} rows have at least 0 entries": at_least[0] == rows,
-            f"{self.empty_rows:,} rows are empty and {filled:,} are not": self.empty_rows == rows - filled,
-            f"no row has {self.max:,} entries": self.max == 0 or (len(at_least) > 1 and at_least[-2] > 0),
-            "a number of rows with at least k entries is below 0": at_least[-1] >= 0,
-            "the number of rows with at least k entries grows with k": all(np.diff(at_least) <= 0),
-            f"the rows have {up_to[-1]:,} entries together": up_to[-1] == nnz,
-            "the entries up to a level are no sum over rows": (
-                up_to[0] == 0 and bool(np.all((least <= gains) & (gains <= most)))
-            ),
-        }
-        return next((text for text, holds in checks.items() if not holds), None)
+        is_reached = self.max == 0 or (len(at_least) > 1 and at_least[-2] > 0)
+        return self.first_wrong(
+            min=0 <= self.min <= self.max,
+            mode=self.min <= self.mode <= self.max or not rows,
+            mean=abs(self.mean * rows - nnz) <= 1e-9 * max(nnz, 1),
+            deviation=0 <= self.deviation <= max(self.max, 1) * (1 + 1e-9),
+            mispredicted=0 <= (self.mispredicted or 0) <= rows,
+            changes=0 <= (self.changes or 0) <= rows,
+            rows_at_least=at_least[0] == rows and at_least[-1] >= 0 and np.all(np.diff(at_least) <= 0),
+            empty_rows=0 <= self.empty_rows == rows - filled,
+            max=is_reached,
+            entries_up_to=(up_to[0] == 0 and up_to[-1] == nnz and np.all((least <= gains) & (gains <= most))),
+        )
 
 
 def row_length_statistics(lengths: NDArray[np.int64], counts: NDArray[np.int64]) -> dict[str, Any]:

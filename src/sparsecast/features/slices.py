@@ -35,8 +35,9 @@ class Slices(FeatureGroup):
         return cls(SLICE_ROWS * int(longest.sum()))
 
     def contradiction(self, rows: int, cols: int, nnz: int) -> str | None:
-        holds = nnz <= self.stored <= SLICE_ROWS * nnz and self.stored % SLICE_ROWS == 0
-        return None if holds else f"slices of {SLICE_ROWS} rows store {self.stored:,} entries"
+        return self.first_wrong(
+            stored=nnz <= self.stored <= SLICE_ROWS * nnz and self.stored % SLICE_ROWS == 0
+        )
 
     def summary(self) -> list[tuple[str, str]]:
         return [(f"slices of {SLICE_ROWS} rows", f"{self.stored:,} entries with padding")]

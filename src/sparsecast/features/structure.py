@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
 
 from sparsecast.errors import FeatureError, InputError
 from sparsecast.features import FEATURES
@@ -23,6 +23,22 @@ if TYPE_CHECKING:
     from sparsecast.features.slices import Slices
     from sparsecast.features.stored_values import StoredValues
     from sparsecast.features.symmetry import Symmetry
+
+
+Group = TypeVar("Group", bound=FeatureGroup)
+
+
+class _Known(Generic[Group]):
+    """The group of a Structure with the name of the attribute; a FeatureError if it is unknown."""
+
+    def __init__(self, about: str) -> None:
+        self.__doc__ = about
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, structure: Structure, owner: type) -> Group:
+        return cast(Group, self if structure is None else structure.require(self._name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +62,16 @@ class Structure(Tabular):
     groups: Mapping[str, FeatureGroup] = field(default_factory=dict)
     sampled_nnz: int | None = None
     unproven: tuple[str, ...] = ()
+
+    row_lengths: ClassVar[_Known[RowLengths]] = _Known("Features of the row lengths.")
+    locality: ClassVar[_Known[Locality]] = _Known("Features of the reads of x.")
+    bands: ClassVar[_Known[Bands]] = _Known("Features of the distance of entries from the diagonal.")
+    blocks: ClassVar[_Known[Blocks]] = _Known("Fill of dense blocks.")
+    neighbourhood: ClassVar[_Known[Neighbourhood]] = _Known("Distances between entries, on request only.")
+    narrow_storage: ClassVar[_Known[NarrowStorage]] = _Known("What values and columns need.")
+    slices: ClassVar[_Known[Slices]] = _Known("What slices of rows store, on request only.")
+    symmetry: ClassVar[_Known[Symmetry]] = _Known("Whether the matrix equals its transpose.")
+    stored_values: ClassVar[_Known[StoredValues]] = _Known("Features of the values.")
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "groups", MappingProxyType(dict(sorted(self.groups.items()))))
@@ -87,51 +113,6 @@ class Structure(Tabular):
             )
         return self.groups[name]
 
-    @property
-    def row_lengths(self) -> RowLengths:
-        """Features of the row lengths; a FeatureError if unknown, here and below."""
-        return cast("RowLengths", self.require("row_lengths"))
-
-    @property
-    def locality(self) -> Locality:
-        """Features of the reads of x."""
-        return cast("Locality", self.require("locality"))
-
-    @property
-    def bands(self) -> Bands:
-        """Features of the distance of entries from the diagonal."""
-        return cast("Bands", self.require("bands"))
-
-    @property
-    def blocks(self) -> Blocks:
-        """Fill of dense blocks."""
-        return cast("Blocks", self.require("blocks"))
-
-    @property
-    def neighbourhood(self) -> Neighbourhood:
-        """Distances between entries, computed only for published results."""
-        return cast("Neighbourhood", self.require("neighbourhood"))
-
-    @property
-    def narrow_storage(self) -> NarrowStorage:
-        """What values and columns need."""
-        return cast("NarrowStorage", self.require("narrow_storage"))
-
-    @property
-    def slices(self) -> Slices:
-        """What slices of rows store, computed only for published results."""
-        return cast("Slices", self.require("slices"))
-
-    @property
-    def symmetry(self) -> Symmetry:
-        """Whether the matrix equals its transpose."""
-        return cast("Symmetry", self.require("symmetry"))
-
-    @property
-    def stored_values(self) -> StoredValues:
-        """Features of the values."""
-        return cast("StoredValues", self.require("stored_values"))
-
     def checked(self) -> Structure:
         """Return the Structure itself; an InputError names the first contradiction in it."""
         of_groups = (group.contradiction(self.rows, self.cols, self.nnz) for group in self.groups.values())
@@ -165,8 +146,7 @@ class Structure(Tabular):
 
         A KeyError, TypeError, ValueError or msgspec.ValidationError says that it is something else.
         """
-        read = {name: FEATURES.get(name).from_dict(stored[name]) for name in known_groups(stored)}
-        groups = {name: group for name, group in read.items() if group is not None}
+        groups = {name: FEATURES.get(name).from_dict(stored[name]) for name in known_groups(stored)}
         rows, cols, nnz = (int(stored[name]) for name in ("rows", "cols", "nnz"))
         unproven = (name for name in stored.get("unproven", ()) if name in groups)
         return cls(rows, cols, nnz, groups, stored.get("sampled_nnz"), tuple(unproven))

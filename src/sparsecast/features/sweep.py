@@ -1,8 +1,4 @@
-"""A sweep over the entries of a matrix that counts where they are: all of them in parallel, or a sample.
-
-The rows are cut into contiguous pieces, one per thread. The tallies of the pieces are integers and are added.
-Counts that involve two pieces (the last line of x of a piece, the last read of each line) are joined
-afterwards. So the result depends neither on the pieces nor on the threads.
+"""A sweep over the entries of a matrix that counts where they are: all of them, or a sample.
 
 A sample consists of evenly spaced ranges of entries of equal length. They are swept one after the other, and
 each has its own history of reads.
@@ -17,11 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, csr_matrix
 
 from sparsecast.system.integers import GOLDEN, unsigned
 from sparsecast.system.jit import inner, njit
-from sparsecast.system.parallel import balanced_parts_by, on_threads
 
 #: Bands of a tenth of the dimension each (Gahvari et al. 2007, section III).
 BANDS = 10
@@ -32,14 +26,6 @@ X_LINE_COLUMNS = 8
 
 #: Elements of the histogram of reuse of x: element 31 also holds longer reuse, the last one first reads.
 X_REUSE_ELEMENTS = 33
-
-#: Limit of the work arrays: a share of the CSR arrays, or bytes for a small matrix.
-_WORK_SHARE, _SMALL_WORK_BYTES, _SMALL_NNZ = 0.1, 4_000_000, 1_000_000
-#: Bytes of work arrays that do not grow with the matrix: the counts of a piece; the row lengths and the block
-#: fill.
-_PIECE_BYTES, _OTHER_BYTES = 300_000, 130_000
-#: Greatest number of pieces that pays.
-_MAX_PIECES = 16
 
 #: Entries and rows of a chunk, which several loops read; entries written at once.
 CHUNK, SPREAD = 1024, 8
@@ -60,15 +46,13 @@ _ZERO, _ONE = np.uint64(0), np.uint64(1)
 _NO_LINE = np.uint64(2**64 - 1)
 _GOLDEN_RATIO = (math.sqrt(5.0) - 1.0) / 2.0
 _LINE_BITS = np.uint64(X_LINE_COLUMNS.bit_length() - 1)
-# Places of a piece's totals.
+# Places of the totals.
 _TIME, _LINE, _SINCE = range(3)
 
 Indices = NDArray[np.integer[Any]]
 Counts = NDArray[np.int64]
 #: First and last + 1 of consecutive entries.
 Range = tuple[int, int]
-#: Row pointers, the first rows of pieces and their end, and the row of the matrix that is row 0 of these.
-_Rows = tuple[Indices, list[int], int]
 
 
 class _View(NamedTuple):
@@ -83,12 +67,11 @@ class _View(NamedTuple):
 
 
 class _Tallies(NamedTuple):
-    """Counts of one piece.
+    """Counts of the entries so far.
 
-    `last` and `first` hold times, in line changes of x from 1 on, of the last and of the first counted read
-    of each line in this piece, 0 for none. `unseen` counts the first reads of lines, by the changes since the
-    beginning. `steps` and `away` are scratch: the rows after the first of a chunk, and the bands, of its
-    entries.
+    `last` holds the time of the last read of each line of x, in line changes from 1 on, 0 for none. `unseen`
+    counts the first reads of lines, by the changes since the beginning. `steps` and `away` are scratch: the
+    rows after the first of a chunk, and the bands, of its entries.
     """
 
     totals: NDArray[np.uint64]
@@ -96,14 +79,13 @@ class _Tallies(NamedTuple):
     reuse: NDArray[np.uint64]
     unseen: NDArray[np.uint64]
     last: NDArray[np.unsignedinteger[Any]]
-    first: NDArray[np.unsignedinteger[Any]]
     diagonals: NDArray[np.uint8]
     steps: NDArray[np.uint32]
     away: NDArray[np.uint8]
 
 
 class Sweep(NamedTuple):
-    """The joined tallies of all pieces: of the entries read, as in Bands and Locality."""
+    """Counts of the entries read, as in Bands and Locality."""
 
     entries: int  # number of entries read
     bands: Counts  # shape (BANDS,)
@@ -146,97 +128,49 @@ def spread_entries(count: int, nnz: int) -> Counts:
     return ((number + number * _GOLDEN_RATIO % 1.0) * (nnz / max(count, 1))).astype(np.int64)
 
 
-def pieces_of(A: csr_array | csr_matrix, nnz: int, threads: int) -> int:
-    """Return the number of pieces for the sweep of `A`, which has `nnz` entries: at most one per thread.
-
-    Above a million entries the work arrays stay below a tenth of the bytes of the CSR arrays, with fewer
-    pieces if columns have few entries.
-    """
-    rows, cols = A.shape
-    budget = _WORK_SHARE * (A.indptr.nbytes + nnz * (A.indices.itemsize + A.data.itemsize))
-    if nnz <= _SMALL_NNZ:
-        budget = max(budget, _SMALL_WORK_BYTES)
-    a_history = _time_type(nnz).itemsize * -(-cols // X_LINE_COLUMNS)
-    a_piece = _map_bytes(rows + cols - 1) + 2 * a_history + _PIECE_BYTES
-    return max(1, min(threads, _MAX_PIECES, int((budget - _OTHER_BYTES) // a_piece)))
-
-
-def _map_bytes(diagonals: int) -> int:
-    """Return the bytes of a map with a bit per diagonal, rounded up to a power of two of at least 8."""
-    return int(2 ** max(-(-diagonals // 8) - 1, 7).bit_length())
-
-
-def _time_type(nnz: int) -> np.dtype[np.unsignedinteger[Any]]:
-    return np.dtype(np.uint32 if nnz < 2**32 else np.uint64)
-
-
-def _sampled(indptr: Indices, entries: Range) -> _Rows:
-    """Return a range of entries as rows, of which the first and the last may be cut."""
-    start, stop = np.array(entries, dtype=indptr.dtype)
-    first = int(np.searchsorted(indptr, start, side="right")) - 1
-    last = int(np.searchsorted(indptr, stop))
-    return np.clip(indptr[first : last + 1], start, stop), [0, last - first], first
-
-
-def sweep(
-    indptr: Indices, indices: Indices, shape: tuple[int, int], pieces: int, ranges: Sequence[Range] = ()
-) -> Sweep:
-    """Return the counts of all entries, swept in `pieces` pieces, or of those in `ranges`, in one piece."""
-    # A piece that is alone needs no first reads: nothing was read before it.
-    lines = -(-shape[1] // X_LINE_COLUMNS)
-    history = np.zeros((min(2, pieces), pieces, lines), dtype=_time_type(indices.size))
-    maps = np.zeros((pieces, _map_bytes(max(sum(shape) - 1, 0))), dtype=np.uint8)
-    tallies = [_tallies(history[:, piece], maps[piece]) for piece in range(pieces)]
-    steps = [_sampled(indptr, entries) for entries in ranges]
-    if not ranges:  # pieces of about equal work: a row costs about as much as an entry
-        bounds = balanced_parts_by(lambda row: row + int(indptr[row]), len(indptr) - 1, pieces)
-        steps = [(indptr, bounds.tolist(), 0)]
-    view = _view(shape, indices.size, maps.shape[1], bool(ranges))
+def sweep(indptr: Indices, indices: Indices, shape: tuple[int, int], ranges: Sequence[Range] = ()) -> Sweep:
+    """Return the counts of all entries, or of those in `ranges`."""
+    nnz, diagonals = indices.size, max(sum(shape) - 1, 0)
+    # A bit for each diagonal, rounded up to a power of two of at least 8 bytes.
+    map_bytes = 2 ** max(-(-diagonals // 8) - 1, 7).bit_length()
+    view, tallies = _view(shape, nnz, map_bytes, bool(ranges)), _tallies(shape[1], nnz, map_bytes)
     of_half = 0
-    for number, rows in enumerate(steps, 1):
-        _scan_all(rows, unsigned(indices), view, tallies)
-        if 2 * number == len(steps):
-            of_half = _read_map(maps[0])[0]
-    for other in maps[1:]:
-        maps[0] |= other
-    marked, *ends = _read_map(maps[0])
-    bands = np.array([tally.bands for tally in tallies]).astype(np.int64).reshape(-1, 16)
-    reuse = np.array([tally.reuse for tally in tallies]).sum(axis=0)
-    reuse[-1] += sum(tally.unseen.sum() for tally in tallies)
-    changes = np.array([tally.totals[_TIME] for tally in tallies])
-    if pieces > 1:
-        _join_reuse(history[0], history[1], np.cumsum(changes) - changes, reuse)
+    for number, entries in enumerate(ranges or [(0, nnz)], 1):
+        pointers, first_row = _rows_of(indptr, entries) if ranges else (indptr, 0)
+        _scan(unsigned(pointers), unsigned(indices), first_row, view, tallies)
+        if 2 * number == len(ranges):
+            of_half = _read_map(tallies.diagonals)[0]
+    marked, *ends = _read_map(tallies.diagonals)
+    reuse, unseen = tallies.reuse.astype(np.int64), tallies.unseen.astype(np.int64)
+    reuse[-1] += unseen.sum()
     return Sweep(
-        entries=sum(last - first for first, last in ranges) if ranges else indices.size,
-        bands=bands.sum(axis=0)[:BANDS],
+        entries=sum(last - first for first, last in ranges) if ranges else nnz,
+        bands=tallies.bands.astype(np.int64).reshape(-1, 16).sum(axis=0)[:BANDS],
         half_bandwidth=max(abs(end - (shape[0] - 1)) for end in ends) if marked else 0,
         diagonals=marked,
         diagonals_of_half=of_half,
-        line_changes=int(changes.sum()),
-        reuse=reuse.astype(np.int64),
-        unseen=tallies[0].unseen.astype(np.int64) if ranges else np.zeros(X_REUSE_ELEMENTS, dtype=np.int64),
+        line_changes=int(tallies.totals[_TIME]),
+        reuse=reuse,
+        unseen=unseen,
     )
 
 
-def _scan_all(rows: _Rows, indices: Indices, view: _View, tallies: Sequence[_Tallies]) -> None:
-    pointers, bounds, offset = rows
-
-    def scan(piece: int, _: int) -> None:
-        of_piece = bounds[piece], bounds[piece + 1]
-        _scan(unsigned(pointers), indices, of_piece, offset, view, tallies[piece])
-
-    on_threads(scan, np.arange(len(bounds)))
+def _rows_of(indptr: Indices, entries: Range) -> tuple[Indices, int]:
+    """Return the pointers of the rows of a range, the first and the last of them cut, and the first row."""
+    start, stop = np.array(entries, dtype=indptr.dtype)
+    first = int(np.searchsorted(indptr, start, side="right")) - 1
+    last = int(np.searchsorted(indptr, stop))
+    return np.clip(indptr[first : last + 1], start, stop), first
 
 
-def _tallies(history: NDArray[Any], diagonals: NDArray[np.uint8]) -> _Tallies:
+def _tallies(cols: int, nnz: int, map_bytes: int) -> _Tallies:
     return _Tallies(
         totals=np.zeros(3, dtype=np.uint64),
         bands=np.zeros(8 * 16, dtype=np.uint64),
         reuse=np.zeros(X_REUSE_ELEMENTS, dtype=np.uint64),
         unseen=np.zeros(X_REUSE_ELEMENTS, dtype=np.uint64),
-        last=history[0],
-        first=history[1] if len(history) > 1 else history[0, :0],
-        diagonals=diagonals,
+        last=np.zeros(-(-cols // X_LINE_COLUMNS), dtype=np.uint32 if nnz < 2**32 else np.uint64),
+        diagonals=np.zeros(map_bytes, dtype=np.uint8),
         steps=np.zeros(CHUNK + SPREAD, dtype=np.uint32),
         away=np.zeros(CHUNK, dtype=np.uint8),
     )
@@ -258,14 +192,14 @@ def _view(shape: tuple[int, int], nnz: int, map_bytes: int, is_sample: bool) -> 
 
 
 @njit(cache=True, nogil=True)
-def _scan(indptr, indices, rows, offset, view, tallies):  # type: ignore[no-untyped-def]
-    """Count the entries of a span, one chunk after the other.
+def _scan(indptr, indices, first_row, view, tallies):  # type: ignore[no-untyped-def]
+    """Count the entries of rows from `first_row` of the matrix on, one chunk after the other.
 
     A chunk fits the first-level cache, so each count has its own loop: one loop for all of them runs out of
     registers. The loops ignore the rows, whose ends would be mispredicted in each of them.
     """
-    row, last_row = rows
-    start = np.uint64(indptr[row])
+    row, last_row = 0, len(indptr) - 1
+    start = np.uint64(indptr[0])
     tallies.totals[_LINE] = _NO_LINE if start == _ZERO else np.uint64(indices[start - _ONE]) >> _LINE_BITS
     tallies.totals[_SINCE] = tallies.totals[_TIME]
     while row < last_row:
@@ -277,7 +211,7 @@ def _scan(indptr, indices, rows, offset, view, tallies):  # type: ignore[no-unty
             tallies.steps[:] = 0
         while start < stop:
             part = min(stop, start + np.uint64(CHUNK))
-            of_matrix = np.uint64(row + offset), np.uint64(end - 1 + offset)
+            of_matrix = np.uint64(row + first_row), np.uint64(end - 1 + first_row)
             columns = extremes(indices, start, part)
             _mark_diagonals(indices, (start, part), of_matrix[0], view, tallies)
             _count_bands(indices, (start, part), of_matrix, columns, view, tallies)
@@ -410,10 +344,8 @@ def _count_reuse(indices, start, stop, tallies):  # type: ignore[no-untyped-def]
         time += _ONE
         if np.uint64(last[line]) > since:
             tallies.reuse[_octave(time - np.uint64(last[line]))] += _ONE
-        elif tallies.first.size == 0:
-            tallies.unseen[_octave(time - since)] += _ONE
         else:
-            tallies.first[line] = time
+            tallies.unseen[_octave(time - since)] += _ONE
         last[line] = time
 
 
@@ -425,17 +357,3 @@ def _octave(value):  # type: ignore[no-untyped-def]
             octave += step
             value >>= step
     return octave
-
-
-@njit(cache=True, nogil=True)
-def _join_reuse(last, first, starts, reuse):  # type: ignore[no-untyped-def]
-    """Count the reads that are the first of their piece, from the last reads of the pieces before it."""
-    for slot in range(last.shape[1]):
-        before = _ZERO
-        for piece in range(last.shape[0]):
-            if first[piece, slot] != 0:
-                time = starts[piece] + np.uint64(first[piece, slot])
-                element = np.uint64(X_REUSE_ELEMENTS - 1) if before == _ZERO else _octave(time - before)
-                reuse[element] += _ONE
-            if last[piece, slot] != 0:
-                before = starts[piece] + np.uint64(last[piece, slot])

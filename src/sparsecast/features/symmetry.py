@@ -88,12 +88,11 @@ class Symmetry(FeatureGroup):
         return cls(triangle_nnz, kind, diagonal_blocks, round(mispredicted * rows / max(lengths.size, 1)))
 
     @classmethod
-    def from_dict(cls, stored: Mapping[str, Any]) -> Self | None:
+    def from_dict(cls, stored: Mapping[str, Any]) -> Self:
         """Return the stored features; the first version knew matrices that equal their transpose only."""
         if stored["version"] == 1:
             stored = {**stored, "kind": None if stored["triangle_nnz"] is None else "symmetric"}
-        known = {**stored, "version": cls.version} if cls.reads(stored) else stored
-        return super(Symmetry, cls).from_dict(known)
+        return super(Symmetry, cls).from_dict(stored)
 
     @classmethod
     def reads(cls, stored: Mapping[str, Any]) -> bool:
@@ -101,24 +100,19 @@ class Symmetry(FeatureGroup):
         return stored["version"] in range(1, cls.version + 1)
 
     def contradiction(self, rows: int, cols: int, nnz: int) -> str | None:
-        if self.kind not in (*KINDS, None) or (self.kind is None) != (self.triangle_nnz is None):
-            return f"its symmetry is '{self.kind}' with {self.triangle_nnz} entries in one triangle"
-        if self.triangle_nnz is None:
-            return None
-        if rows != cols:
-            return f"it is {self.kind} and not square"
-        most = min(nnz, (nnz + rows) // 2)
-        if not -(-nnz // 2) <= self.triangle_nnz <= most:
-            return f"one triangle has {self.triangle_nnz:,} of its entries"
-        if not 0 <= (self.mispredicted_below or 0) <= rows:
-            return f"{self.mispredicted_below} rows are mispredicted below its diagonal"
-        if self.diagonal_blocks is None:
-            return None
-        limits = [-(-rows // size) for size in BLOCK_SIZES]
-        holds = len(self.diagonal_blocks) == len(limits) and all(
-            0 <= count <= limit for count, limit in zip(self.diagonal_blocks, limits, strict=True)
+        if self.triangle_nnz is None or self.kind is None:
+            return self.first_wrong(kind=self.kind is None and self.triangle_nnz is None)
+        blocks, limits = self.diagonal_blocks, [-(-rows // size) for size in BLOCK_SIZES]
+        return self.first_wrong(
+            kind=self.kind in KINDS and rows == cols,
+            triangle_nnz=-(-nnz // 2) <= self.triangle_nnz <= min(nnz, (nnz + rows) // 2),
+            mispredicted_below=0 <= (self.mispredicted_below or 0) <= rows,
+            diagonal_blocks=blocks is None
+            or (
+                len(blocks) == len(limits)
+                and all(0 <= count <= limit for count, limit in zip(blocks, limits, strict=False))
+            ),
         )
-        return None if holds else f"its diagonal has {self.diagonal_blocks} blocks"
 
 
 def mirroring(source: MatrixSource) -> tuple[str, int] | None:

@@ -6,7 +6,7 @@ So is the cost of building a format from CSR.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
@@ -146,12 +146,6 @@ class Forecaster(ABC):
         The term that is called as QUANTITIES says is the forecast, above 0.
         """
 
-    def terms_of_all(
-        self, candidates: Sequence[Candidate], blocks: RowBlocks
-    ) -> list[dict[str, NDArray[np.float64]]]:
-        """Return the terms of several Candidates: for those that find them at less cost together."""
-        return [self.terms(candidate, blocks) for candidate in candidates]
-
     def values(self, candidate: Candidate, blocks: RowBlocks) -> NDArray[np.float64]:
         """Return the forecast of one product with each block, in seconds or joules."""
         return self.terms(candidate, blocks)[QUANTITIES[self.quantity]]
@@ -160,12 +154,6 @@ class Forecaster(ABC):
     def interval(self, candidate: Candidate, value: float, matrix: Structure) -> Interval:
         """Return the low and high end of a forecast for `matrix`, or for a block of its rows."""
 
-    def intervals(
-        self, candidates: Sequence[Candidate], values: Sequence[float], matrix: Structure
-    ) -> list[Interval]:
-        """Return the intervals of several Candidates: for those that find them at less cost together."""
-        return [self.interval(*pair, matrix) for pair in zip(candidates, values, strict=True)]
-
     def estimates(self, structure: Structure, candidates: Iterable[Candidate]) -> list[Estimate]:
         """Return what a product of a whole matrix costs in each Candidate that is served.
 
@@ -173,19 +161,13 @@ class Forecaster(ABC):
         """
         for name in self.groups:
             structure.require(name)
-        served = [candidate for candidate in candidates if self.serves(candidate)]
-        terms_of_served = [
-            {name: float(values[0]) for name, values in terms.items()}
-            for terms in self.terms_of_all(served, RowBlocks.of(structure))
-        ]
-        values = [terms.pop(QUANTITIES[self.quantity]) for terms in terms_of_served]
-        intervals = self.intervals(served, values, structure)
-        return [
-            Estimate(candidate, value, low, high, tuple(terms.items()))
-            for candidate, value, (low, high), terms in zip(
-                served, values, intervals, terms_of_served, strict=True
-            )
-        ]
+        blocks, estimates = RowBlocks.of(structure), []
+        for candidate in filter(self.serves, candidates):
+            terms = {name: float(values[0]) for name, values in self.terms(candidate, blocks).items()}
+            value = terms.pop(QUANTITIES[self.quantity])
+            low, high = self.interval(candidate, value, structure)
+            estimates.append(Estimate(candidate, value, low, high, tuple(terms.items())))
+        return estimates
 
     def forecast(self, structure: Structure, candidates: Iterable[Candidate]) -> list[Forecast]:
         """Return the Forecasts of whole-matrix Candidates, fastest first: of what forecasts time.
@@ -249,15 +231,6 @@ class AdjustedForecaster(Forecaster):
 
     def lacking(self, format_name: str) -> str:
         return self._model.lacking(format_name)
-
-    def terms(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, NDArray[np.float64]]:
-        return self.terms_of_all([candidate], blocks)[0]
-
-    @abstractmethod
-    def terms_of_all(
-        self, candidates: Sequence[Candidate], blocks: RowBlocks
-    ) -> list[dict[str, NDArray[np.float64]]]:
-        """Return the adjusted terms of several Candidates: the model is asked once."""
 
 
 def has_predicted_size(candidate: Candidate) -> bool:

@@ -189,9 +189,10 @@ class Model(Forecaster):
     def title(self) -> str:
         """Name, and the hyper-parameters that are not the usual ones."""
         usual = inspect.signature(type(self)).parameters
-        changed = {name: value for name, value in self.settings().items() if value != usual[name].default}
         words = [
-            name.replace("_", " ") if value is True else f"{name}={value}" for name, value in changed.items()
+            name.replace("_", " ") if value is True else f"{name}={value}"
+            for name, value in self.settings().items()
+            if value != usual[name].default
         ]
         return f"{self.name} ({', '.join(words)})" if words else self.name
 
@@ -225,27 +226,27 @@ class Model(Forecaster):
         turn, INTERVAL_FOLDS parts of them.
         """
         published = used.where(lambda record: record.suite == PUBLISHED_SUITE)
-        if not published.records:
-            return self._held_out_ratios(used.where(lambda record: record.suite == HELD_OUT_SUITE))
-        ratios_of: dict[str, list[float]] = {}
-        for rest, left_out in published.parts_left_out(INTERVAL_FOLDS):
-            other = type(self)(**self.settings())
-            other.machine_, other.device_ = self.machine_, self.device_
-            other._fit(rest)
-            other._establish()
-            for label, ratios in other._held_out_ratios(left_out).items():
-                ratios_of.setdefault(label, []).extend(ratios)
-        return ratios_of
-
-    def _held_out_ratios(self, held_out: TrainingSet) -> dict[str, list[float]]:
+        fits = [(self, used.where(lambda record: record.suite == HELD_OUT_SUITE))]
+        if published.records:
+            parts = published.parts_left_out(INTERVAL_FOLDS)
+            fits = [(self._fitted_alike(rest), left_out) for rest, left_out in parts]
         ratios: dict[str, list[float]] = {}
-        for record in held_out.records:
-            measured = self.measured(record)
-            if measured is not None and self.serves(record.candidate):
-                blocks = RowBlocks.of(held_out.structure(record))
-                expected = float(self.values(record.candidate, blocks)[0])
-                ratios.setdefault(self.label(record.candidate), []).append(measured / expected)
+        for fit, left_out in fits:
+            for record in left_out.records:
+                if fit.serves(record.candidate):
+                    blocks = RowBlocks.of(left_out.structure(record))
+                    expected = float(fit.values(record.candidate, blocks)[0])
+                    measured = getattr(record, QUANTITIES[self.quantity])  # known of all that is used
+                    ratios.setdefault(fit.label(record.candidate), []).append(measured / expected)
         return ratios
+
+    def _fitted_alike(self, training: TrainingSet) -> Self:
+        """Return a model of the same settings, machine and device that learned from other Records."""
+        other = type(self)(**self.settings())
+        other.machine_, other.device_ = self.machine_, self.device_
+        other._fit(training)
+        other._establish()
+        return other
 
     def settings(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}

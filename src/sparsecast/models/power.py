@@ -23,13 +23,13 @@ fit where the whole does not. Network energy is not counted (decision 38).
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, Self, runtime_checkable
+from typing import Annotated, Any, ClassVar, Self
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -213,36 +213,29 @@ KINDS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class PowerFile:
+class PowerFile(msgspec.Struct, frozen=True):
     """A file of joules."""
 
-    joules: Mapping[str, float]  # at least one above 0
+    joules: dict[str, Annotated[float, msgspec.Meta(ge=0)]]  # at least one above 0
 
     @classmethod
     def read(cls, path: Path) -> PowerFile:
         """Read a file; a ProfileError if it cannot be read, or is something else."""
         try:
-            found = json.loads(path.read_text(encoding="utf-8"))["joules"]
-            joules = {str(name): float(value) for name, value in found.items()}
-        except (OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
+            found = msgspec.json.decode(path.read_bytes(), type=cls)
+        except (OSError, msgspec.MsgspecError) as error:
             raise ProfileError(
                 f"power model {path} cannot be read ({error}): expected JSON such as "
-                '{"joules": {"idle": WATTS}}; correct the file'
+                '{"joules": {"idle": WATTS}}, with numbers from 0 on; correct the file'
             ) from error
-        for name, value in joules.items():
-            if name not in (IDLE, *KINDS):
-                raise ProfileError(
-                    f"power model {path} names '{name}': expected {', '.join((IDLE, *KINDS))}; correct it"
-                )
-            if not 0 <= value < math.inf:
-                raise ProfileError(
-                    f"power model {path} has {value:g} joules for '{name}': expected a number from 0 on; "
-                    f"correct the file"
-                )
-        if not any(joules.values()):
+        if unknown := found.joules.keys() - {IDLE, *KINDS}:
+            names = ", ".join(sorted(unknown))
+            raise ProfileError(
+                f"power model {path} names '{names}': expected {', '.join((IDLE, *KINDS))}; correct it"
+            )
+        if not any(found.joules.values()):
             raise ProfileError(f"power model {path} has no joules above 0: expected some; correct the file")
-        return cls(joules)
+        return found
 
     def model(self, time: Forecaster) -> GivenPower:
         return GivenPower(self.joules, time)
@@ -260,14 +253,11 @@ class GivenPower(AdjustedForecaster):
         super().__init__(model)
         self._joules = joules
 
-    def terms_of_all(self, candidates: Sequence[Candidate], blocks: RowBlocks) -> list[dict[str, Floats]]:
-        counting = ProductWork(self.machine_)
-        joules_of_all = []
-        for candidate, terms in zip(candidates, self._model.terms_of_all(candidates, blocks), strict=True):
-            work = {IDLE: terms["time_s"], **work_in_full(counting.of(candidate, blocks))}
-            joules = sum(value * work[name] for name, value in self._joules.items() if name in work)
-            joules_of_all.append({"energy_j": np.asarray(joules)})
-        return joules_of_all
+    def terms(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, Floats]:
+        work = work_in_full(ProductWork(self.machine_).of(candidate, blocks))
+        work[IDLE] = self._model.values(candidate, blocks)
+        joules = sum(cost * work[name] for name, cost in self._joules.items() if name in work)
+        return {"energy_j": np.asarray(joules)}
 
     def interval(self, candidate: Candidate, value: float, matrix: Structure) -> Interval:
         return None, None
@@ -275,15 +265,6 @@ class GivenPower(AdjustedForecaster):
 
 #: Kinds of work that a node's share has in proportion to it, once the caches have had their part.
 _SHARED = "bytes beyond"
-
-
-@runtime_checkable
-class PricesWork(Protocol):
-    """A fitted model of energy that tells joules by kinds of work, to be added up over nodes."""
-
-    #: joules_, ends_: as `joules` and `ends` of ClusterPower.
-    joules_: dict[str, float]
-    ends_: tuple[float, float] | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -167,14 +167,10 @@ class ProbedForecaster(AdjustedForecaster):
             return self._factors[storage]
         return float(self.csr_factor ** self._correction.share(candidate.format))
 
-    def terms_of_all(
-        self, candidates: Sequence[Candidate], blocks: RowBlocks
-    ) -> list[dict[str, NDArray[np.float64]]]:
-        adjusted = []
-        for candidate, terms in zip(candidates, self._model.terms_of_all(candidates, blocks), strict=True):
-            time_s, factor = terms["time_s"], self.factor(candidate)
-            adjusted.append({**terms, "probe": time_s * (factor - 1.0), "time_s": time_s * factor})
-        return adjusted
+    def terms(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, NDArray[np.float64]]:
+        terms, factor = self._model.terms(candidate, blocks), self.factor(candidate)
+        time_s = terms["time_s"]
+        return {**terms, "probe": time_s * (factor - 1.0), "time_s": time_s * factor}
 
     def interval(self, candidate: Candidate, value: float, matrix: Structure) -> Interval:
         """Return the noise of a time that was measured, else the interval that the Correction leaves."""

@@ -19,6 +19,7 @@ From published results, which tell of a matrix no more than counts, something el
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -144,20 +145,20 @@ class _Learned:
         corrections, spread = self._asked(features)
         return samples.log_time - log_physics - corrections, spread
 
-    def corrections(
-        self, candidates: Sequence[Candidate], whole: RowBlocks, terms: Sequence[Mapping[str, Floats]]
-    ) -> list[tuple[float, float]]:
-        """Return log(measured / physics) of Candidates as the trees expect it, and how far they are apart.
+    def correction(
+        self, candidate: Candidate, whole: RowBlocks, terms: Mapping[str, Floats] | None
+    ) -> tuple[float, float]:
+        """Return log(measured / physics) of a Candidate as the trees expect it, and how far they are apart.
 
-        `terms` are those of the whole matrix.
+        `terms` are those of the whole matrix, where they are known.
         """
-        features, point = [], of_matrix(whole.matrix)
-        for candidate, seconds in zip(candidates, terms, strict=True):
-            time_s = float(seconds["time_s"][0])
-            shares = [float(seconds[name][0]) / time_s if name in seconds else 0.0 for name in self.terms]
-            features.append([*point, *_of_candidate(candidate, whole, self.kinds), *shares, np.log(time_s)])
-        found = self._asked(np.array(features)) if features else ()
-        return list(zip(*(each.tolist() for each in found), strict=True))
+        terms = terms or self.physics.terms(candidate, whole)
+        time_s = float(terms["time_s"][0])
+        shares = [float(terms[name][0]) / time_s if name in terms else 0.0 for name in self.terms]
+        own = _of_candidate(candidate, whole, self.kinds)
+        features = np.array([[*of_matrix(whole.matrix), *own, *shares, np.log(time_s)]])
+        (correction,), (spread,) = self._asked(features)
+        return float(correction), float(spread)
 
     def _asked(self, features: Floats) -> tuple[Floats, Floats]:
         corrections, spread = self.forest.median_and_spread(features)
@@ -240,69 +241,48 @@ class SparsecastModel(Model):
         The correction is that of the whole matrix, in proportion: blocks as small as those of a plan were
         never measured.
         """
-        return self.terms_of_all([candidate], blocks)[0]
-
-    def terms_of_all(self, candidates: Sequence[Candidate], blocks: RowBlocks) -> list[dict[str, Floats]]:
-        """Return the terms of several Candidates: the trees are asked once."""
         if self.published_:
-            return [self.published_.terms(candidate, blocks) for candidate in candidates]
-        assert self.learned_ is not None
-        terms_of_all = [self.learned_.physics.terms(candidate, blocks) for candidate in candidates]
+            return self.published_.terms(candidate, blocks)
+        physics = self.physics
+        terms = physics.terms(candidate, blocks)
         is_whole = blocks.rows.tolist() == [blocks.matrix.rows]
-        of_whole = dict(zip(candidates, terms_of_all, strict=True)) if is_whole else {}
-        corrections = self._corrections(candidates, blocks.matrix, of_whole)
-        physics = self.learned_.physics
-        for candidate, terms, (correction, _) in zip(candidates, terms_of_all, corrections, strict=True):
-            factor = float(np.exp(correction)) * self.several_factor(candidate)
-            time_s = terms.pop("time_s")
-            corrected_s = time_s * factor
-            if self.read_s_ and physics.machine.product_caches:
-                # No faster than memory can be read of what it streams from beyond the caches.
-                beyond = physics.work(physics.machine).read_beyond(candidate, blocks)
-                corrected_s = np.maximum(corrected_s, self.read_s_ * beyond)
-            terms |= {CORRECTION: corrected_s - time_s, "time_s": corrected_s}
-        return terms_of_all
+        correction, _ = self._correction(candidate, blocks.matrix, terms if is_whole else None)
+        time_s = terms.pop("time_s")
+        corrected_s = time_s * float(np.exp(correction)) * self.several_factor(candidate)
+        if self.read_s_ and physics.machine.product_caches:
+            # No faster than memory can be read of what it streams from beyond the caches.
+            beyond = physics.work(physics.machine).read_beyond(candidate, blocks)
+            corrected_s = np.maximum(corrected_s, self.read_s_ * beyond)
+        return {**terms, CORRECTION: corrected_s - time_s, "time_s": corrected_s}
 
-    def _corrections(
-        self,
-        candidates: Sequence[Candidate],
-        matrix: Structure,
-        terms: Mapping[Candidate, Mapping[str, Floats]],
-    ) -> list[tuple[float, float]]:
-        """Return what the trees say of a matrix, and their spread; `terms` are those of it that are known.
+    def _correction(
+        self, candidate: Candidate, matrix: Structure, terms: Mapping[str, Floats] | None = None
+    ) -> tuple[float, float]:
+        """Return what the trees say of a matrix, and their spread; `terms` are those of it, where known.
 
         They are remembered: a plan asks for each strip, and an interval follows each forecast.
         """
-        remembered = self._remembered
-        if remembered is None or remembered[0] is not matrix:
-            remembered = self._remembered = matrix, {}
-        known, whole = remembered[1], RowBlocks.of(matrix)
-        if missing := [candidate for candidate in candidates if candidate not in known]:
+        if self._remembered is None or self._remembered[0] is not matrix:
+            self._remembered = matrix, {}
+        known = self._remembered[1]
+        if candidate not in known:
             assert self.learned_ is not None
-            of_missing = [terms.get(c) or self.learned_.physics.terms(c, whole) for c in missing]
-            found = self.learned_.corrections(missing, whole, of_missing)
-            known.update(zip(missing, found, strict=True))
-        return [known[candidate] for candidate in candidates]
+            known[candidate] = self.learned_.correction(candidate, RowBlocks.of(matrix), terms)
+        return known[candidate]
 
     def interval(self, candidate: Candidate, value: float, matrix: Structure) -> Interval:
         """Return the low and high end of a forecast; farther apart where the trees agree less."""
-        return self.intervals([candidate], [value], matrix)[0]
-
-    def intervals(
-        self, candidates: Sequence[Candidate], values: Sequence[float], matrix: Structure
-    ) -> list[Interval]:
-        """Return the intervals of several Candidates: the trees are asked once."""
         if self.published_:
-            return [self.published_.interval(*pair) for pair in zip(candidates, values, strict=True)]
-        if self.width_ is None or self.learned_ is None:
-            return [(None, None)] * len(values)
-        several = self.several_width_
-        of_several = (self.width_, UNTRIED_FACTOR) if several is None else (several, 1.0)
-        ways = [(self.width_, 1.0) if each.vectors == 1 else of_several for each in candidates]
-        widths, wider = np.array(ways).reshape(-1, 2).T
-        spreads = [spread for _, spread in self._corrections(candidates, matrix, {})]
-        factors = (np.minimum(np.exp(widths * np.array(spreads)), WIDEST) * wider).tolist()
-        return [(value / factor, value * factor) for value, factor in zip(values, factors, strict=True)]
+            return self.published_.interval(candidate, value)
+        if self.width_ is None:
+            return None, None
+        width, wider = self.width_, 1.0
+        if candidate.vectors > 1:
+            several = self.several_width_
+            width, wider = (self.width_, UNTRIED_FACTOR) if several is None else (several, 1.0)
+        _, spread = self._correction(candidate, matrix)
+        factor = math.exp(min(width * spread, math.log(WIDEST))) * wider
+        return value / factor, value * factor
 
     def _ratios(self, used: TrainingSet) -> dict[str, list[float]]:
         return {}  # it learns from what others hold out: `width_` is for its intervals

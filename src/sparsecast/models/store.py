@@ -31,7 +31,7 @@ def fitted(model: AnyModel, training: TrainingSet) -> AnyModel:
     Errors are those of `Model.fit`.
     """
     training = model.used(training)
-    key, path = _key(model, training), _path(model, training)
+    key, path = _place(model, training)
     for stored in (SHIPPED / path.parent.name / f"{path.name}.xz", path):
         with _unreadable:
             return model.restored(_read(stored, key))
@@ -46,7 +46,7 @@ def probe_correction(model: Model, training: TrainingSet) -> Correction:
     A ProfileError says that the Records do not suffice.
     """
     training = model.used(training)
-    key, path = _key(model, training), _path(model, training, "-probe")
+    key, path = _place(model, training, "-probe")
     with _unreadable:
         correction: Correction = from_plain(_read(path, key), Correction)
         return correction
@@ -85,15 +85,13 @@ def _write(path: Path, key: str, model: Model, state: Any) -> None:
         write_atomically(path, lambda temporary: temporary.write_text(json.dumps(stored), encoding="utf-8"))
 
 
-def _key(model: Model, training: TrainingSet) -> str:
+def _place(model: Model, training: TrainingSet, what: str = "") -> tuple[str, Path]:
+    """Return the key and the file of what is learned from a training set."""
     groups = [(name, FEATURES.get(name).version) for name in model.groups]
     settings = sorted(model.settings().items())
     parts = (model.name, model.version, VERSION, groups, settings, training.fingerprint)
-    return hashlib.sha256(repr(parts).encode()).hexdigest()[:32]
-
-
-def _path(model: Model, training: TrainingSet, what: str = "") -> Path:
     first = training.records[0].candidate if training.records else None
     kind = f"{first.device}-{first.dtype}-{first.threads}t" if first else "empty"
     without = f"-without-{'+'.join(training.withheld)}".replace(" ", "_") if training.withheld else ""
-    return home() / "models" / training.machine.name / f"{model.name}-{kind}{without}{what}.json"
+    path = home() / "models" / training.machine.name / f"{model.name}-{kind}{without}{what}.json"
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:32], path

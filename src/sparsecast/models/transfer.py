@@ -17,7 +17,7 @@ matrices that are held out of every fit, and that were measured in both settings
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -207,24 +207,12 @@ class TransferredForecaster(AdjustedForecaster):
         measured = self._transfer.measured_as(candidate)
         return self._model.serves(measured) and self._transfer.physics.serves(measured)
 
-    def terms_of_all(self, candidates: Sequence[Candidate], blocks: RowBlocks) -> list[dict[str, Floats]]:
-        measured = [self._transfer.measured_as(candidate) for candidate in candidates]
-        fitted, transferred = self._model.terms_of_all(measured, blocks), []
-        for candidate, fitted_terms in zip(candidates, fitted, strict=True):
-            time_s = fitted_terms["time_s"] * self._transfer.ratio(candidate, blocks)
-            terms = self._transfer.terms(candidate, blocks)
-            correction = time_s - np.sum(list(terms.values()), axis=0)
-            transferred.append({**terms, CORRECTION: correction, "time_s": time_s})
-        return transferred
+    def terms(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, Floats]:
+        fitted_s = self._model.values(self._transfer.measured_as(candidate), blocks)
+        time_s = fitted_s * self._transfer.ratio(candidate, blocks)
+        terms = self._transfer.terms(candidate, blocks)
+        return {**terms, CORRECTION: time_s - np.sum(list(terms.values()), axis=0), "time_s": time_s}
 
     def interval(self, candidate: Candidate, value: float, matrix: Structure) -> Interval:
-        return self.intervals([candidate], [value], matrix)[0]
-
-    def intervals(
-        self, candidates: Sequence[Candidate], values: Sequence[float], matrix: Structure
-    ) -> list[Interval]:
-        measured = [self._transfer.measured_as(candidate) for candidate in candidates]
-        return [
-            (None, None) if low is None or high is None else (low / self._factor, high * self._factor)
-            for low, high in self._model.intervals(measured, values, matrix)
-        ]
+        low, high = self._model.interval(self._transfer.measured_as(candidate), value, matrix)
+        return (None, None) if low is None or high is None else (low / self._factor, high * self._factor)

@@ -82,8 +82,7 @@ def make_plan(
     time_s = math.fsum(block.time_s for block in blocks)
     convert_s = math.fsum(block.convert_s for block in blocks)
     joules = (None, None, None) if energy is None else _joules(statistics, energy, blocks)
-    candidates, times_s = [block.candidate for block in blocks], [block.time_s for block in blocks]
-    intervals = model.intervals(candidates, times_s, statistics.matrix)
+    intervals = [model.interval(block.candidate, block.time_s, statistics.matrix) for block in blocks]
     return Plan(
         blocks=tuple(blocks),
         products=products,

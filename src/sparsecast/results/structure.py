@@ -13,7 +13,7 @@ from sparsecast.system.tabular import Column, Columns, Table
 from sparsecast.system.texts import size
 
 #: Feature groups whose features are called by words; those of papers and plug-ins describe themselves.
-_IN_WORDS = {"row_lengths", "locality", "bands", "blocks", "symmetry", "stored_values", "neighbourhood"}
+_IN_WORDS = {"row_lengths", "locality", "bands", "blocks", "symmetry", "stored_values"}
 
 _FEATURE: Columns = (
     Column("feature", "feature", lambda row: row[0]),
@@ -51,14 +51,6 @@ def structure_table(name: str, structure: Structure) -> Table:
         ("block fill", f"{fill}  (stored / non-zeros)"),
         ("new cache lines of x", _share(structure.locality.line_changes, structure.nnz)),
     ]
-    if not structure.lacks(["neighbourhood"]):
-        near = structure.neighbourhood
-        spread = f"mean {near.row_bandwidth:,.1f}, deviation {near.row_bandwidth_deviation:,.1f}"
-        rows += [
-            ("row bandwidth", spread),
-            ("neighbours per entry", f"{near.neighbours:.2f} in its row"),
-            ("near one of the next row", f"{100 * near.cross_row_similarity:.0f} % of a row's entries"),
-        ]
     for group in sorted(structure.groups.keys() - _IN_WORDS):
         rows += structure.require(group).summary()
     return Table(name, _FEATURE, rows)
