@@ -9,7 +9,7 @@ The clock is clock_gettime of POSIX: a clock of seconds, no counter of cycles. A
 nanoseconds, a block about a hundred, so that it is read between runs of RUN_BLOCKS blocks, at ends of rows.
 What a reading takes is subtracted. Blocks share the time of the runs that they lie in by their entries. Times
 of runs are low quantiles over many products; as quantiles do not add up, they are scaled to the time of a
-product without clocks inside, by a factor that is kept.
+product without clocks inside.
 
 Where a meter counts joules, some blocks are repeated in place for as long as it needs to see them.
 """
@@ -204,10 +204,10 @@ def shared_by_entries(ends: NDArray[Any], seconds: Floats, blocks: int) -> Float
 
 def streaming_timer(
     A: csr_array[Any], kernel: str, x: NDArray[Any], effort: LabelEffort
-) -> Callable[[], tuple[Floats, float, float]]:
+) -> Callable[[], tuple[Floats, float]]:
     """Return a function that measures products with clocks inside.
 
-    It returns nanoseconds an entry of each block, the product's seconds, and the runs' sum over these.
+    It returns nanoseconds an entry of each block, and the seconds of the product.
     """
 
     def times(starts: NDArray[np.int64], sweeps: int) -> Floats:
@@ -218,7 +218,7 @@ def streaming_timer(
     first_s = float(times(whole, _LEAST_SWEEPS).min())
     sweeps = min(effort.sweeps, max(_LEAST_SWEEPS, int(effort.most_s / first_s)))
 
-    def measure() -> tuple[Floats, float, float]:
+    def measure() -> tuple[Floats, float]:
         clock = clock_s()
         product_s = float(np.quantile(times(whole, sweeps), LOW_SHARE)) - clock
         runs_s = np.quantile(times(starts, sweeps), LOW_SHARE, axis=0) - clock
@@ -226,7 +226,7 @@ def streaming_timer(
         runs_s = np.maximum(runs_s, 1e-9)
         ratio = float(runs_s.sum()) / product_s
         blocks_s = shared_by_entries(A.indptr[starts], runs_s / ratio, whole_blocks(A.nnz))
-        return blocks_s / BLOCK_ENTRIES * 1e9, product_s, ratio
+        return blocks_s / BLOCK_ENTRIES * 1e9, product_s
 
     return measure
 
@@ -284,7 +284,8 @@ class HotBlocks:
 
     def _trials(self, run: Callable[[], T], wanted: int, blocks: int) -> list[T]:
         """Return what some blocks gave in so many trials at full speed, or in all trials if none was."""
-        every, at_full_speed = [], []
+        every: list[T] = []
+        at_full_speed: list[T] = []
         while len(at_full_speed) < wanted and len(every) < _MOST_TRIALS * wanted:
             is_ready = self._speed is None or self._speed.wait(_WAIT_S * self._speed.patience)[0]
             every.append(run())

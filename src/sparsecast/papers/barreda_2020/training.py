@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -397,7 +398,7 @@ def train_network(
         raise InputError(
             f"split '{split}': expected one of {', '.join(SPLITS)}; {remedy_for(split, SPLITS, 'name one')}"
         )
-    if not labels.sees_rows and architecture.channels > 1:
+    if not labels.blocks.features.size and architecture.channels > 1:
         raise InputError(
             f"a network that sees ends of rows on labels of {labels.machine} without them: expected one of "
             f"the paper's; choose it"
@@ -513,13 +514,17 @@ def trained(
             split=request.split,
             plan=plan,
             time=times.get(ghz) if quantity in ENERGIES else None,
-            on_epoch=lambda progress, what=what: on_part(what, len(progress.losses), request.epochs),
+            on_epoch=partial(_tell, on_part, what, request.epochs),
         )
         if request.folds:
             card = cross_validate(labels, path, plan, request.folds)
         if quantity == "time":
             times[ghz] = path
         yield TrainedNetwork(path, card, found)
+
+
+def _tell(on_part: OnPart, what: str, epochs: int, progress: Progress) -> None:
+    on_part(what, len(progress.losses), epochs)
 
 
 def _chosen(

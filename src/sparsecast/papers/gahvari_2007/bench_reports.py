@@ -224,9 +224,9 @@ _COMPARED: Columns = (
 )
 
 #: Of a real matrix: speeds in CSR, and in the fastest of CSR and all block sizes, each beside that of the
-#: benchmark's matrices of the same block size, interpolated to its dimension, at the nearest number of non-zeros
-#: a row; in the square blocks that bytes choose, as a plan does without measuring; as one triangle; in CSR just
-#: before the twins; of the paper's twin and of ours, in CSR and in those square blocks.
+#: benchmark's matrices of that block size, interpolated to its dimension, at the nearest number of non-zeros
+#: a row; in the square blocks that bytes choose, as a plan does without measuring; as one triangle; in CSR
+#: just before the twins; of the paper's twin and of ours, in CSR and in those square blocks.
 REAL_ROW: Columns = (
     Column("matrix", "matrix"),
     Column("rows", "rows"),
