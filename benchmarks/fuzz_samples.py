@@ -208,10 +208,10 @@ def _arrays(blocks: int, features: int) -> dict[str, Any]:
 
 @_reader("labels", read_labels)
 def _labels() -> list[Sample]:
-    counts = {"rows": 9, "cols": 9, "nnz": 750, "index_bits": 32, "mispredicted_rows": 1}
+    counts = {"nnz": 750, "index_bits": 32}
     texts = {"matrix": "m", "name": "m", "group": "m", "dtype": "float64", "kernel": "plain"}
     texts |= {"machine": "here", "measured_at": "2026-01-01T00:00:00+00:00", "version": "0"}
-    times = {"product_s": 1e-3, "product_again_s": 1e-3, "runs_over_product": 1.0, "slow_share": 0.0}
+    times = {"product_s": 1e-3, "slow_share": 0.0}
     sources = {"energy_source": None, "frequency_ghz": None, "frequency_source": None}
     labels = BlockLabels(**counts, **texts, **times, **sources, **_arrays(3, 4))  # type: ignore[arg-type]
     return [Sample("a.npz", keep_labels(labels).read_bytes(), "zip")]

@@ -411,11 +411,12 @@ def suites(monkeypatch, clock, recorded):
     made = []
 
     class Suite:
-        def __init__(self, targets, series, dimensions, device, machine, on_point, phases):
+        def __init__(self, run, targets, series, dimensions):
             self.targets, self.series, self.dimensions = targets, series, dimensions
+            run.notes.append(f"a note of {targets[0].dtype}")
             made.append(self)
 
-        def run(self, limit_s):
+        def measured(self, limit_s):
             self.limit_s = limit_s
             clock[0] += 20.0
             template = recorded.select(format="csr", dtype="float64")[0]
@@ -426,9 +427,6 @@ def suites(monkeypatch, clock, recorded):
                 problem = Problem.named(Point(UNBLOCKED, 512, 29).name)
                 changes = {"candidate": candidate, "matrix": problem.specification, "suite": SUITE}
                 yield problem, [dataclasses.replace(template, **changes)]
-
-        def notes(self):
-            return [f"a note of {self.targets[0].dtype}"]
 
     monkeypatch.setattr(gahvari, "SyntheticSuite", Suite)
     monkeypatch.setattr(benchmark_run, "compiled_in_turn", lambda wanted, processes: [])

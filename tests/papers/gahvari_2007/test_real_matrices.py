@@ -15,8 +15,8 @@ from sparsecast.matrices.synthesis import block_matrix, varied_matrix
 from sparsecast.measuring.timing import Effort
 from sparsecast.papers.gahvari_2007 import real_matrices as real_module
 from sparsecast.papers.gahvari_2007.bench_charts import real as real_charts
-from sparsecast.papers.gahvari_2007.bench_reports import DOCUMENTS, real_tables
-from sparsecast.papers.gahvari_2007.real_matrices import RealMatrices, RealRow, real_journal, real_matrices
+from sparsecast.papers.gahvari_2007.bench_reports import DOCUMENTS, REAL_ROW, real_tables
+from sparsecast.papers.gahvari_2007.real_matrices import RealMatrices, real_journal, real_matrices
 from sparsecast.papers.gahvari_2007.search_space import UNBLOCKED, Point, Series
 from sparsecast.papers.gahvari_2007.summary import SUITE, ratings
 from sparsecast.reports.charts.chart import svg
@@ -64,15 +64,15 @@ def test_a_stopped_run_goes_on_where_it_stopped(folder, rating, data_folder, mon
     after = read_journal(kept).records
     assert before and after[: len(before)] == before, "nothing is lost"
     assert (whole.missing, set(whole.refused)) == (0, {"broken", "complex"})
-    assert {row.matrix for row in whole.rows} == {"plain", "mirrored", "blocks"}
     again = real_matrices(paths, rating, **how)
     assert read_journal(kept).records == after and again.rows == whole.rows, "nothing is measured twice"
-    rows = {row.matrix: row for row in whole.rows}
-    assert rows["mirrored"].symmetric_mflops and rows["plain"].symmetric_mflops is None
-    assert rows["blocks"].square == "2x2" and rows["plain"].square == "1x1"
+    rows = {row["matrix"]: row for row in whole.rows}
+    assert set(rows) == {"plain", "mirrored", "blocks"}
+    assert rows["mirrored"]["symmetric_mflops"] and rows["plain"]["symmetric_mflops"] is None
+    assert rows["blocks"]["square"] == "2x2" and rows["plain"]["square"] == "1x1"
     for row in whole.rows:
-        assert row.tuned_mflops >= max(row.untuned_mflops, row.square_mflops or 0)
-        assert row.synthetic_mflops and row.size == "small"
+        assert row["tuned_mflops"] >= max(row["untuned_mflops"], row["square_mflops"] or 0)
+        assert row["synthetic_mflops"] and row["size"] == "small"
     sizes = {
         tuple(dict(record.candidate.parameters)["block"])
         for record in after
@@ -97,8 +97,10 @@ def test_scores_compare_the_figures_with_the_speeds_of_each_size(rating):
     highest = rating.figures.blocked_max_mflops
 
     def row(size, csr, tuned):
-        speeds = csr, None, csr / 2, None, 0.9 * csr, 2 * csr
-        return RealRow("a", 10, 100, size, csr, tuned, "2x2", "1x1", *speeds)
+        speeds = {"untuned": csr, "tuned": tuned, "synthetic": csr / 2, "again": 0.9 * csr, "banded": 2 * csr}
+        known = {f"{name}_mflops": speed for name, speed in speeds.items()}
+        facts = {"matrix": "a", "size": size, "square": "1x1", "square_mflops": csr}
+        return dict.fromkeys(column.key for column in REAL_ROW) | known | facts
 
     rows = [row("small", figure / 2, highest / 2), row("large", figure / 4, highest / 4)]
     real = RealMatrices(rating, tuple(rows), {}, 0, False)

@@ -28,7 +28,6 @@ from sparsecast.papers.gahvari_2007.summary import (
     notes,
     ratings,
     refilled,
-    speeds_of,
 )
 from sparsecast.records import Bandwidth
 
@@ -187,11 +186,11 @@ def record_of(recorded):
     return make
 
 
-def test_speeds_are_those_of_the_suite_and_the_latest_counts(record_of):
+def test_of_two_records_of_a_point_the_later_counts(recorded, record_of):
     point = Point(TWO, 512, 29)
     records = [record_of(point, 10.0), record_of(point, 20.0), record_of(point, 30.0, AGAIN)]
-    assert speeds_of(records) == {point: pytest.approx(20.0)}
-    assert speeds_of(records, AGAIN) == {point: pytest.approx(30.0)}
+    (rating,) = ratings(records, recorded.machine)
+    assert rating.speeds == {point: pytest.approx(20.0)} and rating.noise == pytest.approx(0.5)
 
 
 def test_each_setting_has_its_rating_in_the_order_of_the_records(recorded, record_of):
@@ -205,9 +204,7 @@ def test_each_setting_has_its_rating_in_the_order_of_the_records(recorded, recor
     assert (first.dtype, first.threads, second.dtype, second.threads) == ("float64", 2, "float32", 1)
     assert first.figures.blocked_median_mflops == pytest.approx(100)
     assert first.noise == pytest.approx(0.1)
-    assert first.is_disturbed
     assert second.noise is None
-    assert not second.is_disturbed
     assert len(first.records) == 12
     assert first.refilled == 3 * 3 * 11 - 12
     # 800 kB for two threads: 512 x 24 of 12 bytes are 155 kB, and 1024 x 34 are 440 kB.
@@ -236,11 +233,3 @@ def test_the_share_of_the_bandwidth_is_taken_at_the_bytes_of_each_product(record
     ends = [stream(size // 4, 8 * bandwidth), stream(4 * (size // 4) * 4, 4 * bandwidth)]
     assert 1 / 8 < share(*ends) < 1 / 4
     assert share(*others) is None
-
-
-@pytest.mark.parametrize(("noise", "is_disturbed"), [(0.5, True), (0.01, False)])
-def test_a_machine_too_busy_to_measure_twice_is_said_to_be(recorded, record_of, noise, is_disturbed):
-    records = [record_of(Point(TWO, 512, k), 10.0) for k in NNZ_PER_ROW]
-    (rating,) = ratings([dataclasses.replace(r, noise=noise) for r in records], recorded.machine)
-    assert (rating.noise, rating.is_disturbed) == (None, is_disturbed)
-    assert any("repeated measurements differ by 50.0 %" in note for note in notes([rating])) == is_disturbed

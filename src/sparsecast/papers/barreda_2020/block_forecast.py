@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any, cast
@@ -59,12 +59,24 @@ class BlockForecast:
     nnz: int
     ns: Floats  # shape (blocks,): nanoseconds per entry of each block of BLOCK_ENTRIES entries
     first_rows: NDArray[np.int64]  # shape (blocks,): row in which each block begins
-    #: time_s, energy_j: of the product: sums over the blocks, for the entries of the remainder too; the time
-    #: has its call.
-    time_s: float
+    call_s: float = 0.0  # what the product takes beside its blocks
     #: Shape (blocks,): nanojoules per entry of each block, by a network of energy; None without one.
     nj: Floats | None = None
-    energy_j: float | None = None
+
+    @property
+    def time_s(self) -> float:
+        """Of the product: the sum over the blocks, for the entries of the remainder too, and the call."""
+        return _of_product(self.ns, self.nnz) + self.call_s
+
+    @property
+    def energy_j(self) -> float | None:
+        """Of the product, as the time; None without a network of energy."""
+        return None if self.nj is None else _of_product(self.nj, self.nnz)
+
+
+def _of_product(values: Floats, nnz: int) -> float:
+    """Return seconds or joules of all entries, by those of blocks in nanoseconds or nanojoules an entry."""
+    return float(values.mean()) * nnz * 1e-9
 
 
 def block_forecast(
@@ -87,8 +99,7 @@ def block_forecast(
             )
         (of_time, ns), (of_joules, nj) = (of_network(problem, path) for path in shipped_networks())
         name = f"the shipped networks: blocks repeated in place, joules {of_joules.energy_source}"
-        forecast = _forecast(problem, of_time.machine, name, ns)
-        return replace(forecast, nj=nj, energy_j=float(nj.mean()) * problem.matrix.nnz * 1e-9)
+        return _forecast(problem, of_time.machine, name, ns, nj=nj)
     session = Session(profile, Setting(1 if threads is None else threads), Trust(Blocks.name))
     profile, _ = session.question(problem)
     card, values = (None, None) if network is None else of_network(problem, network, profile.machine.name)
@@ -101,12 +112,8 @@ def block_forecast(
     numbers = np.arange(whole_blocks(structure.nnz))
     ns = model.block_ns(candidate, structure, describe_blocks(indptr, indices, numbers))
     call_s = float(model.terms(candidate, RowBlocks.of(structure))["call"][0])
-    forecast = _forecast(problem, profile.name, model.name, ns, call_s)
-    if card is None or values is None:
-        return forecast
-    energy_j = float(values.mean()) * structure.nnz * 1e-9
-    joules = f"{network} ({card.quantity} energy, {card.energy_source})"
-    return replace(forecast, network=f"{model.name}, {joules}", nj=values, energy_j=energy_j)
+    joules = "" if card is None else f", {network} ({card.quantity} energy, {card.energy_source})"
+    return _forecast(problem, profile.name, f"{model.name}{joules}", ns, call_s, values)
 
 
 def _refuse_short(problem: Problem) -> None:
@@ -143,11 +150,13 @@ def of_network(problem: Problem, path: Path, machine: str | None = None) -> tupl
     return card, forecasts(network, inputs).astype(np.float64)
 
 
-def _forecast(problem: Problem, profile: str, network: str, ns: Floats, call_s: float = 0.0) -> BlockForecast:
+def _forecast(
+    problem: Problem, profile: str, network: str, ns: Floats, call_s: float = 0.0, nj: Floats | None = None
+) -> BlockForecast:
     A = problem.matrix
     firsts = np.searchsorted(A.indptr, np.arange(len(ns)) * BLOCK_ENTRIES, side="right") - 1
-    nnz, time_s = int(A.nnz), float(ns.mean()) * A.nnz * 1e-9 + call_s
-    return BlockForecast(problem.name, profile, network, *A.shape, nnz, ns, firsts.astype(np.int64), time_s)
+    first_rows = firsts.astype(np.int64)
+    return BlockForecast(problem.name, profile, network, *A.shape, int(A.nnz), ns, first_rows, call_s, nj)
 
 
 @PRODUCT_FILES.register("safetensors")
@@ -159,7 +168,7 @@ def network_forecast(problem: Problem, profile: Profile, path: Path) -> ProductF
             f"{path} is a network of {card.quantity} energy: expected one of time, streaming or "
             f"total; train that"
         )
-    total = float(values.mean()) * problem.matrix.nnz * 1e-9
+    total = _of_product(values, problem.matrix.nnz)
     sources = {"times": card.frequency_source, "joules": card.energy_source}
     modelled = [f"{what} {source}" for what, source in sources.items() if source]
     note = f"The product by {path.name} ({card.quantity}{''.join(', ' + text for text in modelled)})."

@@ -9,7 +9,7 @@ The clock is clock_gettime of POSIX: a clock of seconds, no counter of cycles. A
 nanoseconds, a block about a hundred, so that it is read between runs of RUN_BLOCKS blocks, at ends of rows.
 What a reading takes is subtracted. Blocks share the time of the runs that they lie in by their entries. Times
 of runs are low quantiles over many products; as quantiles do not add up, they are scaled to the time of a
-product without clocks inside, by a factor that is kept.
+product without clocks inside.
 
 Where a meter counts joules, some blocks are repeated in place for as long as it needs to see them.
 """
@@ -20,7 +20,8 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from operator import itemgetter
+from typing import Any, TypeVar
 
 import numpy as np
 from numba import types
@@ -43,6 +44,8 @@ _MONOTONIC = 6 if sys.platform == "darwin" else 1
 _clock_gettime: Any = types.ExternalFunction("clock_gettime", types.int32(types.int32, types.uintp))
 
 Floats = NDArray[np.float64]
+
+T = TypeVar("T")
 
 #: Blocks between two readings of the clock, and products of which a run is timed at least.
 RUN_BLOCKS, _LEAST_SWEEPS = 8, 5
@@ -201,10 +204,10 @@ def shared_by_entries(ends: NDArray[Any], seconds: Floats, blocks: int) -> Float
 
 def streaming_timer(
     A: csr_array[Any], kernel: str, x: NDArray[Any], effort: LabelEffort
-) -> Callable[[], tuple[Floats, float, float]]:
+) -> Callable[[], tuple[Floats, float]]:
     """Return a function that measures products with clocks inside.
 
-    It returns nanoseconds an entry of each block, the product's seconds, and the runs' sum over these.
+    It returns nanoseconds an entry of each block, and the seconds of the product.
     """
 
     def times(starts: NDArray[np.int64], sweeps: int) -> Floats:
@@ -215,7 +218,7 @@ def streaming_timer(
     first_s = float(times(whole, _LEAST_SWEEPS).min())
     sweeps = min(effort.sweeps, max(_LEAST_SWEEPS, int(effort.most_s / first_s)))
 
-    def measure() -> tuple[Floats, float, float]:
+    def measure() -> tuple[Floats, float]:
         clock = clock_s()
         product_s = float(np.quantile(times(whole, sweeps), LOW_SHARE)) - clock
         runs_s = np.quantile(times(starts, sweeps), LOW_SHARE, axis=0) - clock
@@ -223,7 +226,7 @@ def streaming_timer(
         runs_s = np.maximum(runs_s, 1e-9)
         ratio = float(runs_s.sum()) / product_s
         blocks_s = shared_by_entries(A.indptr[starts], runs_s / ratio, whole_blocks(A.nnz))
-        return blocks_s / BLOCK_ENTRIES * 1e9, product_s, ratio
+        return blocks_s / BLOCK_ENTRIES * 1e9, product_s
 
     return measure
 
@@ -271,53 +274,36 @@ class HotBlocks:
 
     def measure(self) -> Floats:
         """Return nanoseconds an entry of each block: the least of its trials at full speed, if any were."""
-        effort = self._effort
-        shortest = np.full((2, len(self.blocks)), np.inf)  # of all trials, and of those at full speed
-        for first in range(0, len(self.blocks), _AT_ONCE):
-            part = slice(first, min(first + _AT_ONCE, len(self.blocks)))
-            at_full_speed = 0
-            for _ in range(_MOST_TRIALS * effort.hot_trials):
-                run = partial(self._seconds, part.start, part.stop, effort.hot_repeats)
-                seconds, is_full = self._at_full_speed(run)
-                for kept in shortest[: 1 + is_full]:
-                    kept[part] = np.minimum(kept[part], seconds)
-                at_full_speed += is_full
-                if at_full_speed == effort.hot_trials:
-                    break
-            self._count(part.stop - part.start, at_full_speed > 0)
-        seconds = np.where(np.isfinite(shortest[1]), shortest[1], shortest[0])
-        return np.asarray(seconds / BLOCK_ENTRIES * 1e9)
+        effort, blocks = self._effort, len(self.blocks)
+        least = []
+        for first in range(0, blocks, _AT_ONCE):
+            last = min(first + _AT_ONCE, blocks)
+            run = partial(self._seconds, first, last, effort.hot_repeats)
+            least.append(np.min(self._trials(run, effort.hot_trials, last - first), axis=0))
+        return np.concatenate(least) / BLOCK_ENTRIES * 1e9
 
-    def _at_full_speed(self, run: Callable[[], Any]) -> tuple[Any, bool]:
-        """Run once the core is at full speed; return the result, and whether it was before and after."""
-        if self._speed is None:
-            return run(), True
-        is_ready, _ = self._speed.wait(_WAIT_S * self._speed.patience)
-        result = run()
-        return result, is_ready and self._speed.is_full()
-
-    def _count(self, blocks: int, is_full: bool) -> None:
+    def _trials(self, run: Callable[[], T], wanted: int, blocks: int) -> list[T]:
+        """Return what some blocks gave in so many trials at full speed, or in all trials if none was."""
+        every: list[T] = []
+        at_full_speed: list[T] = []
+        while len(at_full_speed) < wanted and len(every) < _MOST_TRIALS * wanted:
+            is_ready = self._speed is None or self._speed.wait(_WAIT_S * self._speed.patience)[0]
+            every.append(run())
+            if is_ready and (self._speed is None or self._speed.is_full()):
+                at_full_speed.append(every[-1])
         self.tried += blocks
-        self.slow += 0 if is_full else blocks
+        self.slow += 0 if at_full_speed else blocks
+        return at_full_speed or every
 
     def joules(self, place: int, repeats: int, readings: int, meter: Meter) -> list[float] | None:
         """Return the joules of one block by ENERGIES, repeated so often; None where nothing was counted.
 
-        They are of the reading with the fewest, as times are of the shortest, at full speed if any was.
+        They are of the reading with the fewest, as times are of the shortest.
         """
-        run = partial(self._seconds, place, place + 1, repeats)
-        fewest: dict[bool, dict[str, float]] = {}
-        at_full_speed = 0
-        for _ in range(_MOST_TRIALS * readings):
-            used, is_full = self._at_full_speed(lambda: spent_joules(meter, run, repeats * BLOCK_ENTRIES))
-            if TOTAL in used and used[TOTAL] <= fewest.get(is_full, used)[TOTAL]:
-                fewest[is_full] = used
-            at_full_speed += is_full
-            if at_full_speed == readings:
-                break
-        self._count(1, at_full_speed > 0)
-        found = fewest.get(True) or fewest.get(False)
-        return [found.get(name, np.nan) / repeats for name in ENERGIES] if found else None
+        work = partial(self._seconds, place, place + 1, repeats)
+        trials = self._trials(lambda: spent_joules(meter, work, repeats * BLOCK_ENTRIES), readings, 1)
+        fewest = min((used for used in trials if TOTAL in used), key=itemgetter(TOTAL), default=None)
+        return None if fewest is None else [fewest.get(name, np.nan) / repeats for name in ENERGIES]
 
     def energies(self, ns: Floats, meter: Meter | None) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """Return blocks that a meter counted twice, and their nanojoules an entry.
@@ -326,16 +312,14 @@ class HotBlocks:
         repeated for as long as the meter needs; it takes `ns` nanoseconds an entry.
         """
         counted: dict[int, Any] = {}
-        count = readings = 0
         if meter is not None:
             readings = max(1, round(_READINGS_S / meter.run_s))
             count = max(2, int(self._effort.energy_s / (2 * readings * meter.run_s)))
-        for place in evenly_spread(len(self.blocks), count).tolist():
-            assert meter is not None
-            repeats = max(1, round(meter.run_s / (ns[place] * BLOCK_ENTRIES * 1e-9)))
-            twice = [self.joules(place, repeats, readings, meter) for _ in range(2)]
-            if None not in twice:
-                counted[int(self.blocks[place])] = twice
+            for place in evenly_spread(len(self.blocks), count).tolist():
+                repeats = max(1, round(meter.run_s / (ns[place] * BLOCK_ENTRIES * 1e-9)))
+                twice = [self.joules(place, repeats, readings, meter) for _ in range(2)]
+                if None not in twice:
+                    counted[int(self.blocks[place])] = twice
         joules = np.array(list(counted.values()), dtype=float).reshape(-1, 2, len(ENERGIES))
         values = np.moveaxis(joules, 0, 2) / BLOCK_ENTRIES * 1e9
         return np.array(list(counted), dtype=np.int64), values.astype(np.float32)

@@ -78,14 +78,14 @@ class BlockDataset:
     def of(self, chosen: NDArray[Any]) -> BlockDataset:
         return replace(self, **{name: getattr(self, name)[chosen] for name in (*_ARRAYS, "matrices")})
 
-    def parts(self, split: str, seed: int = 0) -> tuple[BlockDataset, BlockDataset, BlockDataset]:
+    def parts(self, split: str) -> tuple[BlockDataset, BlockDataset, BlockDataset]:
         """Return what is learned, what steers the training, and what tests it.
 
         With the split ``"groups"`` a fifth of the groups tests, a fifth of the others validates. With
         ``"paper"`` a fifth of the matrices tests, whatever their relatives, and a fifth of the blocks of the
         others validates, drawn at random (Barreda et al. take the first fifth of shuffled blocks).
         """
-        generator = np.random.default_rng(seed)
+        generator = np.random.default_rng(0)
         if split == "groups":
             rest, test = self._apart(np.array(self.groups), generator)
             learned, validation = rest._apart(np.array(self.groups), generator)
@@ -105,9 +105,9 @@ class BlockDataset:
         second = np.isin(keys[self.matrices], chosen)
         return self.of(~second), self.of(second)
 
-    def folds(self, count: int, seed: int = 0) -> Iterator[tuple[BlockDataset, BlockDataset]]:
+    def folds(self, count: int) -> Iterator[tuple[BlockDataset, BlockDataset]]:
         """Give pairs of parts for a cross-validation: the second have a part of the groups, each once."""
-        groups = np.random.default_rng(seed).permutation(sorted(set(self.groups)))
+        groups = np.random.default_rng(0).permutation(sorted(set(self.groups)))
         for number in range(min(count, len(groups))):
             yield self._without(np.array(self.groups), groups[number::count])
 
@@ -216,15 +216,12 @@ def _fill(indptr, indices, blocks, inputs):  # type: ignore[no-untyped-def]
 
 @dataclass(frozen=True)
 class LabelSet(LabelFacts):
-    """Blocks with labels of one quantity; our networks take those alone whose ends of rows are known."""
+    """Blocks with labels of one quantity."""
 
     blocks: BlockDataset
-    sees_rows: bool = True
 
 
-def label_set(
-    quantity: str, dtype: str = "float64", most: int = 1024, frequency_ghz: float | None = None
-) -> LabelSet:
+def label_set(quantity: str, most: int = 1024, frequency_ghz: float | None = None) -> LabelSet:
     """Return the labelled blocks of this machine, made again from the matrices' specifications.
 
     At most `most` blocks of one matrix are taken, evenly spread. The frequency is one that `label
@@ -233,13 +230,12 @@ def label_set(
     if quantity not in QUANTITIES:
         remedy = remedy_for(quantity, QUANTITIES, "name one")
         raise InputError(f"labels '{quantity}': expected one of {', '.join(QUANTITIES)}; {remedy}")
-    machine = machine_of(PROCESSOR)
-    parts, used = [], []
-    for labels in kept_labels(machine.name, dtype, frequency_ghz):
-        blocks = labelled_blocks(labels, quantity, most)
-        if blocks is not None:
-            parts.append(blocks)
-            used.append(labels)
+    machine, dtype = machine_of(PROCESSOR), "float64"
+    found = (
+        (labels, labelled_blocks(labels, quantity, most))
+        for labels in kept_labels(machine.name, dtype, frequency_ghz)
+    )
+    parts = [(labels, blocks) for labels, blocks in found if blocks is not None]
     if not parts:
         at = "" if frequency_ghz is None else f" at {frequency_ghz:g} GHz"
         known = ", ".join(f"{ghz:g}" for ghz in labelled_frequencies(machine.name, dtype)) or "none"
@@ -248,9 +244,10 @@ def label_set(
             f"no {quantity} labels of blocks of {dtype} values{at} on {machine.name}: expected some, GHz "
             f"with labels: {known}; run sparsecast label{where}"
         )
+    used, blocks_of = zip(*parts, strict=True)
     set_by = ", ".join(sources(used, "frequency_source")) or None
     counted_by = ", ".join(sources(used, "energy_source")) or None if quantity in ENERGIES else None
-    return LabelSet(quantity, machine.name, dtype, frequency_ghz, set_by, counted_by, joined(parts))
+    return LabelSet(quantity, machine.name, dtype, frequency_ghz, set_by, counted_by, joined(blocks_of))
 
 
 def published_labels(folder: Path, quantity: str, most: int = 1024) -> LabelSet:
@@ -275,7 +272,7 @@ def published_labels(folder: Path, quantity: str, most: int = 1024) -> LabelSet:
         )
     ghz = frequencies.pop() / 1e6
     source = None if quantity == "time" else "rapl"
-    return LabelSet(quantity, MACHINE, "float64", ghz, "set", source, joined(parts), sees_rows=False)
+    return LabelSet(quantity, MACHINE, "float64", ghz, "set", source, joined(parts))
 
 
 def _read(path: Path, name: str, most: int) -> tuple[BlockDataset, int]:

@@ -64,15 +64,9 @@ class BlockLabels:
     group: str
     dtype: str
     kernel: str  # of CSR, that the product is done with on one thread
-    rows: int
-    cols: int
     nnz: int
     index_bits: int
-    mispredicted_rows: int
-    #: product_s, product_again_s: measured time of the whole product, twice.
-    product_s: float
-    product_again_s: float
-    runs_over_product: float  # sum of the times of its runs over `product_s`, before they were scaled to it
+    product_s: float  # measured time of the whole product
     #: Share of the readings of blocks repeated in place that no trial at full speed of the core had.
     slow_share: float
     machine: str
@@ -157,7 +151,8 @@ def read_labels(path: Path) -> BlockLabels:
         version = facts.pop("labels_version")
         if version != LABELS_VERSION:
             raise ValueError(f"labels of version {version}")
-        return BlockLabels(**facts, **arrays)
+        known = {name: fact for name, fact in facts.items() if name in BlockLabels.__dataclass_fields__}
+        return BlockLabels(**known, **arrays)  # files have had more facts
     except (OSError, KeyError, TypeError, ValueError, msgspec.MsgspecError) as error:
         raise StorageError(
             f"{path}: expected labels of blocks of version {LABELS_VERSION}, found something else ({error}); "

@@ -317,7 +317,7 @@ def label_blocks(
             f"{problem.name} has {A.nnz} entries: expected at least one block of {BLOCK_ENTRIES}; leave it "
             f"out"
         )
-    structure, candidate = problem.sampled_structure, labelled_way(problem, machine, dtype)
+    candidate = labelled_way(problem, machine, dtype)
     A = prepared(A, dtype, candidate.index_bits)
     blocks = whole_blocks(A.nnz)
     slowdown = frequency.slowdown
@@ -327,8 +327,8 @@ def label_blocks(
     speed = DEVICES.get(PROCESSOR).core_speed(1)
     speed = CoreSpeed(reading(1), waits_s=waits(1)) if speed and frequency.set_hz else speed
     hot = HotBlocks(A, evenly_spread(blocks, effort.hot_blocks), x, effort, speed)
-    (streaming_ns, product_s, ratio), hot_ns = streaming(), hot.measure()
-    (streaming_again_ns, product_again_s, _), hot_again_ns = streaming(), hot.measure()
+    (streaming_ns, product_s), hot_ns = streaming(), hot.measure()
+    (streaming_again_ns, _), hot_again_ns = streaming(), hot.measure()
     energy_blocks, energy_nj = hot.energies(hot_ns, meter)
     return BlockLabels(
         matrix=problem.specification,
@@ -336,14 +336,9 @@ def label_blocks(
         group=problem.group,
         dtype=dtype,
         kernel=candidate.kernel,
-        rows=structure.rows,
-        cols=structure.cols,
-        nnz=structure.nnz,
+        nnz=int(A.nnz),
         index_bits=candidate.index_bits,
-        mispredicted_rows=structure.row_lengths.mispredicted or 0,
         product_s=slowdown * product_s,
-        product_again_s=slowdown * product_again_s,
-        runs_over_product=ratio,
         slow_share=hot.slow / hot.tried,
         machine=machine.name,
         measured_at=datetime.now(UTC).isoformat(timespec="seconds"),

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -397,7 +398,7 @@ def train_network(
         raise InputError(
             f"split '{split}': expected one of {', '.join(SPLITS)}; {remedy_for(split, SPLITS, 'name one')}"
         )
-    if not labels.sees_rows and architecture.channels > 1:
+    if not labels.blocks.features.size and architecture.channels > 1:
         raise InputError(
             f"a network that sees ends of rows on labels of {labels.machine} without them: expected one of "
             f"the paper's; choose it"
@@ -501,43 +502,45 @@ def trained(
         raise InputError(f"network '{request.network}': expected paper or ours; name one")
     times: dict[float | None, Path] = {}
     for labels in _label_sets(request):
-        network = _trained(request, labels, times.get(labels.frequency_ghz), on_part)
-        if labels.quantity == "time":
-            times[labels.frequency_ghz] = network.path
-        yield network
-
-
-def _trained(
-    request: TrainingRequest, labels: LabelSet, time: Path | None, on_part: OnPart
-) -> TrainedNetwork:
-    """Return a network of some labels; `time` is that of the time of the same blocks."""
-    of_labels = labels.machine, labels.quantity, labels.dtype, labels.frequency_ghz
-    path = network_path(*of_labels, request.network, request.split)
-    ensure_writable(path.parent)
-    at = "" if labels.frequency_ghz is None else f" at {labels.frequency_ghz:g} GHz"
-    is_energy = labels.quantity in ENERGIES
-    architecture = SEEING_ROWS if request.network == "ours" else ENERGY if is_energy else TIME
-    plan, found = replace(PAPER_PLAN, epochs=request.epochs), None
-    if request.search:
-        learned, validation, _ = labels.blocks.parts(request.split)
-        file, what = path.with_suffix(f".{len(learned)}.search.sqlite"), f"search for {labels.quantity}"
-        found = search(
-            learned, validation, file, request.search, lambda number, _: on_part(what, number, request.search)
+        quantity, ghz = labels.quantity, labels.frequency_ghz
+        path = network_path(labels.machine, quantity, labels.dtype, ghz, request.network, request.split)
+        ensure_writable(path.parent)
+        architecture, plan, found = _chosen(request, labels, path, on_part)
+        what = quantity if ghz is None else f"{quantity} at {ghz:g} GHz"
+        card = train_network(
+            labels,
+            path,
+            architecture=architecture,
+            split=request.split,
+            plan=plan,
+            time=times.get(ghz) if quantity in ENERGIES else None,
+            on_epoch=partial(_tell, on_part, what, request.epochs),
         )
-        architecture = found.architecture
-        plan = replace(found.plan, epochs=request.epochs, clip=PAPER_PLAN.clip)
-    card = train_network(
-        labels,
-        path,
-        architecture=architecture,
-        split=request.split,
-        plan=plan,
-        time=time if is_energy else None,
-        on_epoch=lambda progress: on_part(f"{labels.quantity}{at}", len(progress.losses), request.epochs),
+        if request.folds:
+            card = cross_validate(labels, path, plan, request.folds)
+        if quantity == "time":
+            times[ghz] = path
+        yield TrainedNetwork(path, card, found)
+
+
+def _tell(on_part: OnPart, what: str, epochs: int, progress: Progress) -> None:
+    on_part(what, len(progress.losses), epochs)
+
+
+def _chosen(
+    request: TrainingRequest, labels: LabelSet, path: Path, on_part: OnPart
+) -> tuple[Architecture, TrainingPlan, SearchResult | None]:
+    """Return what to train and how, and the search that found it, if one was asked for."""
+    if not request.search:
+        of_paper = ENERGY if labels.quantity in ENERGIES else TIME
+        architecture = SEEING_ROWS if request.network == "ours" else of_paper
+        return architecture, replace(PAPER_PLAN, epochs=request.epochs), None
+    learned, validation, _ = labels.blocks.parts(request.split)
+    file, what = path.with_suffix(f".{len(learned)}.search.sqlite"), f"search for {labels.quantity}"
+    found = search(
+        learned, validation, file, request.search, lambda number, _: on_part(what, number, request.search)
     )
-    if request.folds:
-        card = cross_validate(labels, path, plan, request.folds)
-    return TrainedNetwork(path, card, found)
+    return found.architecture, replace(found.plan, epochs=request.epochs, clip=PAPER_PLAN.clip), found
 
 
 def _label_sets(request: TrainingRequest) -> Iterator[LabelSet]:

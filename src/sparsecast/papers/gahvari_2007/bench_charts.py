@@ -193,7 +193,7 @@ _SQUARE_TWIN = {"square_mflops": "real, blocks", "banded_square_mflops": "synthe
 
 def real(measured: RealMatrices) -> dict[str, Chart]:
     """Return the charts of real matrices in Gahvari et al. (2007), by the number of the figure."""
-    top = max(row.tuned_mflops for row in measured.rows)
+    top = max(row["tuned_mflops"] for row in measured.rows)
     charts: dict[str, list[Chart]] = {"figures-3-to-5": []}
     for kind, what in _TUNED.items():
         rows = _points_of(measured.rows, {kind: what})
@@ -211,7 +211,7 @@ def real(measured: RealMatrices) -> dict[str, Chart]:
     charts["figures-11-to-13"] = [
         _real_speeds(f"{size or 'unknown'} size", points, measured.rating, _LINES)
         for size in (*SIZES, None)
-        if (points := _points_of([row for row in measured.rows if row.size == size], _TUNED))
+        if (points := _points_of([row for row in measured.rows if row["size"] == size], _TUNED))
     ]
     if points := _points_of(measured.rows, _SYMMETRIC):
         lines = (*_LINES[2:], *_SYMMETRIC_LINES)
@@ -222,18 +222,12 @@ def real(measured: RealMatrices) -> dict[str, Chart]:
 def _points_of(rows: Sequence[RealRow], kinds: Mapping[str, str]) -> list[Row]:
     """Return a point for each kind of each matrix that has the last of them."""
     *_, last = kinds
+    facts = {"matrix": "matrix", "rows": "dimension", "nnz": "nnz", "nnz_per_row": "nnz_per_row"}
     return [
-        {
-            "matrix": row.matrix,
-            "dimension": row.rows,
-            "nnz": row.nnz,
-            "nnz_per_row": row.nnz_per_row,
-            "kind": kinds[name],
-            "mflops": getattr(row, name),
-        }
+        {name: row[key] for key, name in facts.items()} | {"kind": kind, "mflops": row[speed]}
         for row in rows
-        if getattr(row, last) is not None
-        for name in kinds
+        if row[last] is not None
+        for speed, kind in kinds.items()
     ]
 
 

@@ -121,7 +121,7 @@ def real_tables(real: RealMatrices) -> list[Table]:
     figures = dataclasses.asdict(real.rating.figures).items()
     shown = (f"{_figure(name)} {value:,.0f}" for name, value in figures if value is not None)
     below = [f"figures: {', '.join(shown)}"]
-    if sizes := [size for size in SIZES if size not in {row.size for row in real.rows}]:
+    if sizes := [size for size in SIZES if size not in {row["size"] for row in real.rows}]:
         cache = f"the last cache holds {real.rating.cache_bytes / 1e6:,.0f} MB"
         below.append(f"no {' or '.join(sizes)} one among the {len(real.rows)} matrices measured: {cache}")
     if real.missing:
@@ -131,7 +131,7 @@ def real_tables(real: RealMatrices) -> list[Table]:
     return [
         Table(title, _REAL_SCORE, real.scores, tuple(below)),
         Table("Differences of synthetic twins in time (Figures 8 to 10)", _TWIN_SCORE, real.twins),
-        Table(matrices, _REAL_ROW, real.rows, lines_of(real.refused), most=15),
+        Table(matrices, REAL_ROW, real.rows, lines_of(real.refused), most=15),
     ]
 
 
@@ -223,7 +223,11 @@ _COMPARED: Columns = (
     Column("is_different", "differ"),
 )
 
-_REAL_ROW: Columns = (
+#: Of a real matrix: speeds in CSR, and in the fastest of CSR and all block sizes, each beside that of the
+#: benchmark's matrices of that block size, interpolated to its dimension, at the nearest number of non-zeros
+#: a row; in the square blocks that bytes choose, as a plan does without measuring; as one triangle; in CSR
+#: just before the twins; of the paper's twin and of ours, in CSR and in those square blocks.
+REAL_ROW: Columns = (
     Column("matrix", "matrix"),
     Column("rows", "rows"),
     Column("nnz"),
@@ -301,7 +305,7 @@ DOCUMENTS: dict[str, Columns] = {
         Column("figures", value="rating.figures", columns=keys(*FIGURES)),
         Column("dtype", value="rating.dtype"),
         Column("threads", value="rating.threads"),
-        Column("rows", columns=_REAL_ROW),
+        Column("rows", columns=REAL_ROW),
         Column("scores", columns=_REAL_SCORE),
         Column("twins", columns=_TWIN_SCORE),
         *keys("refused", "missing", "interrupted"),

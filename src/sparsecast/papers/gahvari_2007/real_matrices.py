@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import statistics
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -49,43 +49,13 @@ _INDEX_BYTES = 4
 REAL_EFFORT = Effort(10, 0.0005, 0.05, 0.02)
 
 
-@dataclass(frozen=True, slots=True)
-class RealRow:
-    """One matrix, real or generated, with speeds in MFLOP/s; None where there is none."""
+#: One matrix, real or generated, with speeds in MFLOP/s, None where there is none. The columns of
+#: `bench_reports.REAL_ROW` say what each is.
+RealRow = dict[str, Any]
 
-    matrix: str
-    rows: int
-    nnz: int
-    size: str | None  # one of SIZES
-    #: untuned_mflops, tuned_mflops: in CSR, and in the fastest of CSR and all block sizes.
-    untuned_mflops: float
-    tuned_mflops: float
-    block: str  # the fastest block size, ``"1x1"`` for CSR
-    #: square, square_mflops: the block size that the bytes of squares choose, as a plan does without
-    #: measuring, and its speed.
-    square: str
-    square_mflops: float | None
-    symmetric_mflops: float | None  # as one triangle
-    #: synthetic_mflops, synthetic_tuned_mflops: of the benchmark's matrices of the same block size,
-    #: interpolated to its dimension, and at the nearest number of non-zeros a row.
-    synthetic_mflops: float | None
-    synthetic_tuned_mflops: float | None
-    #: In CSR, measured just before the twins: how far it is from `untuned_mflops` is the noise.
-    again_mflops: float
-    #: banded_mflops, ours_mflops, banded_square_mflops, ours_square_mflops: of the paper's twin and of ours
-    #: in CSR, and in the blocks of `square`.
-    banded_mflops: float | None = None
-    ours_mflops: float | None = None
-    banded_square_mflops: float | None = None
-    ours_square_mflops: float | None = None
 
-    @property
-    def nnz_per_row(self) -> float:
-        return self.nnz / self.rows
-
-    @property
-    def is_generated(self) -> bool:
-        return self.matrix.startswith(("atlas?", "gallery:"))
+def is_generated(row: RealRow) -> bool:
+    return str(row["matrix"]).startswith(("atlas?", "gallery:"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,10 +77,9 @@ class RealMatrices:
 
         Those of blocks are what the blocked figures are of: square blocks of them stream less than CSR.
         """
-        by_size = {"all": self.rows, "of blocks": tuple(row for row in self.rows if row.square != "1x1")} | {
-            size: tuple(row for row in self.rows if row.size == size) for size in SIZES
-        }
-        return [_score(size, alike, self.rating) for size, alike in by_size.items() if alike]
+        kinds = {"all": self.rows, "of blocks": [row for row in self.rows if row["square"] != "1x1"]}
+        kinds |= {size: [row for row in self.rows if row["size"] == size] for size in SIZES}
+        return [_score(kind, rows, self.rating) for kind, rows in kinds.items() if rows]
 
     @property
     def twins(self) -> list[dict[str, Any]]:
@@ -118,21 +87,20 @@ class RealMatrices:
 
         The twin ``"again"`` is the matrix itself, measured last: the noise.
         """
+        # Those of the atlas are themselves made as our twins are: one is no news.
+        others = [row for row in self.rows if not row["matrix"].startswith("atlas?")]
         scores = []
-        for format, real, kinds in (
-            ("csr", "untuned_mflops", {"again": "again_mflops"}),
-            ("csr", "again_mflops", {kind: f"{kind}_mflops" for kind in TWINS}),
-            ("bcsr", "square_mflops", {kind: f"{kind}_square_mflops" for kind in TWINS}),
+        for format, kind, real, twin in (
+            ("csr", "again", "untuned_mflops", "again_mflops"),
+            *(("csr", kind, "again_mflops", f"{kind}_mflops") for kind in TWINS),
+            *(("bcsr", kind, "square_mflops", f"{kind}_square_mflops") for kind in TWINS),
         ):
-            for kind, name in kinds.items():
-                # Those of the atlas are themselves made as our twins are: one is no news.
-                rows = [row for row in self.rows if kind == "again" or not row.matrix.startswith("atlas?")]
-                speeds = [(getattr(row, real), getattr(row, name)) for row in rows]
-                errors = [abs(speed / twin - 1) for speed, twin in speeds if speed and twin]
-                if errors:
-                    median, p90 = np.quantile(errors, (0.5, 0.9)).tolist()
-                    counted = {"format": format, "twin": kind, "matrices": len(errors)}
-                    scores.append({**counted, "median_error": median, "p90_error": p90})
+            rows = self.rows if kind == "again" else others
+            errors = [abs(row[real] / row[twin] - 1) for row in rows if row[real] and row[twin]]
+            if errors:
+                median, p90 = np.quantile(errors, (0.5, 0.9)).tolist()
+                counted = {"format": format, "twin": kind, "matrices": len(errors)}
+                scores.append({**counted, "median_error": median, "p90_error": p90})
         return scores
 
 
@@ -193,7 +161,7 @@ def rows_of(measured: Measurements, specifications: Iterable[str], rating: Ratin
     """Return a row for each matrix that was measured, the fastest first."""
     by_matrix = _by_matrix(measured.records, rating)
     rows = [_row(measured.matrices[name], by_matrix, rating) for name in specifications if name in by_matrix]
-    return tuple(sorted(rows, key=lambda row: -row.tuned_mflops))
+    return tuple(sorted(rows, key=lambda row: -row["tuned_mflops"]))
 
 
 def _measured(
@@ -274,25 +242,26 @@ def _row(entry: MatrixEntry, by_matrix: Mapping[str, Sequence[Record]], rating: 
         doublings = np.log2(structure.rows / min(point.dimension for point in rating.speeds))
         return float(np.interp(doublings, np.arange(len(of_dimensions)), of_dimensions))
 
-    return RealRow(
-        matrix=entry.name,
-        rows=structure.rows,
-        nnz=structure.nnz,
-        size=rating.size(structure.rows, nnz_per_row),
-        untuned_mflops=speeds[1, 1],
-        tuned_mflops=speeds[best],
-        block=Series(best).name,
-        square=Series((side, side)).name,
-        square_mflops=speeds.get((side, side)),
-        symmetric_mflops=_last(records, "symmetric_csr"),
-        synthetic_mflops=synthetic(UNBLOCKED),
-        synthetic_tuned_mflops=synthetic(Series(best)),
-        again_mflops=csr[-1],
-        banded_mflops=_last(banded, "csr"),
-        ours_mflops=_last(ours, "csr"),
-        banded_square_mflops=_last(banded, "bcsr"),
-        ours_square_mflops=_last(ours, "bcsr"),
-    )
+    return {
+        "matrix": entry.name,
+        "rows": structure.rows,
+        "nnz": structure.nnz,
+        "nnz_per_row": nnz_per_row,
+        "size": rating.size(structure.rows, nnz_per_row),
+        "untuned_mflops": speeds[1, 1],
+        "synthetic_mflops": synthetic(UNBLOCKED),
+        "tuned_mflops": speeds[best],
+        "synthetic_tuned_mflops": synthetic(Series(best)),
+        "block": Series(best).name,
+        "square": Series((side, side)).name,
+        "square_mflops": speeds.get((side, side)),
+        "symmetric_mflops": _last(records, "symmetric_csr"),
+        "again_mflops": csr[-1],
+        "banded_mflops": _last(banded, "csr"),
+        "ours_mflops": _last(ours, "csr"),
+        "banded_square_mflops": _last(banded, "bcsr"),
+        "ours_square_mflops": _last(ours, "bcsr"),
+    }
 
 
 def _mflops(records: Iterable[Record], format: str) -> list[float]:
@@ -303,27 +272,27 @@ def _last(records: Iterable[Record], format: str) -> float | None:
     return next(reversed(_mflops(records, format)), None)
 
 
-def _score(size: str, rows: Sequence[RealRow], rating: Rating) -> dict[str, Any]:
-    """Return how the figures, and the synthetic matrices, forecast real ones of one size, or of all."""
+def _score(kind: str, rows: Sequence[RealRow], rating: Rating) -> dict[str, Any]:
+    """Return how the figures, and the synthetic matrices, forecast real ones of a size, of blocks, or all."""
+    figures, fastest = rating.figures, max(row["tuned_mflops"] for row in rows)
+    medians = {"unblocked": figures.unblocked_median_mflops, "blocked": figures.blocked_median_mflops}
 
-    def error(figure: Callable[[RealRow], float | None], speed: str) -> float | None:
-        return _median(
-            abs(value / getattr(row, speed) - 1) for row in rows if (value := figure(row)) is not None
-        )
+    def error(forecast: str, speed: str) -> float | None:
+        pairs = ((row[forecast], row[speed]) for row in ({**row, **medians} for row in rows))
+        return _median(abs(value / measured - 1) for value, measured in pairs if value is not None)
 
-    figures, fastest = rating.figures, max(row.tuned_mflops for row in rows)
     return {
-        "size": size,
+        "size": kind,
         "matrices": len(rows),
-        "untuned_mflops": _median(row.untuned_mflops for row in rows),
-        "tuned_mflops": _median(row.tuned_mflops for row in rows),
+        "untuned_mflops": _median(row["untuned_mflops"] for row in rows),
+        "tuned_mflops": _median(row["tuned_mflops"] for row in rows),
         "tuned_max_mflops": fastest,
-        "untuned_error": error(lambda row: figures.unblocked_median_mflops, "untuned_mflops"),
-        "tuned_error": error(lambda row: figures.blocked_median_mflops, "tuned_mflops"),
-        "synthetic_error": error(lambda row: row.synthetic_mflops, "untuned_mflops"),
-        "synthetic_tuned_error": error(lambda row: row.synthetic_tuned_mflops, "tuned_mflops"),
+        "untuned_error": error("unblocked", "untuned_mflops"),
+        "tuned_error": error("blocked", "tuned_mflops"),
+        "synthetic_error": error("synthetic_mflops", "untuned_mflops"),
+        "synthetic_tuned_error": error("synthetic_tuned_mflops", "tuned_mflops"),
         "max_ratio": figures.blocked_max_mflops / fastest if figures.blocked_max_mflops else None,
-        "square_share": _median(row.square_mflops / row.tuned_mflops for row in rows if row.square_mflops),
+        "square_share": _median(r["square_mflops"] / r["tuned_mflops"] for r in rows if r["square_mflops"]),
     }
 
 

@@ -5,10 +5,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import groupby
 from math import inf
 from time import perf_counter
@@ -26,7 +25,6 @@ from sparsecast.benchmark.run import (
     no_progress,
 )
 from sparsecast.devices.compiling import compiled_in_turn
-from sparsecast.devices.device import Device
 from sparsecast.devices.target import Target
 from sparsecast.errors import MatrixSizeError
 from sparsecast.features.analysis import structure
@@ -68,27 +66,19 @@ def candidate_of(series: Series, structure: Structure, target: Target, machine: 
 
 @dataclass
 class SyntheticSuite:
-    """One run of the suite.
+    """The matrices of some series, measured for targets of one type of values and width of indices.
 
-    `targets` are of one device, type of values and width of indices: all are measured on each matrix, in
-    turn. Series that the device has no kernels for are left out. `on_point` is called with what is done next.
-    `phases` are seconds used so far for compiling, building matrices, measuring them, and measuring some
-    again. There was no time to compile what is in `left_out`, no time to measure `missed`, and no memory for
-    `too_large`.
+    All targets are measured on each matrix, in turn. Series that the device has no kernels for are left out.
+    The calibration `run` is told what is done next, the seconds used for compiling, making matrices,
+    measuring them, and measuring some again, and what there was no time or no memory for.
     """
 
+    run: Calibration
     targets: Sequence[Target]
     series: Sequence[Series]
     dimensions: Sequence[int]
-    device: Device
-    machine: Machine
-    on_point: Callable[[str], None] = lambda name: None
-    phases: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
-    left_out: list[Series] = field(default_factory=list)
-    missed: list[Point] = field(default_factory=list)
-    too_large: list[Point] = field(default_factory=list)
 
-    def run(self, limit_s: float) -> Iterator[Measured]:
+    def measured(self, limit_s: float) -> Iterator[Measured]:
         """Measure for `limit_s` seconds, and yield each matrix with its Records as they are made."""
         start = perf_counter()
 
@@ -96,59 +86,61 @@ class SyntheticSuite:
             return limit_s - (perf_counter() - start)
 
         search = Search(self._compiled(left_s, limit_s), self.dimensions, left_s())
-        self.missed = search.missed
-        reserve_s, took = AGAIN_SHARE * search.limit_s, {}
-        for point in search.points(lambda: left_s() - reserve_s):
-            begin = perf_counter()
-            try:
-                yield self._measure(point, SUITE, left_s)
-            except OutOfTime:
-                search.missed.append(point)
-            except MatrixSizeError:  # a smaller one may fit
-                self.too_large.append(point)
-            else:
-                took[point] = perf_counter() - begin
-            search.took(point, perf_counter() - begin)
-        for point in points_again(took, min(reserve_s, left_s())):
-            if took[point] <= left_s():
-                with suppress(OutOfTime, MatrixSizeError):
-                    yield self._measure(point, AGAIN, left_s)
+        reserve_s, took, too_large = AGAIN_SHARE * search.limit_s, {}, 0
+        try:
+            for point in search.points(lambda: left_s() - reserve_s):
+                begin = perf_counter()
+                try:
+                    yield self._measure(point, SUITE, left_s)
+                except OutOfTime:
+                    search.missed.append(point)
+                except MatrixSizeError:  # a smaller one may fit
+                    too_large += 1
+                else:
+                    took[point] = perf_counter() - begin
+                search.took(point, perf_counter() - begin)
+            for point in points_again(took, min(reserve_s, left_s())):
+                if took[point] <= left_s():
+                    with suppress(OutOfTime, MatrixSizeError):
+                        yield self._measure(point, AGAIN, left_s)
+        finally:
+            for what, points in (("out of time", len(search.missed)), ("no memory", too_large)):
+                if points:
+                    self._note(f"{what} for {points:,} points, refilled like those cut")
 
-    def notes(self) -> list[str]:
-        """Return in sentences what the time did not suffice for."""
-        reasons = []
-        if self.left_out:
-            reasons.append(f"no time to compile {', '.join(series.name for series in self.left_out)}")
-        if self.missed:
-            reasons.append(f"out of time for {len(self.missed):,} points, refilled like those cut")
-        if self.too_large:
-            reasons.append(f"no memory for {len(self.too_large):,} points, refilled like those cut")
-        return [f"{self.targets[0].dtype}: {reason}" for reason in reasons]
+    def _note(self, reason: str) -> None:
+        self.run.notes.append(f"{self.targets[0].dtype}: {reason}")
+
+    def _begin(self, name: str) -> float:
+        """Say what is done next, and return when that begins."""
+        self.run.on_progress(self.run.used_s, self.run.budget_s, name)
+        return perf_counter()
 
     def _compiled(self, left_s: Callable[[], float], limit_s: float) -> list[Series]:
         """Compile the kernels of the series, and return the series for which the time sufficed."""
-        begin, names = perf_counter(), self.device.kernels.names()
+        begin, names = perf_counter(), self.run.device_measured.kernels.names()
         wanted = [series for series in self.series if series.format in names]
         # Symmetric ones have a kernel of their own, which the rules choose for symmetric matrices only.
         tiny = {kind: structure(banded_matrix(48, 24, symmetric=kind, seed=0)) for kind in (False, True)}
         in_turn = [
-            candidate_of(series, tiny[series.is_symmetric], target, self.machine)
+            candidate_of(series, tiny[series.is_symmetric], target, self.run.machine)
             for series in wanted
             for target in self.targets
         ]
         ready: list[Series] = []
-        with closing(compiled_in_turn(in_turn, self.machine.threads)) as compiled:
+        with closing(compiled_in_turn(in_turn, self.run.machine.threads)) as compiled:
             for number, series in enumerate(wanted):
                 if ready and limit_s - left_s() > COMPILING_SHARE * limit_s:
-                    self.left_out = wanted[number:]
+                    left_out = ", ".join(each.name for each in wanted[number:])
+                    self._note(f"no time to compile {left_out}")
                     break
-                self.on_point(f"compiling for {series.name}")
+                self._begin(f"compiling for {series.name}")
                 for _ in self.targets:
                     next(compiled)
                 # What makes its matrices is compiled too.
                 banded_matrix(48, 24, block=series.block, symmetric=series.is_symmetric, seed=0)
                 ready.append(series)
-        self.phases["compiling"] += perf_counter() - begin
+        self.run.phases["compiling"] += perf_counter() - begin
         return ready
 
     def _measure(self, point: Point, suite: str, left_s: Callable[[], float]) -> Measured:
@@ -156,20 +148,19 @@ class SyntheticSuite:
             if left_s() < 0:
                 raise OutOfTime
 
-        self.on_point(point.name)
-        begin = perf_counter()
+        run, begin = self.run, self._begin(point.name)
         problem = Problem.named(point.name)
         matrix = problem.structure
-        self.phases["making matrices"] += perf_counter() - begin
+        run.phases["making matrices"] += perf_counter() - begin
         begin = perf_counter()
-        candidates = [candidate_of(point.series, matrix, target, self.machine) for target in self.targets]
+        candidates = [candidate_of(point.series, matrix, target, run.machine) for target in self.targets]
         effort = EFFORT_OF_FEW if point.series in (UNBLOCKED, SYMMETRIC) else EFFORT
         try:
-            instruments = Instruments(self.device)
+            instruments = Instruments(run.device_measured)
             return problem, measure_candidates(problem, suite, candidates, effort, instruments, watch)
         finally:
             phase = "measuring" if suite == SUITE else "measuring again"
-            self.phases[phase] += perf_counter() - begin
+            run.phases[phase] += perf_counter() - begin
 
 
 @SUITES.register("gahvari")
@@ -206,19 +197,8 @@ class Gahvari(RatingSuite):
                 )
             if not dimensions:
                 continue
-            suite = SyntheticSuite(
-                targets,
-                self.series,
-                dimensions,
-                run.device_measured,
-                run.machine,
-                lambda name: run.on_progress(run.used_s, run.budget_s, name),
-                run.phases,
-            )
-            try:
-                yield from suite.run(left_s if number == len(by_type) else _TYPE_SHARE * left_s)
-            finally:
-                run.notes += suite.notes()
+            suite = SyntheticSuite(run, targets, self.series, dimensions)
+            yield from suite.measured(left_s if number == len(by_type) else _TYPE_SHARE * left_s)
 
     def ratings(self, run: Calibration) -> list[summary.Rating]:
         return summary.ratings(run.records, run.machine, run.bandwidths, self.range_ends)

@@ -70,9 +70,9 @@ FIGURES = tuple(figure.name for figure in fields(Summary))
 Speeds = Mapping[Point, float]
 
 
-def speeds_of(records: Iterable[Record], suite: str = SUITE) -> dict[Point, float]:
-    """Return the speed of every point among the Records of one target; of two Records the later counts."""
-    return {Point.named(r.matrix): 1e3 * r.gflops for r in records if r.suite == suite}
+def speeds_of(records: Iterable[Record]) -> dict[Point, float]:
+    """Return the speed of every point among the Records of one suite and target."""
+    return {Point.named(record.matrix): 1e3 * record.gflops for record in records}
 
 
 def refilled(speeds: Speeds, end: int = 0, *, as_printed: bool = False) -> dict[Series, NDArray[np.float64]]:
@@ -217,12 +217,12 @@ class Rating:
 
     @cached_property
     def errors(self) -> dict[str, float | None]:
-        return errors(self.speeds, speeds_of(self.again, AGAIN), self.range_end)
+        return errors(self.speeds, speeds_of(self.again), self.range_end)
 
     @cached_property
     def noise(self) -> float | None:
         """Median relative difference of repeated measurements; None where nothing was measured twice."""
-        return noise_of(self.speeds, speeds_of(self.again, AGAIN))[0]
+        return noise_of(self.speeds, speeds_of(self.again))[0]
 
     @property
     def bandwidth_share(self) -> float | None:
@@ -279,22 +279,6 @@ class Rating:
     def range_end(self) -> int:
         """The largest dimension before any were cut."""
         return max(self.largest_dimension, self.cut_end)
-
-    @property
-    def disturbance(self) -> float:
-        """The noise. If nothing was measured twice, the median of the noise within the samples.
-
-        The busier the machine, the less time is left to measure anything twice.
-        """
-        if self.noise is not None:
-            return self.noise
-        within = [record.noise for record in self.records if record.noise is not None]
-        return statistics.median(within) if within else 0.0
-
-    @property
-    def is_disturbed(self) -> bool:
-        """Whether repeated measurements differ as much as they do while another heavy program runs."""
-        return self.disturbance > DISTURBED
 
 
 def ratings(
@@ -357,9 +341,9 @@ def notes(ratings: Iterable[Rating]) -> list[str]:
 
 def _notes(rating: Rating) -> Iterator[str]:
     largest = rating.largest_dimension
-    if rating.is_disturbed:
+    if rating.noise is not None and rating.noise > DISTURBED:
         yield (
-            f"repeated measurements differ by {100 * rating.disturbance:.1f} %, more than "
+            f"repeated measurements differ by {100 * rating.noise:.1f} %, more than "
             f"{100 * DISTURBED:.0f} %: another program, or another virtual machine, seems to be at work; "
             f"measure again without it"
         )

@@ -22,6 +22,7 @@ from sparsecast.papers.gahvari_2007.bench_reports import rating_tables, real_tab
 from sparsecast.papers.gahvari_2007.real_matrices import (
     RealMatrices,
     groups_done,
+    is_generated,
     real_journal,
     real_matrices,
     rows_of,
@@ -109,7 +110,7 @@ class Gahvari2007(Experiment):
         figures, numbers = measured.rating, published("gahvari_2007")
         space, cut, real = numbers["search_space"], numbers["cut"], numbers["matrices"]["real"]
         series = {point.series for point in figures.speeds if not point.series.is_symmetric}
-        generated, measured_until = sum(row.is_generated for row in measured.rows), figures.largest_dimension
+        generated, measured_until = sum(map(is_generated, measured.rows)), figures.largest_dimension
         quantities = (
             ("largest dimension", space["largest_dimension"], figures.range_end),
             ("largest dimension measured in five minutes", cut["largest_dimension"], measured_until),
@@ -158,5 +159,5 @@ def _result(measured: RealMatrices) -> str:
     ]
     if of_all["max_ratio"] is not None:
         errors.append(f"blocked maximum {of_all['max_ratio']:.2f} times the fastest")
-    generated = sum(row.is_generated for row in measured.rows)
+    generated = sum(map(is_generated, measured.rows))
     return f"{one_number} Of {of_all['matrices']} matrices, {generated} generated: {', '.join(errors)}."
