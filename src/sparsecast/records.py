@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from math import inf, isfinite
@@ -326,6 +326,13 @@ class Bandwidth:
     @property
     def bandwidth_bytes_per_s(self) -> float:
         return self.bytes / self.time_s
+
+
+def reads_of(bandwidths: Iterable[Bandwidth], device: str, threads: int) -> list[Bandwidth]:
+    """Return the bandwidths of reads by a device and number of threads, of the smallest array first."""
+    target = "read", device, threads
+    reads = [stream for stream in bandwidths if (stream.kind, stream.device, stream.threads) == target]
+    return sorted(reads, key=lambda read: read.bytes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,10 @@
 """The layout of a rank: nothing is lost, nothing is asked of the wrong rank."""
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from sparsecast.distributed import messages
 from sparsecast.distributed.parts import RankPart, block_bounds, local_layout
 from sparsecast.matrices.partitioning.distributing import distribute
 from sparsecast.matrices.partitioning.partition import Partition
@@ -77,10 +75,3 @@ def test_it_is_what_the_distribution_counts(problem):
     assert counted.remote_nnz.tolist() == [each.remote.nnz for each in made]
     assert counted.received_words.tolist() == [len(each.needed) for each in made]
     assert counted.received_messages.tolist() == [len(each.sources) for each in made]
-
-
-@pytest.mark.parametrize("length", (0, 1, 6, 7, 8, 21))
-def test_pieces_cover_everything_once_and_fit(length):
-    found = list(messages.pieces(length, largest=7))
-    assert [i for piece in found for i in range(length)[piece]] == list(range(length))
-    assert all(piece.stop - piece.start <= 7 for piece in found)

@@ -17,7 +17,7 @@ from scipy.io import mmwrite
 from scipy.sparse import coo_array, csr_array
 
 from sparsecast.devices.binding import bind, prepared
-from sparsecast.distributed import compile, messages, processes
+from sparsecast.distributed import compile, processes
 from sparsecast.distributed.compiling import check_ranks
 from sparsecast.distributed.products import default_algorithms
 from sparsecast.errors import InputError, RanksError
@@ -294,18 +294,6 @@ def bits_repeat(comm, folder):
     return found
 
 
-def long_messages_go_in_pieces(comm, folder):
-    largest, messages.LARGEST_COUNT = messages.LARGEST_COUNT, 7
-    comm.Barrier()
-    try:
-        A = random_matrix(60, 60, 300)
-        for algorithm in algorithms(comm.size):
-            same(comm, compiled(comm, algorithm, A), A)
-    finally:
-        comm.Barrier()
-        messages.LARGEST_COUNT = largest
-
-
 def files_are_read_in_parts(comm, folder):
     """Of every symmetry; fewer lines than ranks, blank lines, and no line end at the end are lines, too."""
     files = sorted(Path(folder).glob("*.mtx"))
@@ -368,7 +356,7 @@ def wrong_input_is_found_on_all_ranks(comm, folder):
             (asked(changed), f"rank {last} has the matrix array.*expected array.*give all ranks the same"),
         ]
     if int(np.sqrt(comm.size)) ** 2 != comm.size:
-        wrong.append((asked(asked=configuration("2d", comm.size)), "ranks for 2d: expected a square; start"))
+        wrong.append((asked(asked=configuration("2d", comm.size)), "'uniform-2d': expected a square"))
     for call, message in wrong:
         raises(RanksError, message, call)
     raises(RanksError, "x is float64 of shape", lambda: compiled(comm, "local-1d", A).scatter(np.zeros(3)))
@@ -441,7 +429,6 @@ CASES = {
         preconditioned_conjugate_gradients_run_unchanged,
         breakdowns_are_met_by_all_ranks,
         bits_repeat,
-        long_messages_go_in_pieces,
         files_are_read_in_parts,
         wrong_input_is_found_on_all_ranks,
         refused_formats_name_the_rank,

@@ -86,7 +86,10 @@ def test_what_is_wrong_is_said_once(run, data_folder):
     done = run(3, "measure", MESH, "--algorithm", "2d")
     assert done.returncode == 2
     assert done.stdout == ""
-    assert done.stderr.count("3 ranks for 2d: expected a square; start 1 or 4") == 1
+    assert (
+        done.stderr.count("ranks 3 for partition 'uniform-2d': expected a square, p x p blocks; take 1 or 4")
+        == 1
+    )
     assert "Traceback" not in done.stderr
 
 

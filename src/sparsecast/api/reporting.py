@@ -11,7 +11,7 @@ import numpy as np
 from sparsecast.api.evaluating import chosen_models
 from sparsecast.api.matrices import left_out, structure
 from sparsecast.api.next_steps import forecast_next_steps
-from sparsecast.api.profiles import age_days, measured_again, reads_of, training_for
+from sparsecast.api.profiles import age_days, measured_again, training_for
 from sparsecast.api.sessions import Session
 from sparsecast.benchmark.evaluation import Scoring
 from sparsecast.benchmark.journal import AGAIN_SUITE, kept
@@ -23,7 +23,7 @@ from sparsecast.machines.profile import Profile
 from sparsecast.matrices.problem import Problem
 from sparsecast.models import MODELS, model_for
 from sparsecast.planning.drift import drift_since, one_reading
-from sparsecast.records import Record
+from sparsecast.records import Record, reads_of
 from sparsecast.results.reports import CollectionReport, MatrixReport, Rarity, Trust, rarities
 
 
@@ -62,7 +62,7 @@ def matrix_report(session: Session, problem: Problem, *, products: int = 1000) -
             made,
             unplanned,
             _measured(problem, profile, target),
-            tuple(reads_of(profile, target)),
+            tuple(reads_of(profile.bandwidths, target.device, target.threads)),
             trust,
             forecast_next_steps(problem, profile, made, session.trust) if made else (),
         )

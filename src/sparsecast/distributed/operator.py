@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecast.distributed.distributed_product import DistributedProduct
-from sparsecast.distributed.messages import receive, send
 from sparsecast.distributed.processes import agree, in_step
 from sparsecast.errors import InputError
 from sparsecast.matrices.partitioning.partition import Integers
@@ -81,11 +80,11 @@ class DistributedSpace:
         dtype = self.comm.bcast(whole.dtype if whole is not None else None)
         if whole is None:
             local = np.empty(self.size, dtype=dtype)
-            receive(self.comm, local, 0)
+            self.comm.Recv(local, source=0)
             return local
         pieces = [whole[self.bounds[part] : self.bounds[part + 1]] for part in self.parts]
         for rank in range(1, self.comm.size):
-            send(self.comm, np.ascontiguousarray(pieces[rank]), rank)
+            self.comm.Send(np.ascontiguousarray(pieces[rank]), dest=rank)
         return np.array(pieces[0])
 
     def gather(self, y: NDArray[Any]) -> NDArray[Any] | None:
@@ -94,7 +93,7 @@ class DistributedSpace:
         agree(self.comm, "y of type", y.dtype.name, "convert it")
         if self.comm.rank:
             if self.counts:
-                send(self.comm, np.ascontiguousarray(y), 0)
+                self.comm.Send(np.ascontiguousarray(y), dest=0)
             return None
         whole = np.empty(self.bounds[-1], dtype=y.dtype)
         side = len(self.bounds) - 1
@@ -103,7 +102,7 @@ class DistributedSpace:
             # The rank on the diagonal in 2D.
             owner = part if side == self.comm.size else part * side + part
             if owner:
-                receive(self.comm, place, owner)
+                self.comm.Recv(place, source=owner)
             else:
                 place[:] = y
         if self.order is None:

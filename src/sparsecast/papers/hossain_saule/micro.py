@@ -72,7 +72,7 @@ from sparsecast.models.fitting import Floats, between_points
 from sparsecast.models.model import AsPrinted, Model
 from sparsecast.models.training import TrainingSet
 from sparsecast.papers.hossain_saule import ALGORITHMS_OF_THE_PAPER, FORMATS_OF_THE_PAPER
-from sparsecast.records import Candidate, Configuration, MicroBenchmark
+from sparsecast.records import Candidate, Configuration, MicroBenchmark, reads_of
 from sparsecast.system.jit import njit
 from sparsecast.system.memory import CACHE_LINE_BYTES
 
@@ -123,11 +123,8 @@ class HossainMicro(AsPrinted, Model):
 
     def _fit(self, training: TrainingSet) -> None:
         threads = training.records[0].candidate.threads if training.records else 1
-        self.bandwidths_ = sorted(
-            (bandwidth.bytes, bandwidth.bandwidth_bytes_per_s)
-            for bandwidth in training.bandwidths
-            if bandwidth.kind == "read" and bandwidth.threads == threads
-        )
+        reads = reads_of(training.bandwidths, PROCESSOR, threads)
+        self.bandwidths_ = [(read.bytes, read.bandwidth_bytes_per_s) for read in reads]
         seconds = [record.references_s["L2"] for record in training.records if "L2" in record.references_s]
         self.fma_s_ = None
         if seconds and self.bandwidths_:
