@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from math import inf, isfinite
+from math import ceil, inf, isfinite
 from types import MappingProxyType
 from typing import Any
 
@@ -428,6 +428,11 @@ class Configuration:
     def index_bytes(self) -> int:
         return self.index_bits // 8
 
+    @property
+    def ranks_per_node(self) -> int:
+        """Ranks of the fullest node."""
+        return ceil(self.ranks / self.nodes)
+
 
 @dataclass(frozen=True, slots=True)
 class MicroBenchmark:
@@ -449,6 +454,11 @@ class MicroBenchmark:
     is_oversubscribed: bool  # whether more ranks than cores ran
     measured_at: str
     version: str
+
+    @property
+    def ranks_per_node(self) -> int:
+        """Ranks of the fullest node."""
+        return ceil(self.ranks / self.nodes)
 
     @property
     def key(self) -> tuple[str, int, int, int, int | None]:

@@ -24,7 +24,7 @@ from sparsecast.machines.profile import Profile, find_profile, known_profiles
 from sparsecast.matrices.problem import Problem
 from sparsecast.planning.placement import copies_s, ranked
 from sparsecast.planning.placement import prices_of as prices_of
-from sparsecast.results.placement import Comparison, Placement, Placements
+from sparsecast.results.placement import Placement, Placements, PlacementsByMatrix
 from sparsecast.system.progress_events import tell
 
 #: All devices and profiles at hand.
@@ -97,7 +97,7 @@ def compare(
     products: int = 1000,
     prices: Mapping[str, float] | None = None,
     **options: Unpack[PlaceOptions],
-) -> Comparison:
+) -> PlacementsByMatrix:
     """Compare machines as in `where` for several matrices, by name, in one process on each machine.
 
     `machines` are names or paths of profiles, separated by commas; by default all profiles at hand that have
@@ -121,7 +121,7 @@ def compare(
         placements, refused = _answer(A, places, damaged, question)
         answers[name] = ranked([replace(placement, matrix=name) for placement in placements], refused)
     profiles = [place.profile for place in places]
-    comparison = Comparison(answers, {one.name: origin(one) or contents(one) for one in profiles})
+    comparison = PlacementsByMatrix(answers, {one.name: origin(one) or contents(one) for one in profiles})
     whys = [why for machine in comparison.refused.values() for why in machine.values()]
     if not comparison.rows and whys:
         raise InputError(whys[0])

@@ -18,7 +18,7 @@ from sparsecast.matrices.partitioning.estimates import estimated_distribution
 from sparsecast.models.clusters import CLUSTER_MODELS
 from sparsecast.models.clusters.cluster_model import ClusterTraining, Question
 from sparsecast.models.clusters.local_work import CacheShare
-from sparsecast.models.clusters.network import Memory, Network, Placement
+from sparsecast.models.clusters.network import Memory, Network
 from sparsecast.models.clusters.sparsecast import SparsecastClusterModel
 from sparsecast.papers.hossain_saule.micro import Polynomial
 from sparsecast.records import Configuration, Forecast, MicroBenchmark
@@ -73,6 +73,10 @@ def speeds():
 def configuration(algorithm, name="csr", ranks=16, nodes=2):
     partition = "uniform-2d" if algorithm == "2d" else "metis"
     return Configuration(algorithm, name, name, partition, ranks, nodes)
+
+
+def on_nodes(ranks, nodes):
+    return configuration("global-1d", "csr", ranks, nodes)
 
 
 def estimate(way, rows, nnz):
@@ -186,7 +190,7 @@ def test_a_collective_that_was_measured_is_forecast_as_measured():
     for kind in ("allgatherv", "reduce", "bcast"):
         for size in SIZES:
             found = [
-                network.collective(kind, float(size), Placement(ranks, nodes))
+                network.collective(kind, float(size), on_nodes(ranks, nodes))
                 for ranks, nodes in ((8, 1), (16, 2))
             ]
             law = [collective_s(kind, ranks, nodes, size) for ranks, nodes in ((8, 1), (16, 2))]
@@ -195,7 +199,7 @@ def test_a_collective_that_was_measured_is_forecast_as_measured():
     one = ClusterTraining(
         MACHINE, tuple(m for m in speeds() if m.kind in ("triad", "ping-pong") or m.ranks == 8)
     )
-    found = Network(one).collective("allgatherv", float(SIZES[1]), Placement(8, 1))
+    found = Network(one).collective("allgatherv", float(SIZES[1]), on_nodes(8, 1))
     assert found == pytest.approx(collective_s("allgatherv", 8, 1, SIZES[1]))
 
 
@@ -203,13 +207,13 @@ def test_without_collectives_the_physics_remains():
     """Large vectors on one node pass memory four times; small ones cost the latencies of a tree."""
     basic = tuple(m for m in speeds() if m.kind in ("triad", "ping-pong"))
     network = Network(ClusterTraining(MACHINE, basic))
-    large = network.collective("allgatherv", 1e7, Placement(CORES, 1))
+    large = network.collective("allgatherv", 1e7, on_nodes(CORES, 1))
     assert large == pytest.approx(4 * 7e7 / (BANDWIDTH / CORES), rel=0.01)
-    small = network.collective("bcast", 8.0, Placement(CORES, 1))
+    small = network.collective("bcast", 8.0, on_nodes(CORES, 1))
     assert small == pytest.approx(3 * LATENCY_S, rel=0.01)
-    assert network.collective("bcast", 8.0, Placement(1, 1)) == 0.0
-    between = network.collective("allgatherv", 1e5, Placement(64, 8))
-    assert between > network.collective("allgatherv", 1e5, Placement(8, 1))
+    assert network.collective("bcast", 8.0, on_nodes(1, 1)) == 0.0
+    between = network.collective("allgatherv", 1e5, on_nodes(64, 8))
+    assert between > network.collective("allgatherv", 1e5, on_nodes(8, 1))
 
 
 def test_global_1d_gathers_an_x_as_long_as_the_matrix_is_wide(fitted):

@@ -43,7 +43,7 @@ from sparsecast.models.clusters.local_work import (
     streamed_bytes,
     x_lines,
 )
-from sparsecast.models.clusters.network import Network, Placement
+from sparsecast.models.clusters.network import Network
 from sparsecast.models.fitting import nonnegative, prediction_interval
 from sparsecast.records import Configuration, DistributedRecord
 from sparsecast.system.memory import CACHE_LINE_BYTES
@@ -248,9 +248,8 @@ class SparsecastClusterModel(ClusterModel):
     def _work(self, configuration: Configuration, question: Question) -> dict[str, Floats]:
         """Return the seconds of each rank's computation by physics alone."""
         distribution = question.distribution
-        on = Placement(configuration.ranks, configuration.nodes)
         streamed = streamed_bytes(configuration, distribution)
-        share = self.network_.memory.share(on.ranks_per_node, streamed)
+        share = self.network_.memory.share(configuration.ranks_per_node, streamed)
         if is_random(configuration):
             accesses = distribution.nnz.astype(float)
             others = streamed / CACHE_LINE_BYTES / np.maximum(accesses, 1.0)
@@ -267,7 +266,7 @@ class SparsecastClusterModel(ClusterModel):
     def _on_node(self, configuration: Configuration, question: Question) -> dict[str, float]:
         """Return what the node model says of a rank, its waiting for memory, and its additions to y."""
         distribution, memory = question.distribution, self.network_.memory
-        on_node = Placement(configuration.ranks, configuration.nodes).ranks_per_node
+        on_node = configuration.ranks_per_node
         rank = int(np.argmax(distribution.nnz)) if question.rank is None else question.rank
         if configuration.format in COUNTED_FORMATS:
             streamed = streamed_bytes(configuration, distribution)[rank : rank + 1]

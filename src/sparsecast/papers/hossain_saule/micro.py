@@ -67,7 +67,7 @@ from sparsecast.models.clusters.cluster_model import (
     memory_bytes,
 )
 from sparsecast.models.clusters.local_work import CacheShare, is_random, ordered_misses, x_lines
-from sparsecast.models.clusters.network import Memory, Placement
+from sparsecast.models.clusters.network import Memory
 from sparsecast.models.fitting import Floats, between_points
 from sparsecast.models.model import AsPrinted, Model
 from sparsecast.models.training import TrainingSet
@@ -287,10 +287,9 @@ class HossainMicroCluster(AsPrinted, ClusterModel):
     def _forecast(self, configuration: Configuration, question: Question) -> ClusterForecast:
         """Return the time of the mean rank."""
         distribution = question.distribution
-        on = Placement(configuration.ranks, configuration.nodes)
         rows, nnz = distribution.rows.astype(float), distribution.nnz.astype(float)
         accessed = accessed_bytes(configuration, rows, nnz, zeroes_y=not self.as_printed)
-        share = self.memory_.share(on.ranks_per_node, accessed)
+        share = self.memory_.share(configuration.ranks_per_node, accessed)
         memory = memory_terms(configuration, accessed, self._misses(configuration, question), share)
         terms = {"FMA": self.fma_s_ * float(distribution.nnz.mean())}
         terms |= {name: float(seconds.mean()) for name, seconds in memory.items()}
@@ -333,7 +332,7 @@ class HossainMicroCluster(AsPrinted, ClusterModel):
         if configuration.algorithm == "2d":
             vector = float(value * distribution.rows.max(initial=0))
             side = isqrt(ranks)
-            along_row, along_column = spanned_nodes(Placement(ranks, nodes))
+            along_row, along_column = spanned_nodes(configuration)
             return {
                 "reduce": self.polynomials_["reduce"](along_row, side, vector),
                 "bcast": self.polynomials_["bcast"](along_column, side, vector),
@@ -345,7 +344,7 @@ class HossainMicroCluster(AsPrinted, ClusterModel):
         return {"ping-pong": calls * self.polynomials_["ping-pong"](min(nodes, 2), 2, a_call)}
 
 
-def spanned_nodes(on: Placement) -> tuple[int, int]:
+def spanned_nodes(on: Configuration) -> tuple[int, int]:
     """Return the most nodes that a row and a column of the grid of ranks span; ranks fill nodes in order."""
     side = isqrt(on.ranks)
     node = np.arange(side * side).reshape(side, side) // on.ranks_per_node
