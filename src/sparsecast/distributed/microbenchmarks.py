@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from sparsecast.distributed.messages import wait_for
 from sparsecast.distributed.processes import Nodes
-from sparsecast.distributed.timing import SeparatedClock, TogetherClock, chains, triad
+from sparsecast.distributed.timing import TogetherClock, chains, triad
 from sparsecast.machines.machine import Machine
 from sparsecast.measuring.timing import Call
 
@@ -136,30 +136,36 @@ class Running:
 
     call: Call
     clock: TogetherClock
-    per_call: float = 1.0
+    per_call: float
 
 
 def ready(benchmark: Wanted, comm: Any) -> Running:
+    is_collective = benchmark.kind not in ("fma", "triad", "ping-pong")
+    per_call = {"fma": 1 / _FMAS, "ping-pong": 0.5}.get(benchmark.kind, 1.0)
+    return Running(_call(benchmark, comm), TogetherClock(comm, separates=is_collective), per_call)
+
+
+def _call(benchmark: Wanted, comm: Any) -> Call:
     words = benchmark.bytes // 8
     vector = np.zeros(words)
     match benchmark.kind:
         case "fma":
-            return Running(lambda: chains(_FMAS, 0.5), TogetherClock(comm), 1 / _FMAS)
+            return lambda: chains(_FMAS, 0.5)
         case "triad":
             a, b, c = (np.full(words // 3, float(value)) for value in (0, 1, 2))
-            return Running(lambda: triad(a, b, c, 3.0), TogetherClock(comm))
+            return lambda: triad(a, b, c, 3.0)
         case "ping-pong":
-            return Running(lambda: _ping_pong(comm, vector), TogetherClock(comm), 0.5)
+            return lambda: _ping_pong(comm, vector)
         case "allgatherv":
             places = np.full(comm.size, words), words * np.arange(comm.size)
             target = [np.zeros(words * comm.size), places]
-            return Running(lambda: comm.Allgatherv(vector, target), SeparatedClock(comm))
+            return lambda: comm.Allgatherv(vector, target)
         case "reduce":
             total = np.zeros(words) if comm.rank == 0 else None
-            return Running(lambda: comm.Reduce(vector, total, root=0), SeparatedClock(comm))
+            return lambda: comm.Reduce(vector, total, root=0)
         case "bcast":
-            return Running(lambda: comm.Bcast(vector, root=0), SeparatedClock(comm))
-    return Running(_neighbour_exchange(comm, words, benchmark.neighbours or 0), SeparatedClock(comm))
+            return lambda: comm.Bcast(vector, root=0)
+    return _neighbour_exchange(comm, words, benchmark.neighbours or 0)
 
 
 def _ping_pong(comm: Any, buffer: NDArray[np.float64]) -> None:

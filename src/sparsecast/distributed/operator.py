@@ -208,9 +208,7 @@ class DistributedOperator:
     @property
     def H(self) -> DistributedOperator:  # noqa: N802 - as SciPy's
         """The operator of the conjugate transpose; made at first use, by all ranks together."""
-        is_complex = self.dtype.kind == "c"
-        conjugates = is_complex and not self._conjugates
-        return DistributedOperator(self._product_of, not self._transposes, conjugates)
+        return self.conjugate().T
 
     def conjugate(self) -> DistributedOperator:
         """Return the operator of the conjugate values, itself where they are real."""
