@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from math import inf, isfinite
+from math import ceil, inf, isfinite
 from types import MappingProxyType
 from typing import Any
 
@@ -328,6 +328,13 @@ class Bandwidth:
         return self.bytes / self.time_s
 
 
+def reads_of(bandwidths: Iterable[Bandwidth], device: str, threads: int) -> list[Bandwidth]:
+    """Return the bandwidths of reads by a device and number of threads, of the smallest array first."""
+    target = "read", device, threads
+    reads = [stream for stream in bandwidths if (stream.kind, stream.device, stream.threads) == target]
+    return sorted(reads, key=lambda read: read.bytes)
+
+
 @dataclass(frozen=True, slots=True)
 class Estimate:
     """A model's estimate of the cost of a product."""
@@ -421,6 +428,11 @@ class Configuration:
     def index_bytes(self) -> int:
         return self.index_bits // 8
 
+    @property
+    def ranks_per_node(self) -> int:
+        """Ranks of the fullest node."""
+        return ceil(self.ranks / self.nodes)
+
 
 @dataclass(frozen=True, slots=True)
 class MicroBenchmark:
@@ -442,6 +454,11 @@ class MicroBenchmark:
     is_oversubscribed: bool  # whether more ranks than cores ran
     measured_at: str
     version: str
+
+    @property
+    def ranks_per_node(self) -> int:
+        """Ranks of the fullest node."""
+        return ceil(self.ranks / self.nodes)
 
     @property
     def key(self) -> tuple[str, int, int, int, int | None]:

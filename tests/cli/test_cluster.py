@@ -31,7 +31,8 @@ def test_the_document(run, data_folder, tmp_path):
         (name, kind, count) for name in of_rows for kind in ("csr", "coo") for count in (16, 36, 50, 144)
     }
     assert ways == every | {("2d", kind, count) for kind in ("csr", "coo") for count in (16, 36, 144)}
-    assert document["refused"] == {"2d on 50 ranks": "50 ranks for 2d: expected a square; name 49 or 64"}
+    assert document["refused"].keys() == {"uniform-2d on 50 ranks"}
+    assert "expected a square, p x p blocks; take 49 or 64" in document["refused"]["uniform-2d on 50 ranks"]
     assert document["enough_ranks"] in (16, 36, 50, 144)
     said = " ".join(document["notes"])
     for part in ("published figures and data sheets", "Only rows, columns and non-zeros", "no interval"):

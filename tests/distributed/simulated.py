@@ -7,11 +7,12 @@ a few seconds and fails. A rank that fails ends the others.
 import queue
 import threading
 from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-#: Seconds after which a rank that waits for another is taken for hung.
-PATIENCE_S = 120
+#: Seconds after which a rank that waits for another is taken for hung, and between looks for a failed one.
+PATIENCE_S, LOOK_S = 120, 0.05
 
 
 class AbortedError(Exception):
@@ -31,7 +32,13 @@ class Request:
         return self
 
     def Wait(self):
-        self.Waitall([self])
+        assert self.is_begun, "waited for a request that was not started"
+        self.end()
+        self.is_begun = False
+
+    def Test(self):
+        self.Wait()
+        return True
 
     def Free(self):
         assert not self.is_begun, "freed a request that was not waited for"
@@ -44,16 +51,7 @@ class Request:
     @classmethod
     def Waitall(cls, requests):
         for each in requests:
-            assert each.is_begun, "waited for a request that was not started"
-            each.end()
-            each.is_begun = False
-
-
-class Done:
-    """A request that is complete."""
-
-    def Test(self):
-        return True
+            each.Wait()
 
 
 class Shared:
@@ -65,16 +63,20 @@ class Shared:
         self.failed = failed or threading.Event()
         self.children, self.lock = {}, threading.Lock()
 
+    def fail(self):
+        """End the ranks that wait for each other."""
+        self.failed.set()
+        for each in (self, *self.children.values()):
+            each.barrier.abort()
+
 
 class Comm:
     """One rank's view of a communicator."""
 
     def __init__(self, shared, rank):
         self.shared, self.rank, self.size = shared, rank, shared.size
-        self.aborted = None
-        self.splits = 0
-        self.is_freed = False
-        self.attributes = {}
+        self.aborted, self.is_freed = None, False
+        self.splits, self.attributes = 0, {}
 
     @staticmethod
     def Create_keyval(delete_fn):
@@ -89,6 +91,15 @@ class Comm:
     def Dup(self):
         return self.Split(0, self.rank)
 
+    def Split(self, color, key):
+        colors = self.together((color, key, self.rank))
+        mine = sorted((k, r) for c, k, r in colors if c == color)
+        self.splits += 1
+        with self.shared.lock:
+            child = Shared(len(mine), self.shared.failed)
+            child = self.shared.children.setdefault((self.splits, color), child)
+        return Comm(child, mine.index((key, self.rank)))
+
     def __bool__(self):
         return not self.is_freed
 
@@ -99,8 +110,7 @@ class Comm:
 
     def Abort(self, status):
         self.aborted = status
-        self.shared.failed.set()
-        self.shared.barrier.abort()
+        self.shared.fail()
         raise AbortedError(status)
 
     def Barrier(self):
@@ -110,8 +120,7 @@ class Comm:
             raise AbortedError from None
 
     def Ibarrier(self):
-        self.Barrier()
-        return Done()
+        return Request(begin=self.Barrier).begun()
 
     def together(self, value):
         """Give all ranks what each of them brings."""
@@ -121,29 +130,27 @@ class Comm:
         self.Barrier()
         return values
 
+    allgather = together
+
+    def bcast(self, value):
+        return self.together(value)[0]
+
     def Send(self, buffer, dest):
         assert buffer.flags.c_contiguous
         self.shared.mail[self.rank, dest].put(buffer.copy())
 
     def Recv(self, buffer, source):
         assert buffer.flags.c_contiguous and buffer.flags.writeable
-        mail, waited = self.shared.mail[source, self.rank], 0.0
-        while True:
+        message, waited_s = None, 0.0
+        while message is None:
             try:
-                message = mail.get(timeout=0.05)
-                break
+                message = self.shared.mail[source, self.rank].get(timeout=LOOK_S)
             except queue.Empty:
-                waited += 0.05
-                if self.shared.failed.is_set() or waited > PATIENCE_S:
+                waited_s += LOOK_S
+                if self.shared.failed.is_set() or waited_s > PATIENCE_S:
                     raise AbortedError(f"rank {self.rank} waits for rank {source}") from None
         assert len(message) <= len(buffer) and message.dtype == buffer.dtype
         buffer[: len(message)] = message
-
-    def Isend(self, buffer, dest):
-        return self.Send_init(buffer, dest).begun()
-
-    def Irecv(self, buffer, source):
-        return self.Recv_init(buffer, source).begun()
 
     def Send_init(self, buffer, dest):
         return Request(begin=lambda: self.Send(buffer, dest))
@@ -151,15 +158,14 @@ class Comm:
     def Recv_init(self, buffer, source):
         return Request(end=lambda: self.Recv(buffer, source))
 
-    def allgather(self, value):
-        return self.together(value)
+    def Isend(self, buffer, dest):
+        return self.Send_init(buffer, dest).begun()
 
-    def bcast(self, value):
-        return self.together(value)[0]
+    def Irecv(self, buffer, source):
+        return self.Recv_init(buffer, source).begun()
 
     def Allgather(self, own, everything):
-        values = self.together(own.copy())
-        everything.reshape(self.size, -1)[:] = np.array(values).reshape(self.size, -1)
+        everything.reshape(self.size, -1)[:] = np.reshape(self.together(own.copy()), (self.size, -1))
 
     def Allgatherv(self, own, target):
         whole, (counts, places) = target
@@ -168,8 +174,7 @@ class Comm:
             whole[place : place + count] = value
 
     def Alltoall(self, sent, received):
-        for rank, value in enumerate(self.together(sent.copy())):
-            received[rank] = value[self.rank]
+        received[:] = [value[self.rank] for value in self.together(sent.copy())]
 
     def Allreduce(self, own, total):
         total[...] = sum(self.together(own.copy()))
@@ -180,42 +185,25 @@ class Comm:
             total[...] = sum(values)
 
     def Bcast(self, buffer, root):
-        value = self.together(buffer.copy() if self.rank == root else None)[root]
+        value = self.together(buffer.copy())[root]
         assert value.shape == buffer.shape and value.dtype == buffer.dtype
         buffer[...] = value
-
-    def Split(self, color, key):
-        colors = self.together((color, key, self.rank))
-        mine = sorted((k, r) for c, k, r in colors if c == color)
-        self.splits += 1
-        with self.shared.lock:
-            child = self.shared.children.setdefault(
-                (self.splits, color), Shared(len(mine), self.shared.failed)
-            )
-        return Comm(child, mine.index((key, self.rank)))
 
 
 def on_ranks(size, work):
     """Return what `work(comm)` gives on each rank; raise the first failure that is no AbortedError."""
     shared = Shared(size)
-    results, failures = [None] * size, {}
 
     def run(rank):
         try:
-            results[rank] = work(Comm(shared, rank))
-        except BaseException as error:
-            failures[rank] = error
-            shared.failed.set()
-            shared.barrier.abort()
-            for child in shared.children.values():
-                child.barrier.abort()
+            return work(Comm(shared, rank))
+        except BaseException:
+            shared.fail()
+            raise
 
-    threads = [threading.Thread(target=run, args=(rank,)) for rank in range(size)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(size) as threads:
+        done = [threads.submit(run, rank) for rank in range(size)]
+    failures = [each.exception() for each in done if each.exception()]
     if failures:
-        own = [error for error in failures.values() if not isinstance(error, AbortedError)]
-        raise (own or list(failures.values()))[0]
-    return results
+        raise next((error for error in failures if not isinstance(error, AbortedError)), failures[0])
+    return [each.result() for each in done]

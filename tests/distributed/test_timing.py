@@ -6,7 +6,6 @@ import pytest
 
 from sparsecast.distributed.processes import Nodes, node_machine
 from sparsecast.distributed.timing import (
-    SeparatedClock,
     TogetherClock,
     cores_together,
     measure_together,
@@ -19,25 +18,21 @@ def test_every_rank_has_the_longest_time(simulated):
     assert simulated.on_ranks(3, lambda comm: slowest(comm, float(comm.rank))) == [2.0, 2.0, 2.0]
 
 
-@pytest.mark.parametrize("clock", (TogetherClock, SeparatedClock))
-def test_a_clock_waits_for_the_slowest_rank(simulated, clock):
+@pytest.mark.parametrize("separates", (False, True))
+def test_a_clock_waits_for_the_slowest_rank(simulated, separates):
     def work(comm):
-        return clock(comm).seconds(lambda: time.sleep(0.002 * comm.rank), 3)
+        return TogetherClock(comm, separates).seconds(lambda: time.sleep(0.002 * comm.rank), 3)
 
     found = simulated.on_ranks(3, work)
     assert len(set(found)) == 1
     assert found[0] >= 3 * 0.004
 
 
-def test_what_comes_before_a_barrier_does_not_count(simulated):
+def test_waiting_in_the_barrier_of_the_next_call_does_not_count(simulated):
     def work(comm):
-        def call():
-            if comm.rank == 0:
-                time.sleep(0.01)  # others wait for it in the barrier of the next call
+        return TogetherClock(comm, separates=True).seconds(lambda: time.sleep(0.01 * (comm.rank == 0)), 3)
 
-        return SeparatedClock(comm).seconds(call, 3), comm.together(comm.rank)
-
-    assert simulated.on_ranks(2, work)[0][0] >= 0.03
+    assert 0.03 <= simulated.on_ranks(2, work)[0] < 0.3
 
 
 def test_ranks_with_other_clocks_take_the_same_samples(simulated):

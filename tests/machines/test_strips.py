@@ -5,7 +5,6 @@ from math import ceil
 
 import pytest
 
-from sparsecast.errors import UnknownNameError
 from sparsecast.machines.data_sheet import GPU
 from sparsecast.machines.machine import guo_strip, wang_strip
 from sparsecast.papers import published
@@ -38,9 +37,3 @@ def test_wang_counts_half_warps_for_csr_vector_and_threads_for_the_others():
 def test_an_amd_device_counts_wavefronts_and_work_items():
     assert guo_strip(MI100, "csr") == 120 * 40
     assert guo_strip(MI100, "ell") == guo_strip(MI100, "coo") == 120 * 2560
-
-
-@pytest.mark.parametrize(("strip", "kernel"), [(guo_strip, "hyb"), (wang_strip, "csr"), (wang_strip, "coo")])
-def test_a_kernel_whose_strips_a_paper_does_not_count_is_refused_with_those_it_does(strip, kernel):
-    with pytest.raises(UnknownNameError):
-        strip(C2050, kernel)

@@ -11,8 +11,6 @@ import sys
 import traceback
 from pathlib import Path
 
-import numpy as np
-
 from sparsecast.distributed import compile
 from sparsecast.distributed.processes import in_step, together, world
 from sparsecast.errors import InputError
@@ -25,50 +23,34 @@ def all_cases(comm, folder, out, *names):
     from cases import CASES  # beside this script
 
     outcomes = {}
+
+    def keep(name, outcome):
+        outcomes[name] = outcome
+        if comm.rank == 0:
+            Path(out).write_text(json.dumps(outcomes))
+
     for name in names or CASES:
-        outcomes[name] = "ended all ranks"
-        keep(comm, out, outcomes)
-        problem = ""
+        keep(name, "ended all ranks")
         try:
             bits = CASES[name](comm, folder)
         except BaseException:
-            problem = f"rank {comm.rank}:\n{traceback.format_exc()}"
-            # A failure of one rank would leave the others waiting for it.
-            Path(f"{out}.{comm.rank}").write_text(problem)
+            Path(f"{out}.{comm.rank}").write_text(f"rank {comm.rank}:\n{traceback.format_exc()}")
             comm.Abort(1)
-        outcomes[name] = "\n".join(filter(None, comm.allgather(problem)))
+        comm.Barrier()
+        keep(name, "")
         if bits:
-            outcomes["bits"] = bits
-    keep(comm, out, outcomes)
+            keep("bits", bits)
 
 
-def keep(comm, out, outcomes):
-    if comm.rank == 0:
-        Path(out).write_text(json.dumps(outcomes))
-
-
-def raises(comm):
-    if comm.rank == 1:
+def fault(name):
+    """What goes wrong on one rank."""
+    if name == "raises":
         raise ValueError("made to\nfail")
-    wait(comm)
-
-
-def refuses(comm):
-    if comm.rank == 1:
+    if name == "refuses":
         raise InputError("this rank's x: expected another; give it")
-    wait(comm)
-
-
-def is_killed(comm):
-    if comm.rank == 1:
-        os.kill(os.getpid(), signal.SIGKILL)
-    wait(comm)
-
-
-def leaves(comm):
-    if comm.rank == 1:
+    if name == "leaves":
         sys.exit(3)
-    wait(comm)
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def agrees_that_it_is_wrong(comm):
@@ -91,19 +73,17 @@ def ends_mpi_itself(comm):
 alive = []
 
 
-def wait(comm):
-    """Wait for a rank that will not come."""
-    comm.Allreduce(np.ones(1), np.zeros(1))
-    comm.Barrier()
-
-
 def main():
-    comm = world()
+    comm, name = world(), sys.argv[1]
     with together(comm):
-        if sys.argv[1] == "cases":
+        if name == "cases":
             all_cases(comm, *sys.argv[2:])
+        elif name in ("agrees_that_it_is_wrong", "ends_mpi_itself"):
+            globals()[name](comm)
         else:
-            globals()[sys.argv[1]](comm)
+            if comm.rank == 1:
+                fault(name)
+            comm.Barrier()  # waits for a rank that will not come
 
 
 if __name__ == "__main__":

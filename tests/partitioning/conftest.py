@@ -10,9 +10,17 @@ from sparsecast.matrices.partitioning.methods import METHODS
 
 HAS_METIS = importlib.util.find_spec("pymetis") is not None
 
-#: The methods that can be used here, and those that take any shape.
+#: The methods that can be used here, those that take any shape, and those of strips of rows.
 METHODS_HERE = [name for name in METHODS.names() if HAS_METIS or name != "metis"]
 ANY_SHAPE = ("rows", "nonzeros")
+STRIPS = [name for name in METHODS_HERE if name != "uniform-2d"]
+
+
+def numbers(partition):
+    """Return all that a Partition holds, comparable."""
+    order = None if partition.order is None else partition.order.tolist()
+    bounds = partition.row_bounds.tolist(), partition.column_bounds.tolist()
+    return partition.method, partition.ranks, *bounds, order
 
 
 @strategies.composite

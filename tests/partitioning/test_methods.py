@@ -16,7 +16,7 @@ from sparsecast.matrices.gallery import gallery
 from sparsecast.matrices.partitioning.methods import default_method, metis, partition
 from sparsecast.matrices.partitioning.methods.metis import adjacency
 
-from .conftest import HAS_METIS, METHODS_HERE, patterns, suits
+from .conftest import ANY_SHAPE, HAS_METIS, METHODS_HERE, numbers, patterns, suits
 
 needs_metis = pytest.mark.skipif(not HAS_METIS, reason="pymetis is not installed")
 
@@ -46,24 +46,19 @@ def test_every_row_and_column_has_one_rank(method, A, ranks, seed):
     x = np.arange(1.0, A.shape[1] + 1)
     order = np.arange(A.shape[0]) if found.order is None else found.order
     np.testing.assert_array_equal(found.renumbered(A) @ x[order], (A @ x)[order])
-    again = partition(A, ranks, method, seed)
-    assert again.row_bounds.tolist() == found.row_bounds.tolist()
-    assert (again.order is None) == (found.order is None)
-    assert again.order is None or again.order.tolist() == found.order.tolist()
+    assert numbers(partition(A, ranks, method, seed)) == numbers(found)
 
 
-@pytest.mark.parametrize("method", ("rows", "nonzeros"))
+@pytest.mark.parametrize("method", ANY_SHAPE)
 @given(patterns(), st.integers(1, 20))
-def test_rectangular_matrices_have_columns_in_equal_numbers(method, A, ranks):
+def test_rows_and_columns_of_rectangular_matrices_are_in_equal_numbers(method, A, ranks):
     found = partition(A, ranks, method)
     check_bounds(found, A.shape)
-    if A.shape[0] != A.shape[1]:
-        assert np.ptp(np.diff(found.column_bounds)) <= 1
-
-
-@given(patterns(), st.integers(1, 20))
-def test_rows_are_in_equal_numbers(A, ranks):
-    assert np.ptp(np.diff(partition(A, ranks, "rows").row_bounds)) <= 1
+    for bounds, is_equal in (
+        (found.row_bounds, method == "rows"),
+        (found.column_bounds, A.shape[0] != A.shape[1]),
+    ):
+        assert not is_equal or np.ptp(np.diff(bounds)) <= 1
 
 
 def smallest_of_all(lengths, parts):
@@ -157,19 +152,12 @@ def test_metis_refuses_more_ends_of_edges_than_it_counts(monkeypatch):
         metis.by_metis(gallery("poisson2d", n=20), 4, seed=0)
 
 
-def without_metis(monkeypatch):
-    found = importlib.util.find_spec
-    monkeypatch.setattr(
-        importlib.util, "find_spec", lambda name, *rest: None if name == "pymetis" else found(name, *rest)
-    )
-
-
 def test_without_metis_rows_are_partitioned_by_nonzeros_and_that_is_said(monkeypatch):
-    without_metis(monkeypatch)
-    A = gallery("poisson2d", n=9)
+    found = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "pymetis" else found(name))
     for method in ("metis", None):
         with pytest.warns(UserWarning, match="METIS is not installed, .* by non-zeros; pip install"):
-            assert partition(A, 4, method).method == "nonzeros"
+            assert partition(gallery("poisson2d", n=9), 4, method).method == "nonzeros"
 
 
 def test_what_is_used_by_default():
@@ -178,24 +166,24 @@ def test_what_is_used_by_default():
     assert partition(csr_array((5, 4)), 2).method == "nonzeros"
 
 
-@pytest.mark.parametrize("ranks", (0, -1, 2**21 + 1, 10**30, 1.5, "4", None))
-def test_a_number_of_ranks_that_cannot_be_is_refused(ranks):
-    with pytest.raises(InputError):
-        partition(gallery("poisson2d", n=4), ranks, "rows")
-
-
 @pytest.mark.parametrize("method", METHODS_HERE)
 def test_more_ranks_than_rows_leave_some_empty(method):
     found = partition(gallery("poisson2d", n=4), 10_000, method)
     assert np.diff(found.row_bounds).max() <= 1 or found.is_2d
 
 
-def test_2d_names_the_nearest_squares():
-    with pytest.raises(InputError, match="4 or 9"):
-        partition(gallery("poisson2d", n=4), 5, "uniform-2d")
+SQUARE = gallery("poisson2d", n=4)
 
 
-@pytest.mark.parametrize("method", [name for name in METHODS_HERE if name not in ("rows", "nonzeros")])
-def test_methods_that_renumber_refuse_rectangular_matrices(method):
-    with pytest.raises(InputError):
-        partition(csr_array((4, 5)), 4, method)
+@pytest.mark.parametrize(
+    ("A", "ranks", "method", "said"),
+    [
+        *((SQUARE, ranks, "rows", "expected a whole number") for ranks in (0, -1, 2**21 + 1, 10**30)),
+        *((SQUARE, ranks, "rows", "expected a whole number") for ranks in (1.5, "4", None)),
+        (SQUARE, 5, "uniform-2d", "4 or 9"),
+        *((csr_array((4, 5)), 4, name, "square") for name in METHODS_HERE if name not in ANY_SHAPE),
+    ],
+)
+def test_what_cannot_be_is_refused(A, ranks, method, said):
+    with pytest.raises(InputError, match=said):
+        partition(A, ranks, method)

@@ -13,15 +13,12 @@ def forecast(ranks, time_s, nodes=1):
     return ClusterForecast(way, time_s, 1, computation_s=time_s, communication_s=0.0)
 
 
-def test_a_choice_has_its_efficiency_and_its_cost():
+def test_a_choice_has_its_efficiency_and_its_cost_where_they_are_known():
     found = [ClusterChoice(each, 8.0, 2.5) for each in (forecast(16, 1.0, nodes=4), forecast(4, 2.0))]
     assert [each.efficiency for each in found] == [0.5, 1.0]
     assert [each.cost for each in found] == pytest.approx([2.5 * 4 / 3600, 2.5 * 2 / 3600])
-
-
-def test_without_price_or_time_of_one_rank_nothing_is_made_up():
-    found = ClusterChoice(forecast(4, 2.0))
-    assert (found.efficiency, found.cost) == (None, None)
+    unknown = ClusterChoice(forecast(4, 2.0))
+    assert (unknown.efficiency, unknown.cost) == (None, None)
 
 
 def test_an_objective_is_time_joules_or_both_multiplied():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from math import ceil, isqrt
@@ -58,6 +58,7 @@ from sparsecast.planning.plan import refuse_objective
 from sparsecast.records import Configuration, Forecast
 from sparsecast.results.cluster import ClusterAnswer, ClusterChoice
 from sparsecast.results.plan import amount
+from sparsecast.system.registry import Registry
 
 #: The product whose time on one rank is the reference of parallel efficiency.
 _ALONE = "global-1d"
@@ -125,33 +126,28 @@ def cluster(
     refuse_unknown(ClusterOptions, options)
     profile = profile or calibrated_profile(machine_of(PROCESSOR))
     per_node = _checked(ranks, options.get("ranks_per_node"), price, profile)
-    algorithms = list(dict.fromkeys(options.get("algorithms") or ()))
-    formats = list(dict.fromkeys(options.get("formats") or ()))
-    partitions = list(dict.fromkeys(options.get("partitions") or ()))
-    PRODUCTS.require(algorithms)
-    FORMATS.require(formats)
-    METHODS.require(partitions)
+    algorithms = _known(PRODUCTS, options.get("algorithms"))
+    formats = _known(FORMATS, options.get("formats"))
+    partitions = _known(METHODS, options.get("partitions"))
     refuse_objective(objective)
     name = options.get("model") or DEFAULT_CLUSTER_MODEL
-    fit = CLUSTER_MODELS.get(name)().fit(training_of_ranks(profile))
+    model = CLUSTER_MODELS.get(name)().fit(training_of_ranks(profile))
     problem = cluster_problem(A, profile, options.get("dtype"))
     if not problem.structure.nnz:
         raise InputError("a matrix without non-zeros: expected some to forecast; name another matrix")
-    answering = _Answering(problem, fit, per_node, algorithms or default_algorithms(), formats, partitions)
-    forecasts = [forecast for count in sorted(set(ranks)) for forecast in answering.of_ranks(count)]
+    query = _Query(problem, model, per_node, algorithms or default_algorithms(), formats, partitions)
+    forecasts = [forecast for count in sorted(set(ranks)) for forecast in query.of_ranks(count)]
     if not forecasts:
-        raise InputError(
-            next(
-                iter(answering.refused.values()),
-                f"partitions {', '.join(partitions)} with algorithms {', '.join(algorithms)}: "
-                f"expected {GRID} for algorithms of blocks, and another one for the others; name such",
-            )
+        nothing = (
+            f"partitions {', '.join(partitions)} with algorithms {', '.join(algorithms)}: "
+            f"expected {GRID} for algorithms of blocks, and another one for the others; name such"
         )
+        raise InputError(next(iter(query.refused.values()), nothing))
     power = _power(problem, per_node, options, objective)
     if power is not None:
         structure = with_even_rows(problem.structure)
         forecasts = [power.of(forecast, structure) for forecast in forecasts]
-    one_rank_s = answering.one_rank_s()
+    one_rank_s = query.one_rank_s()
     ordered = sorted(forecasts, key=lambda way: amount(objective, way.time_s, way.energy_j))
     return ClusterAnswer(
         "counts" if isinstance(A, Structure) else Problem.of(A).name,
@@ -159,10 +155,16 @@ def cluster(
         profile.name,
         name,
         tuple(ClusterChoice(forecast, one_rank_s, price) for forecast in ordered),
-        answering.refused,
-        answering.notes(forecasts),
+        query.refused,
+        query.notes(forecasts),
         objective,
     )
+
+
+def _known(registry: Registry[Any], names: Sequence[str] | None) -> list[str]:
+    """Return names of members of a registry, each once; an unknown one is refused."""
+    registry.require(names or ())
+    return list(dict.fromkeys(names or ()))
 
 
 def _power(
@@ -250,6 +252,15 @@ class ClusterProblem:
             record.candidate.device == PROCESSOR for record in self.profile.records
         )
 
+    def distributed(self, ranks: int, method: str) -> tuple[Distribution, Partition | None]:
+        """Return what each rank has of the matrix, and its partition, which is None of mere counts."""
+        if self.matrix is None:
+            counts = self.structure.rows, self.structure.cols, self.structure.nnz
+            dimension = MESH_DIMENSION if self.is_square and method != GRID else None
+            return estimated_distribution(*counts, ranks, method, dimension), None
+        parts = partition(self.matrix, ranks, usable_method(method)[0])
+        return distribute(self.matrix, parts), parts
+
     def question(
         self, product: type[DistributedProduct], distribution: Distribution, partition: Partition | None
     ) -> Question:
@@ -259,22 +270,23 @@ class ClusterProblem:
         """
         structure = self.structure
         lengths = structure.groups.get("row_lengths")
-        mispredicted = getattr(lengths, "mispredicted", None)
+        mispredicted, deviation = (getattr(lengths, name, None) for name in ("mispredicted", "deviation"))
         share = None if mispredicted is None else mispredicted / max(structure.rows, 1)
-        deviation = getattr(lengths, "deviation", None)
-        block = None if partition is None else self._block_of(partition)
-        known = Question(distribution, mispredicted_share=share, deviation=deviation, block=block)
+        known = Question(distribution, mispredicted_share=share, deviation=deviation)
+        if partition is not None:
+            renumbered = cache(lambda: partition.renumbered(csr_array(self.matrix)))  # at the first block
+            known = replace(known, block=lambda rank: block_of(renumbered(), partition, rank))
         if not self.has_node_times or not distribution.nnz.any():
             return known
         most = np.argsort(-distribution.nnz, kind="stable")[:_LOOKED_AT].tolist()
-        if partition is None or block is None:
+        if partition is None or known.block is None:
             rows, nnz = int(distribution.rows[most[0]]), int(distribution.nnz[most[0]])
             cols = max(int(product.x_words(distribution)[most[0]]), 1)
             counts = counted_structure(f"counts:rows={rows}&cols={cols}&nnz={min(nnz, rows * cols)}")
             return replace(known, local=self._predicted(counts), rank=most[0])
         timed: list[tuple[float, Question]] = []
         for rank in most:
-            part = RankPart(partition, rank, block(rank))
+            part = RankPart(partition, rank, known.block(rank))
             layout = local_layout(part) if product.has_remote else None
             # The matrix that a rank multiplies, and where that is apart the one of other ranks' x.
             matrices = (part.matrix, None) if layout is None else (layout.local, layout.remote)
@@ -282,11 +294,6 @@ class ClusterProblem:
             least_s = [min((time.time_s for time in own.values()), default=0.0) for own in (local, remote)]
             timed.append((sum(least_s), replace(known, local=local, remote=remote, rank=rank)))
         return max(timed, key=lambda item: item[0])[1]
-
-    def _block_of(self, partition: Partition) -> Callable[[int], csr_array[Any]]:
-        """Return what gives the block of a rank; the matrix is renumbered at the first one."""
-        renumbered = cache(lambda: partition.renumbered(csr_array(self.matrix)))
-        return lambda rank: block_of(renumbered(), partition, rank)
 
     def _predicted(self, part: Any) -> Mapping[str, Forecast]:
         """Return the times of a part; none of one without entries, which takes no time that matters."""
@@ -310,8 +317,8 @@ def cluster_problem(A: Any, profile: Profile, dtype: str | None = None) -> Clust
 
 
 @dataclass
-class _Answering:
-    """One query, and what was refused for it."""
+class _Query:
+    """What is forecast of a matrix, and what was refused."""
 
     problem: ClusterProblem
     model: ClusterModel
@@ -320,76 +327,42 @@ class _Answering:
     formats: Sequence[str]
     partitions: Sequence[str]
     refused: dict[str, str] = field(default_factory=dict)
-    remarks: dict[str, None] = field(default_factory=dict)
 
     def of_ranks(self, ranks: int) -> Iterator[ClusterForecast]:
         """Forecast every Configuration of a number of ranks; those without a forecast go to `refused`."""
-        for method, algorithms in self._methods(ranks):
-            if not algorithms:
+        methods: Sequence[str] = self.partitions
+        if not methods and self.problem.matrix is None:
+            methods = ["metis" if self.problem.is_square else "rows", GRID]
+        elif not methods:
+            methods = [*dict.fromkeys((default_method(self.problem.matrix.shape)[0], "nonzeros")), GRID]
+        for method in methods:
+            suited = [name for name in self.algorithms if PRODUCTS.get(name).is_2d == (method == GRID)]
+            if not suited:
                 continue
             try:
-                distribution, partition = self._distributed(ranks, method)
+                distribution, parts = self.problem.distributed(ranks, method)
             except InputError as error:
                 self.refused[f"{method} on {ranks} ranks"] = str(error)
                 continue
             questions: dict[object, Question] = {}
-            for algorithm in algorithms:
-                product = PRODUCTS.get(algorithm)
-                if product.layout() not in questions:
-                    questions[product.layout()] = self.problem.question(product, distribution, partition)
-                yield from self._forecasts(algorithm, method, questions[product.layout()])
+            for name in suited:
+                product = PRODUCTS.get(name)
+                layout = product.layout()
+                if layout not in questions:
+                    questions[layout] = self.problem.question(product, distribution, parts)
+                yield from filter(self._fits, self._forecasts(name, method, questions[layout]))
 
     def one_rank_s(self) -> float | None:
         """Return the time of the fastest product on one rank; None without a forecast."""
-        alone = replace(self, refused={})
-        distribution, partition = alone._distributed(1, "rows")
-        question = alone.problem.question(PRODUCTS.get(_ALONE), distribution, partition)
-        return min(
-            (forecast.time_s for forecast in alone._forecasts(_ALONE, "rows", question, is_checked=False)),
-            default=None,
-        )
+        question = self.problem.question(PRODUCTS.get(_ALONE), *self.problem.distributed(1, "rows"))
+        alone = replace(self, refused={})._forecasts(_ALONE, "rows", question)
+        return min((forecast.time_s for forecast in alone), default=None)
 
-    def _methods(self, ranks: int) -> Iterator[tuple[str, list[str]]]:
-        """Yield each partition with the algorithms that use it."""
-        problem, methods = self.problem, self.partitions
-        if not methods and problem.matrix is None:
-            methods = ["metis" if problem.is_square else "rows", GRID]
-        elif not methods:
-            methods = [*dict.fromkeys((default_method(problem.matrix.shape)[0], "nonzeros")), GRID]
-        of_blocks = [name for name in self.algorithms if PRODUCTS.get(name).is_2d]
-        of_rows = [name for name in self.algorithms if name not in of_blocks]
-        side = isqrt(ranks)
-        for method in methods:
-            if method != GRID:
-                yield method, of_rows
-            elif side * side == ranks:
-                yield method, of_blocks
-            else:
-                for name in of_blocks:
-                    self.refused[f"{name} on {ranks} ranks"] = (
-                        f"{ranks} ranks for {name}: expected a square; name {side**2} or {(side + 1) ** 2}"
-                    )
-
-    def _distributed(self, ranks: int, method: str) -> tuple[Distribution, Partition | None]:
-        problem = self.problem
-        if problem.matrix is None:
-            counted = problem.structure
-            is_mesh = problem.is_square and method != GRID
-            counts = counted.rows, counted.cols, counted.nnz
-            dimension = MESH_DIMENSION if is_mesh else None
-            return estimated_distribution(*counts, ranks, method, dimension), None
-        serving, notes = usable_method(method)
-        self.remarks |= dict.fromkeys(notes)
-        parts = partition(problem.matrix, ranks, serving)
-        return distribute(problem.matrix, parts), parts
-
-    def _forecasts(
-        self, algorithm: str, method: str, question: Question, *, is_checked: bool = True
-    ) -> Iterator[ClusterForecast]:
+    def _forecasts(self, algorithm: str, method: str, question: Question) -> Iterator[ClusterForecast]:
+        """Forecast an algorithm in each format."""
         ranks = question.distribution.ranks
         fastest = min(question.local, key=lambda name: question.local[name].time_s, default="csr")
         for name in self.formats or dict.fromkeys((*COUNTED_FORMATS, fastest)):
-            where = f"{algorithm} {name} {method} on {ranks} ranks"
             remote = name if name in (*COUNTED_FORMATS, *question.remote) else "csr"
             configuration = Configuration(
                 algorithm=algorithm,
@@ -402,22 +375,27 @@ class _Answering:
                 index_bits=self.problem.index_bits,
             )
             lacking = self.model.lacking(configuration, question)
-            if lacking is not None:
-                self.refused[where] = lacking
-                continue
-            (forecast,) = self.model.forecast([configuration], question)
-            machine, count = self.problem.profile.machine, min(self.per_node, ranks)
-            needed = forecast.memory_bytes * count
-            if not is_checked or needed <= machine.memory_bytes:
-                yield forecast
+            if lacking is None:
+                yield from self.model.forecast([configuration], question)
             else:
-                what = f"{algorithm} in {name} on {ranks:,} ranks takes {needed / 1e9:.3g} GB of a node"
-                most = f"expected at most {machine.memory_bytes / 1e9:.3g} GB, its memory"
-                self.refused[where] = f"{what}: {most}; name more ranks, or fewer a node"
+                self.refused[f"{algorithm} {name} {method} on {ranks} ranks"] = lacking
+
+    def _fits(self, forecast: ClusterForecast) -> bool:
+        """Tell whether the ranks of a node fit in its memory; why not goes to `refused`."""
+        way, held = forecast.configuration, self.problem.profile.machine.memory_bytes
+        needed = forecast.memory_bytes * min(self.per_node, way.ranks)
+        if needed > held:
+            self.refused[f"{way.algorithm} {way.format} {way.partition} on {way.ranks} ranks"] = (
+                f"{way.algorithm} in {way.format} on {way.ranks:,} ranks takes {needed / 1e9:.3g} GB of a "
+                f"node: expected at most {held / 1e9:.3g} GB, its memory; name more ranks, or fewer a node"
+            )
+        return needed <= held
 
     def notes(self, forecasts: Sequence[ClusterForecast]) -> tuple[str, ...]:
         """Return the notes on the forecasts."""
-        problem, notes = self.problem, list(self.remarks)
+        problem, ways = self.problem, [forecast.configuration for forecast in forecasts]
+        methods = dict.fromkeys(way.partition for way in ways if problem.matrix is not None)
+        notes = [note for method in methods for note in usable_method(method)[1]]
         published = problem.profile.machine.published_as
         if published is not None:
             notes.append(
@@ -427,11 +405,9 @@ class _Answering:
         if found := disturbed(problem.profile.select(device=PROCESSOR, threads=1)):
             notes.append(f"The calibration was {found.sentence()}")
         rows = problem.structure.rows
-        ranks_and_parts = {
-            (way.ranks, isqrt(way.ranks) if PRODUCTS.get(way.algorithm).is_2d else way.ranks)
-            for way in (forecast.configuration for forecast in forecasts)
+        idle = {
+            way.ranks for way in ways if (isqrt(way.ranks) if way.partition == GRID else way.ranks) > rows
         }
-        idle = {ranks for ranks, parts in ranks_and_parts if parts > rows}
         if idle:
             notes.append(idle_ranks_note(sorted(idle), rows))
         if problem.matrix is None:

@@ -13,7 +13,6 @@ from sparsecast.api.profiles import (
     described,
     disturbed,
     model_records,
-    reads_of,
     records_for,
     refuse_disturbed,
     training_for,
@@ -43,7 +42,7 @@ from sparsecast.models.training import TrainingSet, Withheld, unusual_groups
 from sparsecast.models.transfer import Setting as RecordSetting
 from sparsecast.models.transfer import Transfer, TransferredForecaster, widening
 from sparsecast.planning.drift import NO_DRIFT, Drift, drift_since
-from sparsecast.records import Candidate, Estimate, Forecast
+from sparsecast.records import Candidate, Estimate, Forecast, reads_of
 from sparsecast.results.prediction import Dense, Prediction
 from sparsecast.system.texts import counted
 
@@ -203,7 +202,8 @@ class ForecastBasis:
                 forecast = replace(forecast, energy_j=own.value, energy_low_j=own.low, energy_high_j=own.high)
             drifted.append(drift.forecast(forecast, self.profile.machine))
         dense_bytes, dense = structure.rows * structure.cols * self.target.value_bytes, None
-        if self.target.vectors == 1 and (reads := reads_of(self.profile, self.target)):
+        reads = reads_of(self.profile.bandwidths, self.target.device, self.target.threads)
+        if self.target.vectors == 1 and reads:
             nearest = min(reads, key=lambda read: (read.bytes < dense_bytes, abs(read.bytes - dense_bytes)))
             dense = Dense(dense_bytes, dense_bytes / nearest.bandwidth_bytes_per_s)
         return Prediction(

@@ -24,7 +24,7 @@ from sparsecast.machines.profile import Profile, find_profile, known_profiles
 from sparsecast.matrices.problem import Problem
 from sparsecast.planning.placement import copies_s, ranked
 from sparsecast.planning.placement import prices_of as prices_of
-from sparsecast.results.placement import Comparison, Placement, Placements
+from sparsecast.results.placement import Placement, Placements, PlacementsByMatrix
 from sparsecast.system.progress_events import tell
 
 #: All devices and profiles at hand.
@@ -97,7 +97,7 @@ def compare(
     products: int = 1000,
     prices: Mapping[str, float] | None = None,
     **options: Unpack[PlaceOptions],
-) -> Comparison:
+) -> PlacementsByMatrix:
     """Compare machines as in `where` for several matrices, by name, in one process on each machine.
 
     `machines` are names or paths of profiles, separated by commas; by default all profiles at hand that have
@@ -107,23 +107,21 @@ def compare(
     """
     if machines == ALL:
         at_hand, damaged = _at_hand()
-        profiles, asked = {name: profile for name, profile in at_hand.items() if profile.records}, {}
+        places = [_Place(profile) for profile in at_hand.values() if profile.records]
     else:
-        names, damaged = list(map(str, named_places(machines))), {}
-        found = list(map(find_profile, names))
-        profiles = _by_name(names, found)
-        asked = {profile.name: name for profile, name in zip(found, names, strict=True)}
-    if not profiles:
+        names, damaged = map(str, named_places(machines)), {}
+        places = _distinct([_Place(find_profile(name), asked=name) for name in names])
+    if not places:
         raise InputError(
             "no machine to compare: expected profiles; calibrate this one, or import published results"
         )
     question = _Question.of(products, prices, {**options, "drift_correction": False})
-    places = [_Place(profile, asked=asked.get(name, "")) for name, profile in profiles.items()]
     answers = {}
     for name, A in matrices.items():
         placements, refused = _answer(A, places, damaged, question)
         answers[name] = ranked([replace(placement, matrix=name) for placement in placements], refused)
-    comparison = Comparison(answers, {name: origin(it) or contents(it) for name, it in profiles.items()})
+    profiles = [place.profile for place in places]
+    comparison = PlacementsByMatrix(answers, {one.name: origin(one) or contents(one) for one in profiles})
     whys = [why for machine in comparison.refused.values() for why in machine.values()]
     if not comparison.rows and whys:
         raise InputError(whys[0])
@@ -171,6 +169,11 @@ class _Place:
     def name(self) -> str:
         return (self.device or self.profile.name) + (" on ranks" if self.has_ranks else "")
 
+    @property
+    def names(self) -> list[str]:
+        """Names that a price may have for it."""
+        return [name for name in (self.name, self.profile.name, self.asked) if name]
+
     def alone(self, A: Problem | Structure, question: _Question) -> Placement:
         """Return the products of one process: planned, or in the best format if no plan can be made."""
         profile, machine = self.profile, asked_machine(self.profile, self.device)
@@ -212,8 +215,7 @@ def _answer(
     A: Problem | Structure, places: Sequence[_Place], damaged: Mapping[str, InputError], question: _Question
 ) -> tuple[list[Placement], dict[str, InputError]]:
     """Return the placements of a matrix, and the errors of places without one."""
-    named = (name for place in places for name in (place.name, place.profile.name, place.asked))
-    names = dict.fromkeys(filter(None, named))
+    names = dict.fromkeys(name for place in places for name in place.names)
     for name in question.prices.keys() - names.keys():
         remedy = remedy_for(name, names, "name one of them")
         raise InputError(f"price of '{name}': expected one of the places, {', '.join(names)}; {remedy}")
@@ -225,9 +227,8 @@ def _answer(
         except InputError as error:
             refused[place.name] = error
             continue
-        machine, prices = place.profile.machine, question.prices
-        of_place = (place.name, placed.machine, place.asked)
-        price = next((prices[name] for name in of_place if name in prices), None)
+        price = next((question.prices[name] for name in place.names if name in question.prices), None)
+        machine = place.profile.machine
         is_here = machine.published_as is None and is_local(machine)
         placements.append(replace(placed, price_per_hour=price, is_here=is_here))
     return placements, {**refused, **damaged}
@@ -245,17 +246,13 @@ def _places(
         if is_device(place):
             threads, dtype = threads_of(place, question.setting.threads), question.setting.dtype
             return _Place(own_profile(A, threads=threads, dtype=dtype, device=place), place)
-        if isinstance(place, str):
-            return _Place(find_profile(place), asked=place)
-        return _Place(place)
+        return _Place(find_profile(place), asked=place) if isinstance(place, str) else _Place(place)
 
     damaged: dict[str, InputError] = {}
     given = named_places(places)
     others = [place for place in given if place != ALL]
     is_all = len(others) < len(given)
-    others = [PROCESSOR, *others] if is_all else others
-    listed = list(map(named, others))
-    _by_name((getattr(place, "name", str(place)) for place in others), (it.profile for it in listed))
+    listed = _distinct([named(place) for place in ([PROCESSOR, *others] if is_all else others)])
     if is_all:
         for device in DEVICES.names():
             with suppress(DeviceError):
@@ -288,14 +285,14 @@ def _at_hand() -> tuple[dict[str, Profile], dict[str, InputError]]:
     return profiles, damaged
 
 
-def _by_name(places: Iterable[str], profiles: Iterable[Profile]) -> dict[str, Profile]:
-    """Return profiles by name; raise an InputError for two different profiles with one name."""
-    found: dict[str, tuple[str, Profile]] = {}
-    for place, profile in zip(places, profiles, strict=True):
-        other, known = found.setdefault(profile.name, (place, profile))
-        if profile != known:
-            raise _of_one_name(other, place, profile.name)
-    return {name: profile for name, (_, profile) in found.items()}
+def _distinct(places: Iterable[_Place]) -> list[_Place]:
+    """Return places, each profile once; raise an InputError for two different profiles with one name."""
+    found: dict[str, _Place] = {}
+    for place in places:
+        known = found.setdefault(place.profile.name, place)
+        if place.profile != known.profile:
+            raise _of_one_name(known.asked or known.name, place.asked or place.name, place.profile.name)
+    return list(found.values())
 
 
 def _of_one_name(place: str, other: str, name: str) -> InputError:

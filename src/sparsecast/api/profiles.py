@@ -18,7 +18,7 @@ from sparsecast.models import MODELS, model_for
 from sparsecast.models.model import Model
 from sparsecast.models.store import fitted
 from sparsecast.models.training import TrainingSet
-from sparsecast.records import RATING_SUITES, Bandwidth, Candidate, Record
+from sparsecast.records import RATING_SUITES, Candidate, Record
 from sparsecast.system.texts import counted
 
 
@@ -83,13 +83,6 @@ def training_for(profile: Profile, target: Target) -> TrainingSet:
     records_for(profile, target)
     whole = kept(profile.machine).into(profile)
     return TrainingSet.of(whole, model_records(whole, target))
-
-
-def reads_of(profile: Profile, target: Target) -> list[Bandwidth]:
-    """Return the bandwidths of reads in the setting of a target, of the smallest array first."""
-    setting = "read", target.device, target.threads
-    reads = [read for read in profile.bandwidths if (read.kind, read.device, read.threads) == setting]
-    return sorted(reads, key=lambda read: read.bytes)
 
 
 def measured_again(machine: Machine) -> list[Record]:

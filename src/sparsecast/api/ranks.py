@@ -158,7 +158,7 @@ def _prepared(
     problem = Problem.named(matrix)
     if problem.matrix.nnz == 0:
         raise InputError(f"{problem.name} has no entries: expected at least one; name another")
-    A, ranks = problem.matrix, range(comm.size)
+    A = problem.matrix
     is_square = math.isqrt(comm.size) ** 2 == comm.size
     possible = [name for name in default_algorithms() if is_square or not PRODUCTS.get(name).is_2d]
     configurations = []
@@ -172,8 +172,8 @@ def _prepared(
                     format=name,
                     remote_format=remote if product.has_remote else name,
                     partition=options.partition or (GRID if product.is_2d else default_method(A.shape)[0]),
-                    ranks=len(ranks),
-                    nodes=nodes.count(ranks),
+                    ranks=comm.size,
+                    nodes=nodes.count(range(comm.size)),
                     dtype=options.dtype or A.dtype.name,
                     index_bits=32 if max(A.nnz, *A.shape) < 2**31 else 64,
                 )
@@ -189,26 +189,19 @@ def _forecasts(
     profile = Profile.load_own(path, machine) if path.exists() else None
     if profile is None or not profile.microbenchmarks:
         return {}
-    forecasts: dict[Configuration, ClusterForecast] = {}
-    ranks = configurations[0].ranks
-    names = [
-        dict.fromkeys(getattr(configuration, field) for configuration in configurations)
-        for field in ("algorithm", "format", "partition")
-    ]
+    first = configurations[0]
     try:
         answer = cluster(
             problem,
-            [ranks],
+            [first.ranks],
             profile,
-            ranks_per_node=min(-(-ranks // configurations[0].nodes), machine.cores),
-            algorithms=list(names[0]),
-            formats=list(names[1]),
-            partitions=list(names[2]),
+            ranks_per_node=min(first.ranks_per_node, machine.cores),
+            algorithms=[configuration.algorithm for configuration in configurations],
+            formats=[configuration.format for configuration in configurations],
+            partitions=[configuration.partition for configuration in configurations],
         )
     except InputError as error:
         refused["forecast"] = str(error)
         return {}
-    for choice in answer.choices:
-        way = choice.forecast.configuration
-        forecasts[dataclasses.replace(way, nodes=configurations[0].nodes)] = choice.forecast
-    return {wish: forecasts[wish] for wish in configurations if wish in forecasts}
+    forecasts = [choice.forecast for choice in answer.choices]
+    return {dataclasses.replace(one.configuration, nodes=first.nodes): one for one in forecasts}

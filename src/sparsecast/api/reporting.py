@@ -11,7 +11,7 @@ import numpy as np
 from sparsecast.api.evaluating import chosen_models
 from sparsecast.api.matrices import left_out, structure
 from sparsecast.api.next_steps import forecast_next_steps
-from sparsecast.api.profiles import age_days, measured_again, reads_of, training_for
+from sparsecast.api.profiles import age_days, measured_again, training_for
 from sparsecast.api.sessions import Session
 from sparsecast.benchmark.evaluation import Scoring
 from sparsecast.benchmark.journal import AGAIN_SUITE, kept
@@ -22,7 +22,7 @@ from sparsecast.errors import InputError, MatrixSizeError, ProfileError
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.problem import Problem
 from sparsecast.models import MODELS, model_for
-from sparsecast.records import Record
+from sparsecast.records import Record, reads_of
 from sparsecast.results.reports import CollectionReport, MatrixReport, Rarity, Trust, rarities
 
 
@@ -60,7 +60,7 @@ def matrix_report(session: Session, problem: Problem, *, products: int = 1000) -
         made,
         unplanned,
         _measured(problem, profile, target),
-        tuple(reads_of(profile, target)),
+        tuple(reads_of(profile.bandwidths, target.device, target.threads)),
         trust,
         forecast_next_steps(problem, session, made) if made else (),
     )

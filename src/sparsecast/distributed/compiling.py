@@ -8,7 +8,6 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import math
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from sparsecast.errors import InputError, RanksError
 from sparsecast.matrices.assembly import HERMITIAN
 from sparsecast.matrices.matrix_market import is_divisible, read_triplets
 from sparsecast.matrices.partitioning.methods import partition as partition_of
+from sparsecast.matrices.partitioning.methods.uniform_2d import square_root
 from sparsecast.matrices.partitioning.partition import Partition
 from sparsecast.matrices.problem import FILE_PREFIX, TWIN_PREFIX, Problem
 from sparsecast.matrices.sources import failures_of
@@ -90,12 +90,8 @@ def check_ranks(configuration: Configuration, ranks: int) -> None:
             f"{ranks} ranks with a configuration for {configuration.ranks}: expected as many; start "
             f"{configuration.ranks}, or choose for {ranks}"
         )
-    side = math.isqrt(ranks)
-    if algorithm.is_2d and side * side != ranks:
-        raise InputError(
-            f"{ranks} ranks for {configuration.algorithm}: expected a square; start {side**2} or "
-            f"{(side + 1) ** 2}"
-        )
+    if algorithm.is_2d:
+        square_root(ranks)
     if configuration.dtype not in DTYPES:
         raise InputError(
             f"a configuration with dtype {configuration.dtype}: expected one of {', '.join(DTYPES)}; name it"

@@ -1,39 +1,13 @@
-"""Arrays between ranks, in messages whose counts every MPI library can express.
-
-Before version 4 of MPI, a count is an integer of 32 bits. Longer arrays go in pieces, one after the other;
-messages between two ranks stay in order, so pieces need no numbers.
-"""
+"""Requests of MPI, and arrays from each rank to each."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-#: Most entries of one message.
-LARGEST_COUNT = 2**31 - 1
-
-
-def pieces(length: int, largest: int | None = None) -> Iterator[slice]:
-    """Give slices that together are `length` entries, each short enough for one message."""
-    step = LARGEST_COUNT if largest is None else largest
-    for first in range(0, length, step):
-        yield slice(first, min(first + step, length))
-
-
-def send(comm: Any, array: NDArray[Any], rank: int) -> None:
-    """Send an array to a rank, which calls `receive` with its length."""
-    for piece in pieces(len(array)):
-        comm.Send(array[piece], dest=rank)
-
-
-def receive(comm: Any, array: NDArray[Any], rank: int) -> None:
-    """Fill an array with what `send` sent."""
-    for piece in pieces(len(array)):
-        comm.Recv(array[piece], source=rank)
 
 
 def wait_for(requests: Sequence[Any]) -> None:
@@ -72,13 +46,6 @@ def exchanged(
     comm.Alltoall(sent, received)
     incoming = {int(rank): np.empty(received[rank], dtype=dtype) for rank in np.flatnonzero(received)}
     buffers = {rank: np.ascontiguousarray(array, dtype=dtype) for rank, array in outgoing.items()}
-    requests = [
-        comm.Irecv(array[piece], source=rank)
-        for rank, array in incoming.items()
-        for piece in pieces(len(array))
-    ]
-    requests += [
-        comm.Isend(array[piece], dest=rank) for rank, array in buffers.items() for piece in pieces(len(array))
-    ]
-    wait_for(requests)
+    requests = [comm.Irecv(array, source=rank) for rank, array in incoming.items()]
+    wait_for(requests + [comm.Isend(array, dest=rank) for rank, array in buffers.items() if len(array)])
     return incoming

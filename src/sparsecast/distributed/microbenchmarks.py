@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from sparsecast.distributed.messages import wait_for
 from sparsecast.distributed.processes import Nodes
-from sparsecast.distributed.timing import SeparatedClock, TogetherClock, chains, triad
+from sparsecast.distributed.timing import TogetherClock, chains, triad
 from sparsecast.machines.machine import Machine
 from sparsecast.measuring.timing import Call
 
@@ -75,25 +75,34 @@ def wanted(nodes: Nodes, machine: Machine) -> list[Wanted]:
     last: no model learns from them.
     """
     ranks = len(nodes.of_rank)
-    powers = [2**power for power in range(int(math.log2(ranks)) + 1)]
     benchmarks: list[Wanted] = []
+
+    def add(kind: str, members: tuple[int, ...], most: int, neighbours: int | None = None) -> None:
+        for size, stage in _sizes(_LEAST_BYTES, _FACTOR, min(most, _MOST_BYTES)):
+            benchmarks.append(Wanted(kind, members, nodes.count(members), size, neighbours, stage))
+
+    last = max((cache.bytes for cache in machine.caches), default=_MOST_BYTES)
+    powers = [2**power for power in range(int(math.log2(ranks)) + 1)]
     for count in sorted({*range(1, min(ranks, _EACH_UP_TO) + 1), *powers, ranks}):
         members = tuple(range(count))
-        benchmarks.append(Wanted("fma", members, nodes.count(members), 0, None, 0))
-        benchmarks += _triads(members, nodes, machine)
+        on_node, spanned = nodes.fullest(members), nodes.count(members)
+        most = _limit(machine, on_node)
+        benchmarks.append(Wanted("fma", members, spanned, 0, None, 0))
+        # Up to the first size with which the arrays of a node are _CACHES times its last cache.
+        enough = 2 * math.ceil(_CACHES * last / on_node) - 1
+        for size, stage in _sizes(24 * _LEAST_WORDS, 2, min(most, enough)):
+            benchmarks.append(Wanted("triad", members, spanned, size, None, stage))
         if count == 1:
             continue
-        most = _limit(machine, nodes.fullest(members))
-        benchmarks += _messages("allgatherv", members, nodes, most // count)
-        benchmarks += _messages("reduce", members, nodes, most)
-        benchmarks += _messages("bcast", members, nodes, most)
+        add("allgatherv", members, most // count)
+        add("reduce", members, most)
+        add("bcast", members, most)
         for neighbours in sorted({min(2, count - 1), min(_MOST_NEIGHBOURS, count - 1)}):
-            limit = most // (2 * neighbours)
-            benchmarks += _messages("neighbour exchange", members, nodes, limit, neighbours)
+            add("neighbour exchange", members, most // (2 * neighbours), neighbours)
     for is_inside in (True, False):
         others = [rank for rank in range(1, ranks) if (nodes.of_rank[rank] == nodes.of_rank[0]) == is_inside]
         if others:
-            benchmarks += _messages("ping-pong", (0, others[0]), nodes, _limit(machine, 2))
+            add("ping-pong", (0, others[0]), _limit(machine, 2))
     return sorted(
         benchmarks,
         key=lambda benchmark: (
@@ -104,27 +113,13 @@ def wanted(nodes: Nodes, machine: Machine) -> list[Wanted]:
     )
 
 
-def _messages(
-    kind: str, members: tuple[int, ...], nodes: Nodes, most: int, neighbours: int | None = None
-) -> Iterator[Wanted]:
+def _sizes(least: int, factor: int, most: int) -> Iterator[tuple[int, int]]:
+    """Give sizes from the least up to the most, each with its stage."""
     for number in itertools.count():
-        size = _LEAST_BYTES * _FACTOR**number
-        if size > min(most, _MOST_BYTES):
+        size = least * factor**number
+        if size > most:
             return
-        yield Wanted(kind, members, nodes.count(members), size, neighbours, int(number % _STRIDE > 0))
-
-
-def _triads(members: tuple[int, ...], nodes: Nodes, machine: Machine) -> Iterator[Wanted]:
-    """Give those of all sizes of arrays, from the first cache to beyond the last."""
-    last = max((cache.bytes for cache in machine.caches), default=_MOST_BYTES)
-    on_node = nodes.fullest(members)
-    for number in itertools.count():
-        size = 24 * _LEAST_WORDS * 2**number
-        if size > _limit(machine, on_node):
-            return
-        yield Wanted("triad", members, nodes.count(members), size, None, int(number % _STRIDE > 0))
-        if size * on_node >= _CACHES * last:
-            return
+        yield size, int(number % _STRIDE > 0)
 
 
 def _limit(machine: Machine, ranks_on_node: int) -> int:
@@ -141,30 +136,36 @@ class Running:
 
     call: Call
     clock: TogetherClock
-    per_call: float = 1.0
+    per_call: float
 
 
 def ready(benchmark: Wanted, comm: Any) -> Running:
+    is_collective = benchmark.kind not in ("fma", "triad", "ping-pong")
+    per_call = {"fma": 1 / _FMAS, "ping-pong": 0.5}.get(benchmark.kind, 1.0)
+    return Running(_call(benchmark, comm), TogetherClock(comm, separates=is_collective), per_call)
+
+
+def _call(benchmark: Wanted, comm: Any) -> Call:
     words = benchmark.bytes // 8
     vector = np.zeros(words)
     match benchmark.kind:
         case "fma":
-            return Running(lambda: chains(_FMAS, 0.5), TogetherClock(comm), 1 / _FMAS)
+            return lambda: chains(_FMAS, 0.5)
         case "triad":
             a, b, c = (np.full(words // 3, float(value)) for value in (0, 1, 2))
-            return Running(lambda: triad(a, b, c, 3.0), TogetherClock(comm))
+            return lambda: triad(a, b, c, 3.0)
         case "ping-pong":
-            return Running(lambda: _ping_pong(comm, vector), TogetherClock(comm), 0.5)
+            return lambda: _ping_pong(comm, vector)
         case "allgatherv":
             places = np.full(comm.size, words), words * np.arange(comm.size)
             target = [np.zeros(words * comm.size), places]
-            return Running(lambda: comm.Allgatherv(vector, target), SeparatedClock(comm))
+            return lambda: comm.Allgatherv(vector, target)
         case "reduce":
             total = np.zeros(words) if comm.rank == 0 else None
-            return Running(lambda: comm.Reduce(vector, total, root=0), SeparatedClock(comm))
+            return lambda: comm.Reduce(vector, total, root=0)
         case "bcast":
-            return Running(lambda: comm.Bcast(vector, root=0), SeparatedClock(comm))
-    return Running(_neighbour_exchange(comm, words, benchmark.neighbours or 0), SeparatedClock(comm))
+            return lambda: comm.Bcast(vector, root=0)
+    return _neighbour_exchange(comm, words, benchmark.neighbours or 0)
 
 
 def _ping_pong(comm: Any, buffer: NDArray[np.float64]) -> None:

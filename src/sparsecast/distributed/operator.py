@@ -5,7 +5,7 @@ A vector lies in parts, each a NumPy array on its rank.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,16 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecast.distributed.distributed_product import DistributedProduct
-from sparsecast.distributed.messages import receive, send
 from sparsecast.distributed.processes import agree, in_step
 from sparsecast.errors import InputError
 from sparsecast.matrices.partitioning.partition import Integers
-from sparsecast.operators.block_operator import BlockOperator, RowProduct
+from sparsecast.operators.block_operator import BlockOperator, LocalSpace, RowProduct
 from sparsecast.records import Configuration
 
 
 @dataclass(frozen=True, eq=False)
-class DistributedSpace:
+class DistributedSpace(LocalSpace):
     """The vectors of one side of a distributed operator.
 
     A vector is an array of `size` entries on each rank. In 2D several ranks have the same part, which counts
@@ -31,23 +30,21 @@ class DistributedSpace:
 
     comm: Any
     bounds: Integers  # of the parts, in the order of the partition
-    parts: Integers  # the part that each rank has
-    counts: bool  # whether this rank's part counts in sums over all: in 2D that of the diagonal
-    dtype: np.dtype[Any]  # of zeros
-    order: Integers | None = None  # of the Partition, on rank 0
+    order: Integers | None  # of the Partition, on rank 0
+
+    @classmethod
+    def of(
+        cls, comm: Any, bounds: Integers, order: Integers | None, dtype: np.dtype[Any]
+    ) -> DistributedSpace:
+        """Return the space of vectors with these bounds of their parts."""
+        part = comm.rank % (len(bounds) - 1)
+        return cls(int(bounds[part + 1] - bounds[part]), dtype, comm, bounds, order)
 
     @property
-    def size(self) -> int:
-        part = self.parts[self.comm.rank]
-        return int(self.bounds[part + 1] - self.bounds[part])
-
-    def zeros(self) -> NDArray[Any]:
-        return np.zeros(self.size, dtype=self.dtype)
-
-    host_zeros = zeros
-
-    def arrays(self, x: NDArray[Any]) -> Sequence[NDArray[Any]]:
-        return (x,)
+    def owners(self) -> range:
+        """The ranks whose parts together are the vector: all, in 2D those of the diagonal."""
+        parts = len(self.bounds) - 1
+        return range(0, self.comm.size, 1 if parts == self.comm.size else parts + 1)
 
     def dot(self, x: NDArray[Any], y: NDArray[Any]) -> Any:
         """Return the inner product of the whole vectors, the sum of conj(x) y, on every rank; collective."""
@@ -59,7 +56,7 @@ class DistributedSpace:
             )
         # One type on all ranks, whatever their vectors have: MPI would wait for ever, or add other bytes.
         sent = np.zeros(1, dtype=np.result_type(self.dtype, np.float64))
-        if self.counts:
+        if self.comm.rank in self.owners:
             sent[0] = local
         summed = np.empty_like(sent)
         self.comm.Allreduce(sent, summed)
@@ -71,8 +68,8 @@ class DistributedSpace:
 
     def total(self, local: float) -> float:
         """Return the sum over the parts of what each rank has summed over its own; collective."""
-        summed = np.empty(1)
-        self.comm.Allreduce(np.array([local if self.counts else 0.0], dtype=float), summed)
+        summed, counts = np.empty(1), self.comm.rank in self.owners
+        self.comm.Allreduce(np.array([local if counts else 0.0], dtype=float), summed)
         return float(summed[0])
 
     def scatter(self, x: NDArray[Any] | None) -> NDArray[Any]:
@@ -81,29 +78,25 @@ class DistributedSpace:
         dtype = self.comm.bcast(whole.dtype if whole is not None else None)
         if whole is None:
             local = np.empty(self.size, dtype=dtype)
-            receive(self.comm, local, 0)
+            self.comm.Recv(local, source=0)
             return local
-        pieces = [whole[self.bounds[part] : self.bounds[part + 1]] for part in self.parts]
+        parts = np.split(whole, self.bounds[1:-1])
         for rank in range(1, self.comm.size):
-            send(self.comm, np.ascontiguousarray(pieces[rank]), rank)
-        return np.array(pieces[0])
+            self.comm.Send(np.ascontiguousarray(parts[rank % len(parts)]), dest=rank)
+        return np.array(parts[0])
 
     def gather(self, y: NDArray[Any]) -> NDArray[Any] | None:
         """Return the whole vector on rank 0, in the order of the matrix, None elsewhere; collective."""
         y = in_step(self.comm, lambda: self._own(y))
         agree(self.comm, "y of type", y.dtype.name, "convert it")
         if self.comm.rank:
-            if self.counts:
-                send(self.comm, np.ascontiguousarray(y), 0)
+            if self.comm.rank in self.owners:
+                self.comm.Send(np.ascontiguousarray(y), dest=0)
             return None
         whole = np.empty(self.bounds[-1], dtype=y.dtype)
-        side = len(self.bounds) - 1
-        for part in range(side):
-            place = whole[self.bounds[part] : self.bounds[part + 1]]
-            # The rank on the diagonal in 2D.
-            owner = part if side == self.comm.size else part * side + part
+        for owner, place in zip(self.owners, np.split(whole, self.bounds[1:-1]), strict=True):
             if owner:
-                receive(self.comm, place, owner)
+                self.comm.Recv(place, source=owner)
             else:
                 place[:] = y
         if self.order is None:
@@ -158,13 +151,10 @@ class DistributedOperator:
     ) -> None:
         self._product_of, self._transposes, self._conjugates = product_of, transposes, conjugates
         self.product = product_of(transposes)
-        part, partition, comm = self.product.part, self.product.part.partition, self.product.comm
+        partition = self.product.part.partition
         self.shape, self.dtype = partition.shape, self.product.dtype
-        parts = np.arange(comm.size) % partition.parts
-        row, column = divmod(part.rank, partition.parts)
-        counts = not partition.is_2d or row == column
         self.domain, self.range = (
-            DistributedSpace(comm, bounds, parts, counts, self.dtype, partition.order)
+            DistributedSpace.of(self.product.comm, bounds, partition.order, self.dtype)
             for bounds in (partition.column_bounds, partition.row_bounds)
         )
         # Its checks and conversions are those of one process, and so is how it conjugates.
@@ -218,9 +208,7 @@ class DistributedOperator:
     @property
     def H(self) -> DistributedOperator:  # noqa: N802 - as SciPy's
         """The operator of the conjugate transpose; made at first use, by all ranks together."""
-        is_complex = self.dtype.kind == "c"
-        conjugates = is_complex and not self._conjugates
-        return DistributedOperator(self._product_of, not self._transposes, conjugates)
+        return self.conjugate().T
 
     def conjugate(self) -> DistributedOperator:
         """Return the operator of the conjugate values, itself where they are real."""

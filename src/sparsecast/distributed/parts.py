@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
-from sparsecast.distributed.messages import exchanged, receive, send
+from sparsecast.distributed.messages import exchanged
 from sparsecast.matrices.partitioning.partition import Integers, Partition
 from sparsecast.system.integers import index_dtype
 
@@ -47,36 +47,29 @@ def scattered(comm: Any, A: csr_array[Any] | None, partition: Partition | None) 
         shared, dtype, index = comm.bcast(None)
         first, end, left, right = block_bounds(shared, comm.rank)
         nnz = np.empty(1, dtype=np.int64)
-        receive(comm, nnz, 0)
+        comm.Recv(nnz, source=0)
         block = csr_array((end - first, right - left), dtype=dtype)
         block.indptr, block.indices = np.empty(end - first + 1, dtype=index), np.empty(nnz[0], dtype=index)
         block.data = np.empty(nnz[0], dtype=dtype)
         for array in (block.indptr, block.indices, block.data):
-            receive(comm, array, 0)
+            comm.Recv(array, source=0)
         return RankPart(shared, comm.rank, block)
     whole = partition.renumbered(A)
     comm.bcast((replace(partition, order=None), whole.dtype, whole.indices.dtype))
     for rank in range(1, comm.size):
         block = block_of(whole, partition, rank)
-        send(comm, np.array([block.nnz], dtype=np.int64), rank)
+        comm.Send(np.array([block.nnz], dtype=np.int64), dest=rank)
         for array in (block.indptr, block.indices, block.data):
-            send(comm, np.ascontiguousarray(array), rank)
+            comm.Send(np.ascontiguousarray(array), dest=rank)
     return RankPart(partition, 0, block_of(whole, partition, 0))
 
 
 def block_of(whole: csr_array[Any], partition: Partition, rank: int) -> csr_array[Any]:
     """Return what a rank has of a renumbered matrix, with the index type of the matrix."""
     first, end, left, right = block_bounds(partition, rank)
-    start, stop = int(whole.indptr[first]), int(whole.indptr[end])
-    rows = csr_array((end - first, whole.shape[1]), dtype=whole.dtype)
-    rows.indptr = (whole.indptr[first : end + 1] - whole.indptr[first]).astype(whole.indices.dtype)
-    rows.indices, rows.data = whole.indices[start:stop], whole.data[start:stop]
-    if (left, right) == (0, whole.shape[1]):
-        return rows
-    block = rows[:, left:right]
-    block.indptr, block.indices = (
-        array.astype(whole.indices.dtype, copy=False) for array in (block.indptr, block.indices)
-    )
+    block, index = whole[first:end, left:right], whole.indices.dtype
+    block.indptr = block.indptr.astype(index, copy=False)
+    block.indices = block.indices.astype(index, copy=False)
     return block
 
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from time import perf_counter
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,41 +28,30 @@ _LEAST_SAMPLES = 5
 MOST_S = 0.5
 
 
+@dataclass(frozen=True)
 class TogetherClock:
-    """Times a run of calls that begins with a barrier.
+    """Times calls that all ranks make, after a barrier, which does not count.
 
-    For what is called again and again without a barrier between, as products in a solver are.
+    That is one for a run of calls, for what is called again and again, as products in a solver are. If it
+    `separates`, there is one before each call: a root that is done early would else begin the next call
+    before the others are done with this one.
     """
 
-    least_calls = 0
-
-    def __init__(self, comm: Any) -> None:
-        self._comm = comm
+    comm: Any
+    separates: bool = False
+    least_calls: ClassVar[int] = 0
 
     def seconds(self, call: Call, times: int) -> float:
         """Return the seconds that the calls take, until the last rank is done."""
-        self._comm.Barrier()
-        start = perf_counter()
-        for _ in range(times):
-            call()
-        return slowest(self._comm, perf_counter() - start)
-
-
-class SeparatedClock(TogetherClock):
-    """Times calls with a barrier before each, which does not count.
-
-    A root that is done early would else begin the next call before the others are done with this one.
-    """
-
-    def seconds(self, call: Call, times: int) -> float:
-        """Return the seconds that the calls take, each until the last rank is done."""
+        runs, calls = (times, 1) if self.separates else (1, times)
         seconds = 0.0
-        for _ in range(times):
-            self._comm.Barrier()
+        for _ in range(runs):
+            self.comm.Barrier()
             start = perf_counter()
-            call()
+            for _ in range(calls):
+                call()
             seconds += perf_counter() - start
-        return slowest(self._comm, seconds)
+        return slowest(self.comm, seconds)
 
 
 def slowest(comm: Any, seconds: float) -> float:

@@ -25,7 +25,7 @@ from typing import Any
 import msgspec
 import psutil
 
-from sparsecast.errors import InputError, UnknownNameError
+from sparsecast.errors import InputError
 from sparsecast.machines.data_sheet import GPU, DataSheet
 
 _CPU_FOLDER = Path("/sys/devices/system/cpu/cpu0")
@@ -212,23 +212,16 @@ def guo_strip(gpu: GPU, kernel: str) -> int:
     """Return the rows of a strip of Guo et al. (2014), section 3.1: S.
 
     `kernel` is ``"csr"``, ``"ell"`` or ``"coo"``, whose S counts non-zeros. HYB has no strip of its own,
-    since it is ELL and COO (section 3.5.4): an UnknownNameError.
+    since it is ELL and COO (section 3.5.4).
     """
-    return _strip(gpu, {"csr": gpu.lanes, "ell": 1, "coo": 1}, kernel)
+    threads_a_row = {"csr": gpu.lanes, "ell": 1, "coo": 1}[kernel]
+    return gpu.multiprocessors * (gpu.threads_per_multiprocessor // threads_a_row)
 
 
 def wang_strip(gpu: GPU, kernel: str) -> int:
     """Return the rows of a strip of Wang et al. (2017), equations 1 to 3: S.
 
-    `kernel` is ``"csr-vector"``, ``"csr-scalar"``, ``"ell"`` or ``"jad"``; else an UnknownNameError.
+    `kernel` is ``"csr-vector"``, ``"csr-scalar"``, ``"ell"`` or ``"jad"``.
     """
-    return _strip(gpu, {"csr-vector": gpu.lanes // 2, "csr-scalar": 1, "ell": 1, "jad": 1}, kernel)
-
-
-def _strip(gpu: GPU, threads: dict[str, int], kernel: str) -> int:
-    """Return how many rows fit in the threads that the device holds at once, by kernel."""
-    if kernel not in threads:
-        raise UnknownNameError(
-            f"strip of kernel '{kernel}' is unknown: known are {', '.join(threads)}; name one"
-        )
-    return gpu.multiprocessors * (gpu.threads_per_multiprocessor // threads[kernel])
+    threads_a_row = {"csr-vector": gpu.lanes // 2, "csr-scalar": 1, "ell": 1, "jad": 1}[kernel]
+    return gpu.multiprocessors * (gpu.threads_per_multiprocessor // threads_a_row)

@@ -280,9 +280,8 @@ class ClusterPower:
     def of(self, forecast: ClusterForecast, whole: Structure) -> ClusterForecast:
         """Return a forecast with its joules, and their ends where both power and time have an interval."""
         way = forecast.configuration
-        per_node = math.ceil(way.ranks / way.nodes)
         share = replace(whole, rows=math.ceil(whole.rows / way.nodes), nnz=math.ceil(whole.nnz / way.nodes))
-        target = Target(PROCESSOR, way.dtype, way.index_bits, per_node)
+        target = Target(PROCESSOR, way.dtype, way.index_bits, way.ranks_per_node)
         work = self._work(target, way.format, whole)
         of_share = self._work(target, way.format, share)
         work |= {kind: way.nodes * units for kind, units in of_share.items() if kind.startswith(_SHARED)}

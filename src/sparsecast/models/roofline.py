@@ -22,7 +22,7 @@ from sparsecast.models.fitting import Floats
 from sparsecast.models.model import Model
 from sparsecast.models.training import TrainingSet
 from sparsecast.models.work import streamed_bytes
-from sparsecast.records import Candidate
+from sparsecast.records import Candidate, reads_of
 
 
 @MODELS.register("roofline")
@@ -40,9 +40,8 @@ class Roofline(Model):
 
     def _fit(self, training: TrainingSet) -> None:
         threads = training.records[0].candidate.threads if training.records else 1
-        read = ("read", self.device_, threads)
-        reads = [b for b in training.bandwidths if (b.kind, b.device, b.threads) == read]
-        self.bandwidths_ = sorted((b.bytes, b.bandwidth_bytes_per_s) for b in reads)
+        reads = reads_of(training.bandwidths, self.device_, threads)
+        self.bandwidths_ = [(read.bytes, read.bandwidth_bytes_per_s) for read in reads]
         self.formats_ = sorted({record.candidate.format for record in training.records}) if reads else []
 
     def needed(self) -> str:

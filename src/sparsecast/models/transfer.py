@@ -34,7 +34,7 @@ from sparsecast.models.linear import LinearModel
 from sparsecast.models.model import HELD_OUT_SUITE
 from sparsecast.models.training import TrainingSet
 from sparsecast.models.work import CORRECTION, capacity, full_kind
-from sparsecast.records import VALUE_BYTES, Candidate, Record
+from sparsecast.records import VALUE_BYTES, Candidate, Record, reads_of
 from sparsecast.system.tabular import grouped
 
 #: Terms of the linear model that count entries.
@@ -138,8 +138,8 @@ class Transfer:
 def _bandwidth(training: TrainingSet, cache: Cache, threads: int) -> float | None:
     """Return the bytes a second that so many threads read from just beyond a cache; None if not measured."""
     least = capacity(cache, threads)
-    reads = [b for b in training.bandwidths if (b.kind, b.threads) == ("read", threads) and b.bytes > least]
-    return min(reads, key=lambda read: read.bytes).bandwidth_bytes_per_s if reads else None
+    reads = reads_of(training.bandwidths, training.machine.device, threads)
+    return next((read.bandwidth_bytes_per_s for read in reads if read.bytes > least), None)
 
 
 def transfer_errors(transfer: Transfer, training: TrainingSet, records: Iterable[Record]) -> list[float]:

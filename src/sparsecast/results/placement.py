@@ -217,7 +217,7 @@ class Placements(Tabular):
 
     def table(self, title: str = "") -> Table:
         """Return a row for each place, the best first."""
-        return Comparison({"": self}).table(title or "Where to do the products")
+        return PlacementsByMatrix({"": self}).table(title or "Where to do the products")
 
     def sentences(self) -> list[str]:
         """Return what the comparison comes to."""
@@ -245,7 +245,7 @@ class Placements(Tabular):
 
 
 @dataclass(frozen=True)
-class Comparison:
+class PlacementsByMatrix:
     """The placements of several matrices, by their names, and by name what each machine's profile holds."""
 
     answers: Mapping[str, Placements]

@@ -1,10 +1,10 @@
 """Models of distributed products, on a cluster whose laws are known."""
 
-import dataclasses
 import itertools
 import json
 import math
 from collections import OrderedDict
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ from sparsecast.matrices.partitioning.estimates import estimated_distribution
 from sparsecast.models.clusters import CLUSTER_MODELS
 from sparsecast.models.clusters.cluster_model import ClusterTraining, Question
 from sparsecast.models.clusters.local_work import CacheShare
-from sparsecast.models.clusters.network import Memory, Network, Placement
+from sparsecast.models.clusters.network import Memory, Network
 from sparsecast.models.clusters.sparsecast import SparsecastClusterModel
 from sparsecast.papers.hossain_saule.micro import Polynomial
 from sparsecast.records import Configuration, Forecast, MicroBenchmark
@@ -33,10 +33,8 @@ CACHES = Cache(1, 2**15, 1), Cache(2, 2**20, 1), Cache(3, 2**23, CORES)
 MACHINE = Machine("made up", "none", CORES, CORES, CACHES, (), 10**12, "none")
 
 
-def microbenchmark(kind, ranks, nodes, size, time_s, neighbours=None, is_oversubscribed=False):
-    return MicroBenchmark(
-        kind, ranks, nodes, size, neighbours, time_s, 0.01, is_oversubscribed, "2026-01-01T00:00:00Z", "0.1"
-    )
+def microbenchmark(kind, ranks, nodes, size, time_s, neighbours=None):
+    return MicroBenchmark(kind, ranks, nodes, size, neighbours, time_s, 0.01, False, "", "0.1")
 
 
 def collective_s(kind, ranks, nodes, size):
@@ -55,24 +53,21 @@ def speeds():
     for nodes, speed in ((1, 8e9), (2, LINK)):
         pairs = [(size, LATENCY_S * nodes + size / speed) for size in SIZES]
         found += [microbenchmark("ping-pong", 2, nodes, size, time_s) for size, time_s in pairs]
-    for ranks, nodes in PLACES:
-        for size in SIZES:
-            for kind in ("allgatherv", "reduce", "bcast"):
-                time_s = collective_s(kind, ranks, nodes, size)
-                found.append(microbenchmark(kind, ranks, nodes, size, time_s))
-            exchange_s = 2e-6 + size / 1e9
-            found.append(microbenchmark("neighbour exchange", ranks, nodes, size, exchange_s, 1))
-    for each in tuple(found):
-        slower = 1000 * each.time_s
-        found.append(
-            microbenchmark(each.kind, each.ranks, each.nodes, each.bytes, slower, each.neighbours, True)
-        )
-    return tuple(found)
+    for (ranks, nodes), size in itertools.product(PLACES, SIZES):
+        for kind in ("allgatherv", "reduce", "bcast"):
+            found.append(microbenchmark(kind, ranks, nodes, size, collective_s(kind, ranks, nodes, size)))
+        found.append(microbenchmark("neighbour exchange", ranks, nodes, size, 2e-6 + size / 1e9, 1))
+    slower = [replace(each, time_s=1000 * each.time_s, is_oversubscribed=True) for each in found]
+    return (*found, *slower)
 
 
 def configuration(algorithm, name="csr", ranks=16, nodes=2):
     partition = "uniform-2d" if algorithm == "2d" else "metis"
     return Configuration(algorithm, name, name, partition, ranks, nodes)
+
+
+def on_nodes(ranks, nodes):
+    return configuration("global-1d", "csr", ranks, nodes)
 
 
 def estimate(way, rows, nnz):
@@ -85,8 +80,13 @@ def record(way, rows, nnz, time_s, matrix="gallery:made-up"):
     return distributed_record(way, matrix, nnz, found, time_s, suite="hossain", deviation=1.5)
 
 
-def training(*records):
-    return ClusterTraining(MACHINE, speeds(), records)
+def training(*records, wanted=lambda benchmark: True):
+    """Return what models learn from: records, and the micro-benchmarks that are wanted."""
+    return ClusterTraining(MACHINE, tuple(filter(wanted, speeds())), records)
+
+
+def only(*kinds):
+    return lambda benchmark: benchmark.kind in kinds
 
 
 NAMES = CLUSTER_MODELS.names()
@@ -117,8 +117,17 @@ def fitted(measured):
     return {name: CLUSTER_MODELS.get(name)().fit(every) for name in NAMES}
 
 
-def asked(way, rows=100_000, nnz=700_000):
-    return Question(estimate(way, rows, nnz), deviation=1.5)
+def asked(way, rows=100_000, nnz=700_000, **known):
+    return replace(Question(estimate(way, rows, nnz), deviation=1.5), **known)
+
+
+MODEL = SparsecastClusterModel().fit(training())
+
+
+def told(model, way, *counts, **known):
+    """Return the forecast of a Configuration for a matrix of these rows and non-zeros."""
+    (forecast,) = model.forecast([way], asked(way, *counts, **known))
+    return forecast
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -155,19 +164,16 @@ def test_a_format_that_nothing_counts_needs_times_on_a_node(fitted):
     """It is never taken for CSR: bytes and work are those of the node model."""
     model, way = fitted["sparsecast"], configuration("local-1d", "dia")
     assert "format dia has no forecast" in model.lacking(way, asked(way))
-    local = {"dia": on_node(1e-3, 9e-4, 1.2e-3, 10**8)}
-    question = dataclasses.replace(asked(way), local=local)
-    (forecast,) = model.forecast([way], question)
+    forecast = told(model, way, local={"dia": on_node(1e-3, 9e-4, 1.2e-3, 10**8)})
     assert forecast.memory_bytes > 10**8 and forecast.computation_s > 1e-3
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_nothing_measured_is_one_line_with_the_command(name):
-    oversubscribed = tuple(each for each in speeds() if each.is_oversubscribed)
-    for known in ((), oversubscribed):
-        with pytest.raises(ProfileError, match="mpirun") as refused:
-            CLUSTER_MODELS.get(name)().fit(ClusterTraining(MACHINE, known))
-        assert "\n" not in str(refused.value) and name in str(refused.value)
+@pytest.mark.parametrize("wanted", (only(), lambda benchmark: benchmark.is_oversubscribed))
+def test_nothing_measured_is_one_line_with_the_command(name, wanted):
+    with pytest.raises(ProfileError, match="mpirun") as refused:
+        CLUSTER_MODELS.get(name)().fit(training(wanted=wanted))
+    assert "\n" not in str(refused.value) and name in str(refused.value)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -175,41 +181,32 @@ def test_nothing_measured_is_one_line_with_the_command(name):
 def test_matrices_of_next_to_nothing(fitted, name, rows, nnz):
     for algorithm in ("global-1d", "local-1d", "2d"):
         way = configuration(algorithm)
-        bounded = estimated_distribution(rows, rows, nnz, way.ranks, way.partition)
-        question = Question(bounded)
+        question = Question(estimated_distribution(rows, rows, nnz, way.ranks, way.partition))
         for each in fitted[name].forecast([way], question):
             assert 0 < each.time_s < math.inf
 
 
 def test_a_collective_that_was_measured_is_forecast_as_measured():
     network = Network(training())
-    for kind in ("allgatherv", "reduce", "bcast"):
-        for size in SIZES:
-            found = [
-                network.collective(kind, float(size), Placement(ranks, nodes))
-                for ranks, nodes in ((8, 1), (16, 2))
-            ]
-            law = [collective_s(kind, ranks, nodes, size) for ranks, nodes in ((8, 1), (16, 2))]
-            ratios = np.array(found) / law
-            assert ratios.min() > 1 / 4 and ratios.max() < 4
-    one = ClusterTraining(
-        MACHINE, tuple(m for m in speeds() if m.kind in ("triad", "ping-pong") or m.ranks == 8)
-    )
-    found = Network(one).collective("allgatherv", float(SIZES[1]), Placement(8, 1))
+    for kind, size in itertools.product(("allgatherv", "reduce", "bcast"), SIZES):
+        for ranks, nodes in ((8, 1), (16, 2)):
+            found = network.collective(kind, float(size), on_nodes(ranks, nodes))
+            assert 1 / 4 < found / collective_s(kind, ranks, nodes, size) < 4
+    one = Network(training(wanted=lambda each: each.kind in ("triad", "ping-pong") or each.ranks == 8))
+    found = one.collective("allgatherv", float(SIZES[1]), on_nodes(8, 1))
     assert found == pytest.approx(collective_s("allgatherv", 8, 1, SIZES[1]))
 
 
 def test_without_collectives_the_physics_remains():
     """Large vectors on one node pass memory four times; small ones cost the latencies of a tree."""
-    basic = tuple(m for m in speeds() if m.kind in ("triad", "ping-pong"))
-    network = Network(ClusterTraining(MACHINE, basic))
-    large = network.collective("allgatherv", 1e7, Placement(CORES, 1))
+    network = Network(training(wanted=only("triad", "ping-pong")))
+    large = network.collective("allgatherv", 1e7, on_nodes(CORES, 1))
     assert large == pytest.approx(4 * 7e7 / (BANDWIDTH / CORES), rel=0.01)
-    small = network.collective("bcast", 8.0, Placement(CORES, 1))
+    small = network.collective("bcast", 8.0, on_nodes(CORES, 1))
     assert small == pytest.approx(3 * LATENCY_S, rel=0.01)
-    assert network.collective("bcast", 8.0, Placement(1, 1)) == 0.0
-    between = network.collective("allgatherv", 1e5, Placement(64, 8))
-    assert between > network.collective("allgatherv", 1e5, Placement(8, 1))
+    assert network.collective("bcast", 8.0, on_nodes(1, 1)) == 0.0
+    inside, between = (network.collective("allgatherv", 1e5, on_nodes(*on)) for on in ((8, 1), (64, 8)))
+    assert between > inside
 
 
 def test_global_1d_gathers_an_x_as_long_as_the_matrix_is_wide(fitted):
@@ -227,38 +224,30 @@ def test_global_1d_gathers_an_x_as_long_as_the_matrix_is_wide(fitted):
 
 def test_factors_of_computation_and_communication_are_found_again():
     """A machine three times as slow in computation and twice in communication than physics says."""
-    plain = SparsecastClusterModel().fit(training())
+    plain, way = SparsecastClusterModel().fit(training()), configuration("global-1d")
     known = []
     for rows, nnz in RANDOM:
-        way = configuration("global-1d")
-        (each,) = plain.forecast([way], asked(way, rows, nnz))
+        each = told(plain, way, rows, nnz)
         time_s = 3 * each.computation_s + 2 * each.communication_s
         known.append(record(way, rows, nnz, time_s, f"gallery:a{rows}-{nnz}?n=1"))
     model = SparsecastClusterModel(prior_weight=0.0).fit(training(*known))
     for ranks, nodes in ((16, 2), (64, 8)):
-        way = configuration("global-1d", "csr", ranks, nodes)
-        (before,), (after,) = (each.forecast([way], asked(way)) for each in (plain, model))
+        before, after = (told(each, on_nodes(ranks, nodes)) for each in (plain, model))
         assert after.time_s == pytest.approx(3 * before.computation_s + 2 * before.communication_s, rel=1e-6)
         assert after.low_s <= after.time_s <= after.high_s
-    other = configuration("2d")
-    assert model.forecast([other], asked(other)) == plain.forecast([other], asked(other))
+    assert told(model, configuration("2d")) == told(plain, configuration("2d"))
 
 
 def test_intervals_are_never_invented():
-    bare = tuple(m for m in speeds() if m.kind in ("triad", "ping-pong"))
-    model = SparsecastClusterModel().fit(ClusterTraining(MACHINE, bare))
+    model = SparsecastClusterModel().fit(training(wanted=only("triad", "ping-pong")))
     for algorithm in default_algorithms():
-        way = configuration(algorithm)
-        (each,) = model.forecast([way], asked(way))
+        each = told(model, configuration(algorithm))
         assert (each.low_s, each.high_s, each.energy_j) == (None, None, None)
 
 
 def test_the_node_model_takes_the_place_of_physics():
-    model = SparsecastClusterModel().fit(training())
-    way = configuration("local-1d")
     local, remote = {"csr": on_node(1e-3, 9e-4, 1.2e-3, 10)}, {"csr": on_node(1e-4, 8e-5, 2e-4, 10)}
-    question = dataclasses.replace(asked(way), local=local, remote=remote)
-    (each,) = model.forecast([way], question)
+    each = told(MODEL, configuration("local-1d"), local=local, remote=remote)
     terms = dict(each.terms)
     assert terms["local"] == 1e-3 and terms["remote"] == 1e-4 and terms["waiting"] >= 0
     assert 0 < terms["additions"] < 1e-5
@@ -268,50 +257,41 @@ def test_the_node_model_takes_the_place_of_physics():
 
 def test_beside_the_node_model_communication_has_its_own_factor():
     """Products that take their computation and three times the composed communication."""
-    way, plain = configuration("local-1d"), SparsecastClusterModel().fit(training())
-    known = []
+    way, known = configuration("local-1d"), []
+    parts = {"local": [7e-4] * 15 + [8e-4], "remote": [1e-4] * 15 + [2e-4]}
     for rows, nnz in RANDOM[:6]:
-        (each,) = plain.forecast([way], asked(way, rows, nnz))
-        parts = {"local": [7e-4] * 15 + [8e-4], "remote": [1e-4] * 15 + [2e-4]}
-        time_s = 1e-3 + 3 * each.communication_s
+        time_s = 1e-3 + 3 * told(MODEL, way, rows, nnz).communication_s
         made = record(way, rows, nnz, time_s, f"gallery:a{rows}-{nnz}?n=1")
-        known.append(dataclasses.replace(made, parts_s=parts))
-    model = SparsecastClusterModel().fit(training(*known))
-    question = dataclasses.replace(asked(way), local={"csr": on_node(1e-3, 9e-4, 1.2e-3, 10)})
-    (before,), (after,) = (each.forecast([way], question) for each in (plain, model))
+        known.append(replace(made, parts_s=parts))
+    model, local = SparsecastClusterModel().fit(training(*known)), {"csr": on_node(1e-3, 9e-4, 1.2e-3, 10)}
+    before, after = (told(each, way, local=local) for each in (MODEL, model))
     assert after.computation_s == before.computation_s
     assert after.communication_s == pytest.approx(3 * before.communication_s)
     assert after.low_s < after.time_s < after.high_s
 
 
 def test_overlap_takes_the_longer_of_both():
-    model = SparsecastClusterModel().fit(training())
-    plain, hidden = configuration("local-1d"), configuration("local-1d-overlap")
-    (one,), (other,) = (model.forecast([way], asked(way)) for way in (plain, hidden))
+    one, other = (told(MODEL, configuration(name)) for name in ("local-1d", "local-1d-overlap"))
     assert one.time_s == pytest.approx(one.computation_s + one.communication_s)
     assert other.time_s == pytest.approx(max(one.computation_s, one.communication_s))
 
 
 @given(st.integers(1, 10**9), st.integers(0, 10**10), st.sampled_from(("global-1d", "2d")))
 def test_more_entries_never_take_less_time(rows, nnz, algorithm):
-    way = configuration(algorithm)
-    few, many = (MODEL.forecast([way], asked(way, rows, count))[0] for count in (nnz, 2 * nnz + 1))
+    few, many = (told(MODEL, configuration(algorithm), rows, count) for count in (nnz, 2 * nnz + 1))
     assert few.time_s <= many.time_s * (1 + 1e-9)
 
 
-MODEL = SparsecastClusterModel().fit(training())
-
-
-def test_a_hundred_thousand_ranks():
-    for algorithm, ranks in (("local-1d", 100_000), ("global-1d", 100_000), ("2d", 316**2)):
-        way = configuration(algorithm, "csr", ranks, ranks // CORES)
-        (each,) = MODEL.forecast([way], asked(way, 10**9, 7 * 10**9))
-        assert 0 < each.communication_s < each.time_s < math.inf
+@pytest.mark.parametrize(
+    ("algorithm", "ranks"), (("local-1d", 100_000), ("global-1d", 100_000), ("2d", 316**2))
+)
+def test_a_hundred_thousand_ranks(algorithm, ranks):
+    each = told(MODEL, configuration(algorithm, "csr", ranks, ranks // CORES), 10**9, 7 * 10**9)
+    assert 0 < each.communication_s < each.time_s < math.inf
 
 
 def test_more_nodes_than_were_measured_need_a_message_between_two():
-    inside = tuple(m for m in speeds() if m.nodes == 1)
-    model = SparsecastClusterModel().fit(ClusterTraining(MACHINE, inside))
+    model = SparsecastClusterModel().fit(training(wanted=lambda benchmark: benchmark.nodes == 1))
     inside, between = configuration("2d", ranks=4, nodes=1), configuration("2d")
     assert model.lacking(inside, asked(inside)) is None
     assert "2 nodes: expected a ping-pong between two" in model.lacking(between, asked(between))
@@ -342,36 +322,30 @@ def test_what_no_measurement_varies_has_no_part_in_a_polynomial():
 
 
 def test_hossain_micro_adds_its_terms(fitted):
-    way = configuration("2d", ranks=16, nodes=2)
-    (each,) = fitted["hossain-micro"].forecast([way], asked(way))
+    each = told(fitted["hossain-micro"], configuration("2d", ranks=16, nodes=2))
     terms = dict(each.terms)
     assert each.time_s == pytest.approx(sum(terms.values()))
     assert terms["FMA"] == pytest.approx(2e-11 * 700_000 / 16)
-    vector = 8 * 25_000
-    assert terms["reduce"] == pytest.approx(collective_s("reduce", 4, 2, vector), rel=0.3)
+    assert terms["reduce"] == pytest.approx(collective_s("reduce", 4, 2, 8 * 25_000), rel=0.3)
 
 
-def test_the_lines_are_found_again(fitted):
+@pytest.mark.parametrize(("rows", "length"), ((40_000, 5), (60_000, 20), (160_000, 64), (320_000, 3)))
+def test_the_lines_are_found_again(fitted, rows, length):
     """A law that is linear in rows and entries lies on the lines, and between and beyond them."""
-    model = fitted["hossain-linear"]
-    for rows, length in ((40_000, 5), (60_000, 20), (160_000, 64), (320_000, 3)):
-        way = configuration("2d")
-        (forecast,) = model.forecast([way], asked(way, rows, rows * length))
-        assert forecast.time_s == pytest.approx(law_s(rows, rows * length), rel=0.05)
-        assert (dict(forecast.terms)["extrapolated"] == pytest.approx(0)) == (
-            rows <= 160_000 and length <= 32
-        )
+    forecast = told(fitted["hossain-linear"], configuration("2d"), rows, rows * length)
+    assert forecast.time_s == pytest.approx(law_s(rows, rows * length), rel=0.05)
+    is_within = dict(forecast.terms)["extrapolated"] == pytest.approx(0)
+    assert is_within == (rows <= 160_000 and length <= 32)
 
 
 @pytest.mark.parametrize("algorithm", ("global-1d", "local-1d", "2d"))
 def test_the_regression_finds_the_law_within_its_range(fitted, algorithm):
-    way = configuration(algorithm)
+    model, way = fitted["hossain-svr"], configuration(algorithm)
     for rows, length in ((60_000, 6), (100_000, 3)):
-        (each,) = fitted["hossain-svr"].forecast([way], asked(way, rows, rows * length))
+        each = told(model, way, rows, rows * length)
         assert each.time_s == pytest.approx(law_s(rows, rows * length), rel=0.3)
         assert (each.computation_s, each.communication_s) == (None, None)
-    beyond = fitted["hossain-svr"].forecast([way], asked(way, 10**8, 10**9))[0]
-    assert dict(beyond.terms)["features_beyond"] > 0
+    assert dict(told(model, way, 10**8, 10**9).terms)["features_beyond"] > 0
 
 
 def lru_misses(accesses, capacity, others=0.0):
@@ -391,12 +365,11 @@ def lru_misses(accesses, capacity, others=0.0):
     return misses
 
 
-@pytest.mark.parametrize(("lines", "count"), ((50, 3000), (400, 3000), (2000, 3000)))
-def test_cold_misses_are_those_of_a_run_through_the_cache(lines, count):
-    accesses = np.random.default_rng(1).integers(0, lines, count)
-    expected = lru_misses(accesses.tolist(), 200)
-    found = float(CacheShare(200.0).cold_misses(np.array([float(count)]), np.array([float(lines)]))[0])
-    assert found == pytest.approx(expected, rel=0.05)
+@pytest.mark.parametrize("lines", (50, 400, 2000))
+def test_cold_misses_are_those_of_a_run_through_the_cache(lines):
+    accesses = np.random.default_rng(1).integers(0, lines, 3000)
+    found = float(CacheShare(200.0).cold_misses(np.array([3000.0]), np.array([float(lines)]))[0])
+    assert found == pytest.approx(lru_misses(accesses.tolist(), 200), rel=0.05)
 
 
 @pytest.mark.parametrize("others", (0.0, 1.5))
@@ -404,8 +377,7 @@ def test_cold_misses_are_those_of_a_run_through_the_cache(lines, count):
 def test_warm_misses_are_those_of_products_one_after_another(lines, others):
     accesses = np.random.default_rng(1).integers(0, lines, 3000).tolist()
     again = lru_misses(accesses * 3, 200, others) - lru_misses(accesses * 2, 200, others)
-    arrays = (np.array([each]) for each in (3000.0, float(lines), others))
-    found = float(CacheShare(200.0).warm_misses(*arrays)[0])
+    found = CacheShare(200.0).warm_misses(*np.array([[3000.0], [float(lines)], [others]]))
     assert found == pytest.approx(again, rel=0.1)
 
 
@@ -420,46 +392,41 @@ def test_a_share_of_memory():
     assert few.share(1, size)[0] == pytest.approx(2e10)
 
 
-def known_random():
-    """Return measured products of random matrices in 2D, of two numbers of rows and of non-zeros a row."""
+@pytest.fixture(scope="module")
+def random_products():
+    """Measured products of random matrices in 2D."""
+    counts = itertools.product((40_000, 80_000, 160_000), (1, 2, 4, 6, 8, 12, 16, 24, 32))
     return [
         record(configuration("2d"), rows, rows * length, law_s(rows, rows * length), f"r:{rows}-{length}")
-        for rows in (40_000, 80_000, 160_000)
-        for length in (1, 2, 4, 6, 8, 12, 16, 24, 32)
+        for rows, length in counts
     ]
 
 
-def test_the_lines_learn_from_random_matrices_alone():
-    measured = known_random()
-    of_users = [dataclasses.replace(each, suite="user") for each in measured]
-    model = CLUSTER_MODELS.get("hossain-linear")
+def test_the_lines_learn_from_random_matrices_alone(random_products):
+    of_users = [replace(each, suite="user") for each in random_products]
+    model, way = CLUSTER_MODELS.get("hossain-linear"), configuration("2d")
     with pytest.raises(ProfileError, match="calibrate --ranks --suites hossain"):
         model().fit(training(*of_users))
-    misleading = [dataclasses.replace(each, time_s=9 * each.time_s) for each in of_users]
-    way = configuration("2d")
+    misleading = [replace(each, time_s=9 * each.time_s) for each in of_users]
     alone, beside = (
-        model().fit(training(*records)).forecast([way], asked(way))
-        for records in (measured, measured + misleading)
+        told(model().fit(training(*random_products, *others)), way) for others in ((), misleading)
     )
     assert alone == beside
 
 
 @pytest.mark.parametrize("name", ("hossain-linear", "hossain-svr"))
-def test_papers_of_ranks_have_a_mode_as_printed(name):
-    way = configuration("2d")
-    ours, printed = (
-        CLUSTER_MODELS.get(name)(as_printed=mode).fit(training(*known_random())).forecast([way], asked(way))
-        for mode in (False, True)
-    )
-    assert ours[0].time_s != printed[0].time_s
-    assert printed[0].time_s == pytest.approx(law_s(100_000, 700_000), rel=0.4)
+def test_papers_of_ranks_have_a_mode_as_printed(name, random_products):
+    made = (CLUSTER_MODELS.get(name)(as_printed=mode) for mode in (False, True))
+    ours, printed = (told(model.fit(training(*random_products)), configuration("2d")) for model in made)
+    assert ours.time_s != printed.time_s
+    assert printed.time_s == pytest.approx(law_s(100_000, 700_000), rel=0.4)
 
 
-def test_the_regression_needs_the_deviation_of_the_row_lengths():
-    uncounted = [dataclasses.replace(each, deviation=None) for each in known_random()]
+def test_the_regression_needs_the_deviation_of_the_row_lengths(random_products):
+    uncounted = [replace(each, deviation=None) for each in random_products]
     with pytest.raises(ProfileError):
         CLUSTER_MODELS.get("hossain-svr")().fit(training(*uncounted))
-    model = CLUSTER_MODELS.get("hossain-svr")().fit(training(*known_random(), *uncounted))
+    model = CLUSTER_MODELS.get("hossain-svr")().fit(training(*random_products, *uncounted))
     way = configuration("2d")
     assert model.lacking(way, asked(way)) is None
-    assert "deviation" in model.lacking(way, dataclasses.replace(asked(way), deviation=None))
+    assert "deviation" in model.lacking(way, asked(way, deviation=None))

@@ -10,7 +10,6 @@ import sparsecast as sc
 from sparsecast.matrices.partitioning.distributing import distribute
 from sparsecast.matrices.partitioning.methods import partition
 from sparsecast.models.clusters.cluster_model import ClusterTraining, Question
-from sparsecast.models.clusters.network import Placement
 from sparsecast.papers.hossain_saule.micro import HossainMicroCluster, lru_misses, spanned_nodes
 from sparsecast.records import Configuration, MicroBenchmark
 
@@ -116,4 +115,4 @@ def test_coo_misses_lines_of_y(model):
     ((144, 4, 1, 4), (169, 5, 2, 5), (256, 8, 1, 8), (16, 1, 1, 1), (4, 4, 2, 2)),
 )
 def test_rows_and_columns_of_ranks_span_their_nodes(ranks, nodes, row, column):
-    assert spanned_nodes(Placement(ranks, nodes)) == (row, column)
+    assert spanned_nodes(Configuration("2d", "csr", "csr", "uniform-2d", ranks, nodes)) == (row, column)

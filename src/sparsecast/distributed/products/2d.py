@@ -22,7 +22,7 @@ from sparsecast.distributed.distributed_product import (
     DistributedProduct,
     Step,
 )
-from sparsecast.distributed.messages import free, pieces
+from sparsecast.distributed.messages import free
 from sparsecast.distributed.products import PRODUCTS
 from sparsecast.matrices.partitioning.distribution import Distribution
 from sparsecast.matrices.partitioning.partition import Integers
@@ -60,8 +60,5 @@ class TwoD(DistributedProduct):
         self._product(x, self._sums)
 
     def _reduce(self, x: NDArray[Any], out: NDArray[Any]) -> None:
-        is_diagonal = self._row == self._column
-        for piece in pieces(len(self._sums)):
-            self._along_row.Reduce(self._sums[piece], out[piece] if is_diagonal else None, root=self._row)
-        for piece in pieces(len(out)):
-            self._along_column.Bcast(out[piece], root=self._column)
+        self._along_row.Reduce(self._sums, out if self._row == self._column else None, root=self._row)
+        self._along_column.Bcast(out, root=self._column)

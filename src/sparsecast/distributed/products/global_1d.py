@@ -19,7 +19,6 @@ from sparsecast.distributed.distributed_product import (
     DistributedProduct,
     Step,
 )
-from sparsecast.distributed.messages import pieces
 from sparsecast.distributed.products import PRODUCTS
 from sparsecast.matrices.partitioning.distribution import Distribution
 
@@ -38,14 +37,7 @@ class Global1D(DistributedProduct):
     def _prepare(self) -> None:
         bounds = self.part.partition.column_bounds
         self._whole = np.empty(bounds[-1], dtype=self.dtype)
-        # A window of the vector for each call, because places in it are counts, too.
-        self._windows = []
-        for window in pieces(int(bounds[-1])):
-            inside = np.clip(bounds, window.start, window.stop) - window.start
-            own_part = slice(
-                *(np.clip(bounds[self.part.rank :][:2], window.start, window.stop) - bounds[self.part.rank])
-            )
-            self._windows.append((own_part, [self._whole[window], (np.diff(inside), inside[:-1])]))
+        self._target = [self._whole, (np.diff(bounds), bounds[:-1])]
         self._product = self._bound(self.part.matrix, self.configuration.format)
 
     @property
@@ -53,8 +45,7 @@ class Global1D(DistributedProduct):
         return [Step(COMMUNICATION, self._gather), Step(LOCAL, self._multiply)]
 
     def _gather(self, x: NDArray[Any], out: NDArray[Any]) -> None:
-        for own_part, target in self._windows:
-            self.comm.Allgatherv(x[own_part], target)
+        self.comm.Allgatherv(x, self._target)
 
     def _multiply(self, x: NDArray[Any], out: NDArray[Any]) -> None:
         self._product(self._whole, out)

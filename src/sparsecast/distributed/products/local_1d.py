@@ -20,7 +20,7 @@ from sparsecast.distributed.distributed_product import (
     Exchange,
     Step,
 )
-from sparsecast.distributed.messages import exchanged, pieces, wait_for
+from sparsecast.distributed.messages import exchanged, wait_for
 from sparsecast.distributed.parts import local_layout
 from sparsecast.distributed.products import PRODUCTS
 from sparsecast.matrices.partitioning.distribution import Distribution
@@ -70,18 +70,10 @@ class Local1D(DistributedProduct):
         self._picked = np.concatenate([np.empty(0, dtype=np.int64), *wanted.values()])
         self._sent = np.empty(len(self._picked), dtype=self.dtype)
         self._received = np.empty(len(layout.needed), dtype=self.dtype)  # x of the columns needed
-        ends = np.cumsum([0, *map(len, wanted.values())]).tolist()
-        #: Ranks and the slices of the buffers that come from them and go to them, each short enough for MPI.
-        self._incoming = [
-            (rank, self._received[place][piece])
-            for rank, place in layout.sources.items()
-            for piece in pieces(place.stop - place.start)
-        ]
-        self._outgoing = [
-            (rank, self._sent[first:end][piece])
-            for rank, first, end in zip(wanted, ends[:-1], ends[1:], strict=True)
-            for piece in pieces(end - first)
-        ]
+        #: Ranks and the slices of the buffers that come from them and go to them.
+        self._incoming = [(rank, self._received[place]) for rank, place in layout.sources.items()]
+        ends = np.cumsum([len(places) for places in wanted.values()])[:-1]
+        self._outgoing = list(zip(wanted, np.split(self._sent, ends), strict=False))
 
     @property
     def steps(self) -> Sequence[Step]:

@@ -14,8 +14,8 @@ The speeds of memory, and of messages inside and between nodes, come from micro-
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from math import ceil, isqrt, log2
 
 import numpy as np
@@ -38,7 +38,7 @@ class Memory:
 
     def __init__(self, triads: Iterable[MicroBenchmark]) -> None:
         self._points: dict[int, tuple[Floats, Floats]] = {}
-        by_ranks = grouped(triads, lambda point: point.ranks // point.nodes)
+        by_ranks = grouped(triads, lambda point: point.ranks_per_node)
         for ranks in sorted(by_ranks):
             of_ranks = sorted(by_ranks[ranks], key=lambda point: point.bytes)
             sizes = np.array([point.bytes for point in of_ranks], dtype=float)
@@ -52,18 +52,15 @@ class Memory:
         is a line of the ranks; beyond the largest it stays.
         """
         measured = list(self._points)
-        if ranks in self._points:
-            return self._at(ranks, size_bytes)
-        if ranks < measured[0]:
-            most = self._at(measured[0], size_bytes)
-            return most * min(measured[0] / ranks, MOST_OF_A_SHARE)
-        if ranks > measured[-1]:
+        upper = bisect_left(measured, ranks)
+        if upper == 0:
+            return self._at(measured[0], size_bytes) * min(measured[0] / ranks, MOST_OF_A_SHARE)
+        if upper == len(measured):
             return self._at(measured[-1], size_bytes) * measured[-1] / ranks
-        upper = next(k for k in measured if k > ranks)
-        lower = measured[measured.index(upper) - 1]
-        weight = (ranks - lower) / (upper - lower)
-        node = (1 - weight) * lower * self._at(lower, size_bytes)
-        return (node + weight * upper * self._at(upper, size_bytes)) / ranks
+        low, high = measured[upper - 1 : upper + 1]
+        weight = (ranks - low) / (high - low)
+        node = (1 - weight) * low * self._at(low, size_bytes) + weight * high * self._at(high, size_bytes)
+        return node / ranks
 
     def _at(self, ranks: int, size_bytes: Floats) -> Floats:
         return between_points(*self._points[ranks], size_bytes)
@@ -80,7 +77,7 @@ def message_line(pingpongs: Sequence[MicroBenchmark]) -> Line | None:
     return Line.through(sizes, times)
 
 
-class Measured:
+class MeasuredRatio:
     """Ratio of measured to composed times of one kind of communication, by bytes.
 
     Composed times are those of the physics of `network`; a kind that nobody measured has the ratio 1.
@@ -116,17 +113,8 @@ PACKED_WORDS = 3
 COLLECTIVES = ("allgatherv", "reduce", "bcast")
 
 
-@dataclass(frozen=True)
-class Placement:
-    """Ranks on nodes, equally many on each."""
-
-    ranks: int
-    nodes: int
-
-    @property
-    def ranks_per_node(self) -> int:
-        """Ranks of the fullest node."""
-        return ceil(self.ranks / self.nodes)
+#: What has ranks, equally many on each of some nodes.
+OnNodes = Configuration | MicroBenchmark
 
 
 class Network:
@@ -140,27 +128,26 @@ class Network:
         pingpongs = training.of_kind("ping-pong")
         self.inside = message_line([point for point in pingpongs if point.nodes == 1])
         self.between = message_line([point for point in pingpongs if point.nodes > 1])
-        self.measured = {kind: Measured([], []) for kind in (*COLLECTIVES, Exchange.kind)}
+        self.measured = {kind: MeasuredRatio([], []) for kind in (*COLLECTIVES, Exchange.kind)}
         for kind in self.measured:
             points = [point for point in training.of_kind(kind) if point.ranks > 1]
             if kind == Exchange.kind:
                 points = [point for point in points if point.neighbours]
             ratios = [point.time_s / self._composed_s(point) for point in points]
-            self.measured[kind] = Measured([float(point.bytes) for point in points], ratios)
+            self.measured[kind] = MeasuredRatio([float(point.bytes) for point in points], ratios)
 
     def _composed_s(self, point: MicroBenchmark) -> float:
         """Return what the physics says of a micro-benchmark whose kind has no ratio yet."""
-        on = Placement(point.ranks, point.nodes)
         if point.kind != Exchange.kind:
-            return self.collective(point.kind, float(point.bytes), on)
+            return self.collective(point.kind, float(point.bytes), point)
         messages = np.array([float(point.neighbours or 0)])
-        return float(self.exchange(messages * point.bytes, messages, on)[0])
+        return float(self.exchange(messages * point.bytes, messages, point)[0])
 
     def _latency_s(self, nodes: int) -> float:
         lines = [self.inside, self.between if nodes > 1 else None]
         return max(line.intercept for line in lines if line is not None)
 
-    def _moved_s(self, received_bytes: Floats, entering_bytes: Floats, on: Placement) -> Floats:
+    def _moved_s(self, received_bytes: Floats, entering_bytes: Floats, on: OnNodes) -> Floats:
         """Return the seconds of bytes that a rank gets, or of those that enter its node, if they take longer.
 
         A rank gets them at its share of memory, or as fast as one pair does.
@@ -172,7 +159,7 @@ class Network:
             link_s = entering_bytes * self.between.slope
         return np.maximum(np.maximum(memory_s, alone_s), link_s)
 
-    def collective(self, kind: str, own_bytes: float, on: Placement, group: str = ALL) -> float:
+    def collective(self, kind: str, own_bytes: float, on: OnNodes, group: str = ALL) -> float:
         """Return the seconds of a collective of all ranks, or of all rows or columns of their grid at once.
 
         `kind` and `group` are as in a Collective, and `own_bytes` those of the vector; in an allgatherv what
@@ -198,7 +185,7 @@ class Network:
         latency_s = ceil(log2(ranks)) * self._latency_s(min(on.nodes, ranks))
         return (latency_s + moved_s) * float(self.measured[kind].ratio(own_bytes))
 
-    def exchange(self, received_bytes: Floats, messages: Floats, on: Placement) -> Floats:
+    def exchange(self, received_bytes: Floats, messages: Floats, on: OnNodes) -> Floats:
         """Return the seconds of each rank's messages from and to its neighbours, point to point."""
         beyond = np.zeros_like(messages)  # the share of what a rank gets that comes from other nodes
         if on.nodes > 1:
@@ -211,12 +198,11 @@ class Network:
         seconds = messages * self._latency_s(on.nodes) + moved_s
         return np.asarray(seconds * self.measured[Exchange.kind].ratio(a_message))
 
-    def terms(self, configuration: Configuration, distribution: Distribution) -> dict[str, Floats]:
+    def terms(self, on: Configuration, distribution: Distribution) -> dict[str, Floats]:
         """Return the seconds of each rank in each kind of a product's communication."""
-        on = Placement(configuration.ranks, configuration.nodes)
-        value = configuration.value_bytes
+        value = on.value_bytes
         seconds: dict[str, Floats] = {}
-        for part in PRODUCTS.get(configuration.algorithm).communication(distribution):
+        for part in PRODUCTS.get(on.algorithm).communication(distribution):
             if isinstance(part, Collective):
                 name = part.kind
                 one_s = self.collective(part.kind, value * part.words, on, part.group)

@@ -15,9 +15,9 @@ measured collectives, where both are known; otherwise there is none.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,7 +43,7 @@ from sparsecast.models.clusters.local_work import (
     streamed_bytes,
     x_lines,
 )
-from sparsecast.models.clusters.network import Network, Placement
+from sparsecast.models.clusters.network import Network
 from sparsecast.models.fitting import nonnegative, prediction_interval
 from sparsecast.records import Configuration, DistributedRecord
 from sparsecast.system.memory import CACHE_LINE_BYTES
@@ -68,23 +68,6 @@ _Key = tuple[str, str, str]
 
 #: Words that pass memory for each sum that is added to y by its row: index, sum, y twice.
 ADDED_WORDS = 4
-
-
-@dataclass(frozen=True)
-class _Parts:
-    """Seconds of the slowest rank, before any factor."""
-
-    #: work, messages: the terms of computation and of communication.
-    work: dict[str, float]
-    messages: dict[str, float]
-    #: low_s, high_s: of the computation; None without intervals.
-    low_s: float | None = None
-    high_s: float | None = None
-
-    @property
-    def counts(self) -> list[float]:
-        """Return what each factor multiplies: the computation, and each term of communication."""
-        return [sum(self.work.values()), *self.messages.values()]
 
 
 @CLUSTER_MODELS.register("sparsecast")
@@ -136,7 +119,9 @@ class SparsecastClusterModel(ClusterModel):
 
     def _learn(self, key: _Key, pairs: Sequence[tuple[DistributedRecord, Question]]) -> None:
         records = [record for record, _ in pairs]
-        counts = np.array([self._parts(record.configuration, question).counts for record, question in pairs])
+        counts = np.array(
+            [_counts(*self._terms(record.configuration, question)) for record, question in pairs]
+        )
         measured = np.array([record.time_s for record in records])
         overlaps = np.array([_overlaps(record.configuration) for record in records])
         self.factors_[key] = tuple(_factors(counts, measured, self.prior_weight).tolist())
@@ -183,8 +168,8 @@ class SparsecastClusterModel(ClusterModel):
         has_node = configuration.format in question.local
         learned = self.beside_node_ if has_node else self.factors_
         key = next((key for key in _keys(configuration, question) if key in learned), None)
-        parts = self._parts(configuration, question)
-        counts = np.array(parts.counts)
+        work, messages = self._terms(configuration, question)
+        counts = np.array(_counts(work, messages))
         scatter = self._scatter(configuration, question)
         if key is not None and has_node:
             middle, low, high = self.beside_node_[key]
@@ -198,16 +183,19 @@ class SparsecastClusterModel(ClusterModel):
             configuration,
             max(time_s, float(np.finfo(float).tiny)),
             memory_bytes(configuration, question),
-            tuple({**parts.work, **parts.messages}.items()),
+            tuple({**work, **messages}.items()),
             computation_s=computation_s,
             communication_s=communication_s,
         )
         if not has_node:
             return forecast.within(*self.ratios_[key]) if key in self.ratios_ else forecast
-        if parts.low_s is None or parts.high_s is None or scatter is None:
+        parts = question.on_node(configuration)
+        lows_s = [part.low_s for part in parts if part.low_s is not None]
+        highs_s = [part.high_s for part in parts if part.high_s is not None]
+        if scatter is None or not len(lows_s) == len(highs_s) == len(parts):
             return forecast
-        low_s = parts.low_s + communication_s * scatter[0]
-        high_s = parts.high_s + communication_s * scatter[1]
+        low_s = sum(lows_s) + work["waiting"] + communication_s * scatter[0]
+        high_s = sum(highs_s) + work["waiting"] + communication_s * scatter[1]
         return replace(forecast, low_s=min(low_s, forecast.time_s), high_s=max(high_s, forecast.time_s))
 
     def _scatter(self, configuration: Configuration, question: Question) -> tuple[float, float] | None:
@@ -221,24 +209,20 @@ class SparsecastClusterModel(ClusterModel):
             return None
         return min(low for low, _ in known), max(high for _, high in known)
 
-    def _parts(self, configuration: Configuration, question: Question) -> _Parts:
-        """Return what the slowest rank spends in computation and communication, before any factor."""
+    def _terms(
+        self, configuration: Configuration, question: Question
+    ) -> tuple[dict[str, float], dict[str, float]]:
+        """Return the slowest rank's seconds of computation and of communication, before any factor."""
         if configuration.format in question.local:
-            work, on_node = self._on_node(configuration, question), question.on_node(configuration)
-            lows_s = [part.low_s for part in on_node if part.low_s is not None]
-            highs_s = [part.high_s for part in on_node if part.high_s is not None]
-            low_s = high_s = None
-            if len(lows_s) == len(highs_s) == len(on_node):
-                low_s, high_s = sum(lows_s) + work["waiting"], sum(highs_s) + work["waiting"]
-            return _Parts(work, self._longest_messages(configuration, question), low_s, high_s)
-        work_of_ranks = self._work(configuration, question)
+            return self._on_node(configuration, question), self._longest_messages(configuration, question)
+        work = self._work(configuration, question)
         messages = self.network_.terms(configuration, question.distribution)
-        counts = np.column_stack([sum(work_of_ranks.values()), *messages.values()])
-        slowest = int(np.argmax(_together(counts, _overlaps(configuration))))
-        return _Parts(
-            {name: float(seconds[slowest]) for name, seconds in work_of_ranks.items()},
-            {name: float(seconds[slowest]) for name, seconds in messages.items()},
+        times_s = _together(np.column_stack(_counts(work, messages)), _overlaps(configuration))
+        slowest = int(np.argmax(times_s))
+        work_s, messages_s = (
+            {name: float(seconds[slowest]) for name, seconds in terms.items()} for terms in (work, messages)
         )
+        return work_s, messages_s
 
     def _longest_messages(self, configuration: Configuration, question: Question) -> dict[str, float]:
         """Return the longest communication of a rank: it holds up those that wait for its messages."""
@@ -248,9 +232,8 @@ class SparsecastClusterModel(ClusterModel):
     def _work(self, configuration: Configuration, question: Question) -> dict[str, Floats]:
         """Return the seconds of each rank's computation by physics alone."""
         distribution = question.distribution
-        on = Placement(configuration.ranks, configuration.nodes)
         streamed = streamed_bytes(configuration, distribution)
-        share = self.network_.memory.share(on.ranks_per_node, streamed)
+        share = self.network_.memory.share(configuration.ranks_per_node, streamed)
         if is_random(configuration):
             accesses = distribution.nnz.astype(float)
             others = streamed / CACHE_LINE_BYTES / np.maximum(accesses, 1.0)
@@ -267,7 +250,7 @@ class SparsecastClusterModel(ClusterModel):
     def _on_node(self, configuration: Configuration, question: Question) -> dict[str, float]:
         """Return what the node model says of a rank, its waiting for memory, and its additions to y."""
         distribution, memory = question.distribution, self.network_.memory
-        on_node = Placement(configuration.ranks, configuration.nodes).ranks_per_node
+        on_node = configuration.ranks_per_node
         rank = int(np.argmax(distribution.nnz)) if question.rank is None else question.rank
         if configuration.format in COUNTED_FORMATS:
             streamed = streamed_bytes(configuration, distribution)[rank : rank + 1]
@@ -284,6 +267,11 @@ class SparsecastClusterModel(ClusterModel):
         added_bytes = np.array([float(added * configuration.value_bytes)])
         additions_s = float((added_bytes / memory.share(on_node, added_bytes))[0])
         return {**terms, "remote": remote[0].time_s, "additions": additions_s}
+
+
+def _counts(work: Mapping[str, Any], messages: Mapping[str, Any]) -> list[Any]:
+    """Return what each factor multiplies: the computation, and each term of communication."""
+    return [sum(work.values()), *messages.values()]
 
 
 def _overlaps(configuration: Configuration) -> bool:

@@ -31,7 +31,7 @@ from sparsecast.papers.gahvari_2007.search_space import (
     last_cache_bytes,
     size_class,
 )
-from sparsecast.records import RATING_SUITES, VALUE_BYTES, Bandwidth, Record
+from sparsecast.records import RATING_SUITES, VALUE_BYTES, Bandwidth, Record, reads_of
 from sparsecast.system.tabular import grouped
 
 #: Suites of the Records: each point once, and some of them again at the end, for the noise.
@@ -231,15 +231,10 @@ class Rating:
         Above 1 where products find more in the caches than the reads did; None without a read by as many
         threads.
         """
-        target = "read", self.device, self.threads
-        reads = sorted(
-            (stream.bytes, stream.bandwidth_bytes_per_s)
-            for stream in self.bandwidths
-            if (stream.kind, stream.device, stream.threads) == target
-        )
+        reads = reads_of(self.bandwidths, self.device, self.threads)
         if not reads:
             return None
-        sizes, speeds = np.array(reads).T
+        sizes, speeds = np.array([(read.bytes, read.bandwidth_bytes_per_s) for read in reads]).T
         traffic, time_s = np.array([(record.traffic_bytes, record.time_s) for record in self.records]).T
         return float(np.median(traffic / time_s / np.interp(np.log(traffic), np.log(sizes), speeds)))
 

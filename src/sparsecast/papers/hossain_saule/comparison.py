@@ -32,7 +32,7 @@ from sparsecast.machines.profile import Profile
 from sparsecast.matrices.partitioning.distribution import Distribution
 from sparsecast.matrices.partitioning.estimates import estimated_distribution
 from sparsecast.models.clusters.cluster_model import ClusterForecast, ClusterTraining, Question
-from sparsecast.models.clusters.network import COLLECTIVES, Placement
+from sparsecast.models.clusters.network import COLLECTIVES
 from sparsecast.models.clusters.sparsecast import SparsecastClusterModel
 from sparsecast.papers import published
 from sparsecast.papers.hossain_saule.micro import KINDS, HossainMicroCluster, spanned_nodes
@@ -315,7 +315,7 @@ def fitted_inputs(profile: Profile, question_of: QuestionOf) -> FittedInputs:
             continue
         side = isqrt(way.ranks)
         size = way.value_bytes * -(-time.rows // side)
-        for kind, nodes in zip(KINDS["2d"], spanned_nodes(Placement(way.ranks, way.nodes)), strict=True):
+        for kind, nodes in zip(KINDS["2d"], spanned_nodes(way), strict=True):
             points.append(_point(kind, side, nodes, size, left_s / 2, time.table))
     return replace(computing, collectives=tuple(points))
 

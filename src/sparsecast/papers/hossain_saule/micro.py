@@ -67,12 +67,12 @@ from sparsecast.models.clusters.cluster_model import (
     memory_bytes,
 )
 from sparsecast.models.clusters.local_work import CacheShare, is_random, ordered_misses, x_lines
-from sparsecast.models.clusters.network import Memory, Placement
+from sparsecast.models.clusters.network import Memory
 from sparsecast.models.fitting import Floats, between_points
 from sparsecast.models.model import AsPrinted, Model
 from sparsecast.models.training import TrainingSet
 from sparsecast.papers.hossain_saule import ALGORITHMS_OF_THE_PAPER, FORMATS_OF_THE_PAPER
-from sparsecast.records import Candidate, Configuration, MicroBenchmark
+from sparsecast.records import Candidate, Configuration, MicroBenchmark, reads_of
 from sparsecast.system.jit import njit
 from sparsecast.system.memory import CACHE_LINE_BYTES
 
@@ -123,11 +123,8 @@ class HossainMicro(AsPrinted, Model):
 
     def _fit(self, training: TrainingSet) -> None:
         threads = training.records[0].candidate.threads if training.records else 1
-        self.bandwidths_ = sorted(
-            (bandwidth.bytes, bandwidth.bandwidth_bytes_per_s)
-            for bandwidth in training.bandwidths
-            if bandwidth.kind == "read" and bandwidth.threads == threads
-        )
+        reads = reads_of(training.bandwidths, PROCESSOR, threads)
+        self.bandwidths_ = [(read.bytes, read.bandwidth_bytes_per_s) for read in reads]
         seconds = [record.references_s["L2"] for record in training.records if "L2" in record.references_s]
         self.fma_s_ = None
         if seconds and self.bandwidths_:
@@ -290,10 +287,9 @@ class HossainMicroCluster(AsPrinted, ClusterModel):
     def _forecast(self, configuration: Configuration, question: Question) -> ClusterForecast:
         """Return the time of the mean rank."""
         distribution = question.distribution
-        on = Placement(configuration.ranks, configuration.nodes)
         rows, nnz = distribution.rows.astype(float), distribution.nnz.astype(float)
         accessed = accessed_bytes(configuration, rows, nnz, zeroes_y=not self.as_printed)
-        share = self.memory_.share(on.ranks_per_node, accessed)
+        share = self.memory_.share(configuration.ranks_per_node, accessed)
         memory = memory_terms(configuration, accessed, self._misses(configuration, question), share)
         terms = {"FMA": self.fma_s_ * float(distribution.nnz.mean())}
         terms |= {name: float(seconds.mean()) for name, seconds in memory.items()}
@@ -336,7 +332,7 @@ class HossainMicroCluster(AsPrinted, ClusterModel):
         if configuration.algorithm == "2d":
             vector = float(value * distribution.rows.max(initial=0))
             side = isqrt(ranks)
-            along_row, along_column = spanned_nodes(Placement(ranks, nodes))
+            along_row, along_column = spanned_nodes(configuration)
             return {
                 "reduce": self.polynomials_["reduce"](along_row, side, vector),
                 "bcast": self.polynomials_["bcast"](along_column, side, vector),
@@ -348,7 +344,7 @@ class HossainMicroCluster(AsPrinted, ClusterModel):
         return {"ping-pong": calls * self.polynomials_["ping-pong"](min(nodes, 2), 2, a_call)}
 
 
-def spanned_nodes(on: Placement) -> tuple[int, int]:
+def spanned_nodes(on: Configuration) -> tuple[int, int]:
     """Return the most nodes that a row and a column of the grid of ranks span; ranks fill nodes in order."""
     side = isqrt(on.ranks)
     node = np.arange(side * side).reshape(side, side) // on.ranks_per_node

@@ -11,7 +11,7 @@ from typing import Any
 from sparsecast.devices import threads_text
 from sparsecast.errors import InputError
 from sparsecast.machines.profile import Profile
-from sparsecast.records import Bandwidth, Candidate, Forecast, Record, product_flops
+from sparsecast.records import Bandwidth, Candidate, Forecast, Record, product_flops, reads_of
 from sparsecast.reports.charts.chart import (
     GREY,
     HEIGHT,
@@ -60,10 +60,10 @@ def machine(profile: Profile) -> Chart:
             for record in alike[setting]
             if record.nnz
         ]
-        reads = [b for b in profile.bandwidths if (b.kind, b.device, b.threads) == ("read", device, threads)]
+        reads = reads_of(profile.bandwidths, device, threads)
         # The roofs: the highest bandwidth, and that of the largest data.
         fastest = [max(reads, key=lambda read: read.bandwidth_bytes_per_s)] if reads else []
-        roofs = list(dict.fromkeys((*fastest, *sorted(reads, key=lambda read: -read.bytes)[:1])))
+        roofs = list(dict.fromkeys((*fastest, *reads[-1:])))
         caption = f"Products in {dtype}, {threads_text(device, threads)}, under reads of arrays (dashed)."
         charts.append(roofline(points, roofs, caption, _HALF))
     if not charts:

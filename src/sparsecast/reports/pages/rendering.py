@@ -19,7 +19,7 @@ from typing import Any
 from sparsecast.machines import storage
 from sparsecast.reports.charts.chart import Chart, refuse_missing, svg
 from sparsecast.reports.charts.intervals import intervals, machine_rows, row
-from sparsecast.results.placement import Comparison, Placement
+from sparsecast.results.placement import Placement, PlacementsByMatrix
 from sparsecast.results.watching import Seen
 from sparsecast.system.files import write_file
 from sparsecast.system.texts import counted
@@ -140,7 +140,7 @@ def run_page(seen: Seen, program: str) -> str:
     )
 
 
-def comparison_page(matrices: Sequence[str], comparison: Comparison) -> str:
+def comparison_page(matrices: Sequence[str], comparison: PlacementsByMatrix) -> str:
     """Return the page as HTML; `matrices` are as given by the user."""
     sections: list[dict[str, Any]] = [
         {
