@@ -178,13 +178,6 @@ def test_a_journal_is_read_again_only_where_it_has_changed(recorded, data_folder
     assert len(kept(recorded.machine).records) == len(records) + 1 and len(opened) == 2
 
 
-def test_what_was_kept_before_journals_had_writers_still_counts(recorded, data_folder):
-    problem, records = measured(recorded, NAMES[0])
-    with journal(home() / "measurements" / f"{recorded.name}.jsonl") as add:
-        add(problem, records)
-    assert kept(recorded.machine).records == records
-
-
 def test_a_journal_of_another_machine_is_refused(recorded, data_folder):
     other = dataclasses.replace(recorded.machine, processor="another")
     keep(other, *measured(recorded, NAMES[0]))

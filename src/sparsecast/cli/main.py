@@ -34,9 +34,7 @@ def build() -> typer.Typer:
     ) -> None:
         """Forecast, plan and run sparse matrix-vector products, y = A x."""
         if context.invoked_subcommand is None:
-            from sparsecast import api
-
-            print("\n".join(api.first_steps()))
+            print(context.get_help(), end="")
 
     commands = {name: COMMANDS.get(name) for name in COMMANDS.names()}
     panels = list(Panel)

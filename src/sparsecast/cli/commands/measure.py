@@ -42,12 +42,6 @@ def measure(
             "--format", metavar="NAME[,NAME]", help="Formats of the ranks' own parts; CSR by default."
         ),
     ] = None,
-    remote_format: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", help="Format of non-zeros whose x other ranks own; CSR, or COO beside COO."
-        ),
-    ] = None,
     partition: Annotated[
         str | None, typer.Option(metavar="NAME", help="Partition: rows, nonzeros, metis or uniform-2d.")
     ] = None,
@@ -75,10 +69,10 @@ def measure(
         given = {name: value for name, value in setting.named.items() if name not in ("--dtype", "--device")}
         given |= {"--meter-command": meter_command, "--frequencies": frequencies, "--meter": meter}
         options.refuse_beside_ranks(given, setting.device or "cpu")
-        products: dict[str, Any] = {"formats": options.names(formats), "remote_format": remote_format}
-        products |= {"partition": partition, "algorithms": options.names(algorithm), "dtype": setting.dtype}
+        products: dict[str, Any] = {"formats": options.names(formats), "dtype": setting.dtype}
+        products |= {"partition": partition, "algorithms": options.names(algorithm)}
         return _on_ranks(matrices[0], products, keep)
-    alone = {"--format": formats, "--remote-format": remote_format, "--partition": partition}
+    alone = {"--format": formats, "--partition": partition}
     options.refuse_given(alone, "of one process: expected --algorithm beside it, or mpirun; name one")
     device = setting.device or "cpu"
     if collection.dry_run:
