@@ -108,21 +108,22 @@ class Registry(Generic[T]):
 
     def _found(self) -> Iterator[tuple[str, str, str]]:
         """Yield name, module and owner of each member: of the package, of papers, of other distributions."""
-        leaf, of_papers = self._package.rpartition(".")[2], papers()
-        folders = {self._package: importlib.import_module(self._package).__path__}
-        folders |= {f"{paper}.{leaf}": [str(path / leaf)] for paper, path in of_papers.items()}
-        for folder, paths in folders.items():
-            for info in pkgutil.iter_modules(paths):
-                if info.name not in self._helpers:
-                    module = f"{folder}.{info.name}"
-                    yield info.name.replace("_", self._separator), module, module
-        for paper, path in of_papers.items():
+        leaf = self._package.rpartition(".")[2]
+        yield from self._files(self._package, importlib.import_module(self._package).__path__)
+        for paper, path in papers().items():
+            yield from self._files(f"{paper}.{leaf}", [str(path / leaf)])
             for name, module in _named_members(path).get(leaf, {}).items():
                 yield name, f"{paper}.{module}", f"{paper}.{module}"
         for point in metadata.entry_points(group=self._package):
             self._plugins.add(point.name)
             distribution = point.dist.name if point.dist else "a distribution"
             yield point.name, point.value, f"{distribution} ({point.value})"
+
+    def _files(self, folder: str, paths: Iterable[str]) -> Iterator[tuple[str, str, str]]:
+        for info in pkgutil.iter_modules(paths):
+            if info.name not in self._helpers:
+                module = f"{folder}.{info.name}"
+                yield info.name.replace("_", self._separator), module, module
 
     def register(self, name: str) -> Callable[[T], T]:
         """Return a decorator that enters an implementation under `name`."""
