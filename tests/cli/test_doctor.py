@@ -88,16 +88,13 @@ def test_fewer_threads_and_kernels_that_are_lost_have_a_remedy(run, monkeypatch)
 
 
 def test_programs_that_compute_now_are_named(monkeypatch):
-    used_s = dict.fromkeys((7, 8, 9, 10), 0.0)
-
-    def programs(names):
-        for pid in used_s:
-            used_s[pid] += {7: 500.0, 8: 0.0, 9: 1000.0}.get(pid, 0.0)
-            times = None if pid == 10 else SimpleNamespace(user=used_s[pid], system=0.0)
-            yield SimpleNamespace(pid=pid, info={"name": f"program-{pid}", "cpu_times": times})
+    def programs(asked):
+        for pid, percent in {7: 50.0, 8: 0.0, 9: 100.0, 10: None}.items():
+            info = {"name": f"program-{pid}", "cpu_percent": percent}
+            yield SimpleNamespace(pid=pid, info={name: info[name] for name in asked})
 
     monkeypatch.setattr(checkup.psutil, "process_iter", programs)
     monkeypatch.setattr(checkup.os, "getloadavg", lambda: (0.0, 0.0, 0.0))
     [found] = [finding for finding in checkup.checkup() if finding.what == "other programs"]
-    assert "now program-9 (process 9) takes" in found.state and "program-7 (process 7)" in found.state
+    assert "now program-9 (process 9) takes 1.0, program-7 (process 7) takes 0.5" in found.state
     assert "program-8" not in found.state and found.remedy.startswith("end other programs")

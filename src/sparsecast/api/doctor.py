@@ -76,18 +76,11 @@ def _busy() -> Iterator[Finding]:
         yield Finding("other programs", "unknown to this system")
         return
     load = os.getloadavg()[0]
-
-    def used_s() -> dict[tuple[str, int], float]:
-        processes = ((process.pid, process.info) for process in psutil.process_iter(["name", "cpu_times"]))
-        times = {(info["name"], pid): info["cpu_times"] for pid, info in processes if pid != os.getpid()}
-        return {program: used.user + used.system for program, used in times.items() if used is not None}
-
-    before, start = used_s(), time.perf_counter()
+    for _ in psutil.process_iter(["cpu_percent"]):
+        pass  # a program's first reading begins its count
     time.sleep(_LOOK_S)
-    after, seconds = used_s(), time.perf_counter() - start
-    threads = {
-        program: (after[program] - before[program]) / seconds for program in after if program in before
-    }
+    programs = [each for each in psutil.process_iter(["name", "cpu_percent"]) if each.pid != os.getpid()]
+    threads = {(each.info["name"], each.pid): (each.info["cpu_percent"] or 0.0) / 100 for each in programs}
     busy = sorted((program for program in threads if threads[program] > _NAMED), key=lambda p: -threads[p])
     now = [f"{name} (process {pid}) takes {threads[name, pid]:.1f}" for name, pid in busy[:3]]
     named = f"; now {', '.join(now)}" if now else ""
