@@ -34,9 +34,7 @@ class Monitor:
 def own(recorded, monkeypatch):
     """This machine's profile, whose references took a second; returns what lets them take longer now."""
     records = tuple(
-        dataclasses.replace(
-            r, conditions=Conditions(0.0, 0.0, 0.0, dict.fromkeys(LEVELS, 1.0 + k % 3 * 1e-4))
-        )
+        dataclasses.replace(r, conditions=Conditions(0.0, 0.0, dict.fromkeys(LEVELS, 1.0 + k % 3 * 1e-4)))
         for k, r in enumerate(recorded.records)
     )
     profile = Profile(detect(), records, recorded.matrices)
@@ -83,7 +81,7 @@ def test_another_machines_references_are_not_timed(recorded, monkeypatch):
         raise AssertionError("references of this machine say nothing of another one")
 
     monkeypatch.setattr(Processor, "references", timed)
-    conditions = Conditions(0.0, 0.0, 0.0, {"L2": 1.0})
+    conditions = Conditions(0.0, 0.0, {"L2": 1.0})
     records = tuple(dataclasses.replace(r, conditions=conditions) for r in recorded.records)
     assert (
         sc.predict(

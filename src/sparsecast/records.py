@@ -82,9 +82,6 @@ NO_PARAMETERS = Parameters()
 #: Vectors for which a format with a kernel for several reads the matrix once.
 PANEL_VECTORS = 8
 
-#: Columns that Records of before lack; their defaults are what was measured then.
-_LATER = frozenset({"vectors"})
-
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
@@ -144,8 +141,6 @@ class Conditions:
     other_processes: float | None = None
     #: Share of the processors' time that a hypervisor gave to other machines.
     stolen_share: float | None = None
-    #: Share of the time in which some thread, of this program or another, waited for a core.
-    pressure_share: float | None = None
     #: Seconds of reference products around that time, by the place of their data: ``"L2"``, ``"last cache"``,
     #: ``"memory read"``.
     references_s: Mapping[str, float] = field(default_factory=dict)
@@ -286,7 +281,7 @@ def _candidate(columns: tuple[tuple[str, Any], ...]) -> Candidate:
 
 
 def _columns(row: Mapping[str, Any], kind: type) -> dict[str, Any]:
-    return {name: row[name] for name in _COLUMNS[kind] if name in row or name not in _LATER}
+    return {name: row[name] for name in _COLUMNS[kind]}
 
 
 #: Kinds of values by the annotations of fields; Parameters and mappings stand in rows as JSON.

@@ -13,14 +13,17 @@ import pytest
 import sparsecast as sc
 from sparsecast.api import merge
 from sparsecast.benchmark import journal as journals
-from sparsecast.benchmark.journal import journal, keep, kept, read_journal
+from sparsecast.benchmark.journal import journal, keep, keep_distributed, kept, lines, read_journal
 from sparsecast.errors import ProfileError
 from sparsecast.machines.profile import Profile
 from sparsecast.machines.storage import home
+from sparsecast.matrices.partitioning.estimates import estimated_distribution
 from sparsecast.matrices.problem import Problem
 from sparsecast.matrices.shards import Shard
 from sparsecast.models.linear import LinearModel
-from sparsecast.records import Record
+from sparsecast.records import Configuration, MicroBenchmark, Record
+
+from ..conftest import distributed_record
 
 NAMES = ("gallery:poisson2d?n=9", "gallery:arrow?n=40")
 
@@ -114,6 +117,7 @@ def test_a_killed_writer_loses_at_most_the_line_it_was_at(recorded, written, tmp
 import json
 from pathlib import Path
 from sparsecast.benchmark.journal import journal
+from sparsecast.matrices.partitioning.estimates import estimated_distribution
 from sparsecast.matrices.problem import Problem
 from sparsecast.records import SCHEMA_VERSION, Record
 records = [Record.from_row(row) for row in json.loads(Path({str(source)!r}).read_text())]
@@ -178,13 +182,6 @@ def test_a_journal_is_read_again_only_where_it_has_changed(recorded, data_folder
     assert len(kept(recorded.machine).records) == len(records) + 1 and len(opened) == 2
 
 
-def test_what_was_kept_before_journals_had_writers_still_counts(recorded, data_folder):
-    problem, records = measured(recorded, NAMES[0])
-    with journal(home() / "measurements" / f"{recorded.name}.jsonl") as add:
-        add(problem, records)
-    assert kept(recorded.machine).records == records
-
-
 def test_a_journal_of_another_machine_is_refused(recorded, data_folder):
     other = dataclasses.replace(recorded.machine, processor="another")
     keep(other, *measured(recorded, NAMES[0]))
@@ -192,3 +189,31 @@ def test_a_journal_of_another_machine_is_refused(recorded, data_folder):
     (folder / other.name).rename(folder / recorded.name)
     with pytest.raises(ProfileError):
         kept(recorded.machine)
+
+
+RECORD = distributed_record(
+    *(Configuration("local-1d", "csr", "coo", "metis", 4, 1), "gallery:poisson2d?n=30", 4380),
+    *(estimated_distribution(900, 900, 4380, 4, "metis", 2).to_dict(), 1.25e-5),
+    **{"samples_s": (1.5e-5, 1.25e-5), "spread": 0.1, "is_oversubscribed": True},
+    parts_s={"local": [1e-5] * 4},
+)
+POINT = MicroBenchmark("fma", 1, 1, 0, None, 1e-9, None, False, "", "0.1")
+
+
+def test_products_on_ranks_come_back(data_folder, recorded):
+    other = dataclasses.replace(RECORD, time_s=1e-5, parts_s={})
+    assert kept(recorded.machine).distributed == []
+    keep_distributed(recorded.machine, [RECORD])
+    keep_distributed(recorded.machine, [other])
+    assert kept(recorded.machine).distributed == [RECORD, other]
+
+
+@pytest.mark.parametrize(("kind", "measured"), (("distributed", RECORD), ("microbenchmark", POINT)))
+@pytest.mark.parametrize("time_s", (0.0, -1e-6, float("nan"), float("inf")))
+def test_a_time_that_nobody_measured_is_refused(tmp_path, kind, measured, time_s):
+    path = tmp_path / "ranks.journal"
+    with lines(path) as append:
+        append(kind, dataclasses.asdict(measured))
+        append(kind, dataclasses.asdict(dataclasses.replace(measured, time_s=time_s)))
+    with pytest.raises(ProfileError):
+        read_journal(path)

@@ -28,10 +28,12 @@ def test_as_many_are_made_as_there_are_cores_and_room_for(cores, most, at_once):
     made = []
     matrices = suite_matrices(made)
     ahead = MadeAhead(most, cores)
-    first = ahead.take(matrices[0], [*matrices[:1], *matrices[1:]])
-    assert first.matrix.shape[0] == 100 and sorted(made) == list(range(at_once))
+    is_new, first = ahead.take(matrices[0], [*matrices[:1], *matrices[1:]])
+    assert is_new and first.matrix.shape[0] == 100 and sorted(made) == list(range(at_once))
+    assert ahead.take(matrices[0], matrices[1:]) == (False, first)
     for number, matrix in enumerate(matrices[1:], 1):
-        assert ahead.take(matrix, matrices[number + 1 :]).structure.rows == 100 + number
+        is_new, problem = ahead.take(matrix, matrices[number + 1 :])
+        assert is_new and problem.structure.rows == 100 + number
     assert sorted(made) == list(range(5)), "each is made once"
 
 
@@ -43,6 +45,7 @@ def test_one_that_cannot_be_made_says_so_where_it_is_used():
 
     bad.problem._make = refuse
     ahead = MadeAhead(1000, 2)
-    assert ahead.take(good, [bad]).matrix.shape[0] == 100
+    assert ahead.take(good, [bad])[1].matrix.shape[0] == 100
+    _, unmade = ahead.take(bad, [])
     with pytest.raises(InputError):
-        ahead.take(bad, []).matrix  # noqa: B018
+        unmade.matrix  # noqa: B018

@@ -227,8 +227,9 @@ def test_results_that_are_of_no_use_are_counted(tmp_path, data_folder):
         "of a matrix without row lengths": 1,
         "in the unknown format bsr": 1,
     }
-    with pytest.raises(ProfileError):
-        import_published([write(tmp_path, *lines)], "mine")
+    for useless, why in ((lines, "unknown format bsr"), ((), "no line")):
+        with pytest.raises(ProfileError, match=why):
+            import_published([write(tmp_path, *useless)], "mine")
 
 
 def test_a_published_format_is_one_of_ours_or_unknown():

@@ -33,6 +33,14 @@ def measured(recorded, seed, factors=None, machine="m", noise=NOISE, **changed):
     return records
 
 
+def changed(records, **fields):
+    return [dataclasses.replace(one, record=dataclasses.replace(one.record, **fields)) for one in records]
+
+
+def published(records):
+    return changed(records, samples_s=(), noise=None)
+
+
 def merged(*runs):
     return MergedRecords(records=[record for run in runs for record in run])
 
@@ -59,11 +67,11 @@ def test_what_has_changed_is_found_first_with_its_size_and_the_rest_is_not(recor
     found = differences(before, after)
     differing = [row for row in found.rows if row.differs]
     assert found.rows[: len(differing)] == differing and 10 <= len(differing) <= 12
-    changed = {(f"matrix {number // 4}", 1 + number % 4): factors[number] for number in range(10)}
+    expected = {(f"matrix {number // 4}", 1 + number % 4): factors[number] for number in range(10)}
     for row in differing[:10]:
-        factor = changed.pop((row.matrix, row.candidate.threads))
+        factor = expected.pop((row.matrix, row.candidate.threads))
         assert row.low < factor < row.high and row.samples_a == row.samples_b == 40 * runs
-    assert changed == {}
+    assert expected == {}
     assert (
         found.slower(0.05) == [row for row in differing if row.ratio > 1.1] and len(found.slower(0.05)) == 6
     )
@@ -108,23 +116,10 @@ def test_another_kernel_of_the_same_product_is_compared_and_several_are_not(reco
 def test_a_file_is_the_same_matrix_in_whatever_folder(recorded):
     sides = []
     for seed, folder in enumerate(("/a", "/b")):
-        run = measured(recorded, seed)
-        sides.append(
-            merged(
-                dataclasses.replace(
-                    one, record=dataclasses.replace(one.record, matrix=f"file:{folder}/x.mtx?sha256={number}")
-                )
-                for number, one in enumerate(run)
-            )
-        )
+        names = (f"file:{folder}/x.mtx?sha256={number}" for number in range(PRODUCTS))
+        run = zip(measured(recorded, seed), names, strict=True)
+        sides.append(merged(*(changed([one], matrix=name) for one, name in run)))
     assert len(differences(*sides).rows) == PRODUCTS
-
-
-def published(records):
-    return [
-        dataclasses.replace(one, record=dataclasses.replace(one.record, samples_s=(), noise=None))
-        for one in records
-    ]
 
 
 def test_of_published_times_most_tell_the_noise_on_one_machine_and_nothing_does_on_two(recorded):
@@ -142,12 +137,7 @@ def test_of_published_times_most_tell_the_noise_on_one_machine_and_nothing_does_
 
 
 def test_samples_of_one_side_do_not_tell_the_noise_of_the_other(recorded):
-    silent = [
-        dataclasses.replace(one, record=dataclasses.replace(one.record, noise=None))
-        for seed, machine in enumerate("ab")
-        for one in measured(recorded, seed, machine=machine)
-    ]
-    a, b = silent[:PRODUCTS], silent[PRODUCTS:]
+    a, b = (changed(measured(recorded, seed, machine=name), noise=None) for seed, name in enumerate("ab"))
     found = differences(merged(a), merged(published(b[:50]), b[50:]))
     assert found.deviation is None
     assert all((row.differs is None) == (row.samples_b == 0) for row in found.rows)

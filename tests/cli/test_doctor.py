@@ -1,4 +1,4 @@
-"""sparsecast doctor, and sparsecast alone: what is here, and what to do next."""
+"""sparsecast doctor: what is here, and what to do about it."""
 
 import dataclasses
 import importlib
@@ -38,14 +38,12 @@ def test_a_machine_that_was_never_calibrated_is_told_how(run, data_folder):
     assert found["processor"]["remedy"] is None
     assert str(data_folder) in found["data folder"]["state"]
     alone = run()
-    assert alone.status == 0 and len(alone.out.splitlines()) <= 10
-    assert "has not been calibrated yet" in alone.out and "sparsecast calibrate" in alone.out
+    assert alone.status == 0 and "Measure the benchmark matrices" in alone.out
 
 
 def test_an_old_calibration_is_said_to_be_old(run, old):
     found = findings(run)["calibration"]
     assert "200 days old" in found["state"] and "it is old" in found["remedy"]
-    assert "was calibrated 200 days ago: calibrate again" in run().out
     assert "sparsecast calibrate, it is old" in " ".join(run("doctor").out.split())
 
 
@@ -67,7 +65,6 @@ def test_a_damaged_profile_and_a_folder_that_cannot_be_written_are_told(run, old
     path.write_bytes(b"nothing")
     found = findings(run)["calibration"]
     assert found["state"] == "cannot be used" and path.name in found["remedy"]
-    assert path.name in run().out
     blocked = data_folder / "file"
     blocked.write_text("")
     monkeypatch.setenv("SPARSECAST_HOME", str(blocked / "home"))
@@ -91,16 +88,13 @@ def test_fewer_threads_and_kernels_that_are_lost_have_a_remedy(run, monkeypatch)
 
 
 def test_programs_that_compute_now_are_named(monkeypatch):
-    used_s = dict.fromkeys((7, 8, 9, 10), 0.0)
-
-    def programs(names):
-        for pid in used_s:
-            used_s[pid] += {7: 500.0, 8: 0.0, 9: 1000.0}.get(pid, 0.0)
-            times = None if pid == 10 else SimpleNamespace(user=used_s[pid], system=0.0)
-            yield SimpleNamespace(pid=pid, info={"name": f"program-{pid}", "cpu_times": times})
+    def programs(asked):
+        for pid, percent in {7: 50.0, 8: 0.0, 9: 100.0, 10: None}.items():
+            info = {"name": f"program-{pid}", "cpu_percent": percent}
+            yield SimpleNamespace(pid=pid, info={name: info[name] for name in asked})
 
     monkeypatch.setattr(checkup.psutil, "process_iter", programs)
     monkeypatch.setattr(checkup.os, "getloadavg", lambda: (0.0, 0.0, 0.0))
     [found] = [finding for finding in checkup.checkup() if finding.what == "other programs"]
-    assert "now program-9 (process 9) takes" in found.state and "program-7 (process 7)" in found.state
+    assert "now program-9 (process 9) takes 1.0, program-7 (process 7) takes 0.5" in found.state
     assert "program-8" not in found.state and found.remedy.startswith("end other programs")

@@ -10,7 +10,7 @@ from sparsecast.records import Conditions
 
 
 def conditions(others=None, stolen=None):
-    return Conditions(others, stolen, {})
+    return Conditions(others, stolen)
 
 
 @pytest.mark.parametrize("others, too_long", [(0.5, 0.125), (1.0, 0.25), (6.0, 0.25)])

@@ -40,8 +40,10 @@ def test_a_frequency_is_held_and_then_the_ranges_are_those_of_before(cores, hz):
     assert ranges(cores) == [(1_000_000, 2_800_000)] * 2
 
 
-def test_one_that_cores_cannot_have_changes_nothing(cores):
-    with pytest.raises(DeviceError), Frequencies(cores).at(3.5e9):
+@pytest.mark.parametrize(("most_khz", "expected"), [(3_000_000, "0.8 to 3 GHz"), (700_000, "there is none")])
+def test_one_that_cores_cannot_have_changes_nothing(cores, most_khz, expected):
+    (cores / "cpu1" / "cpufreq" / "cpuinfo_max_freq").write_text(f"{most_khz}\n")
+    with pytest.raises(DeviceError, match=expected), Frequencies(cores).at(3.5e9):
         pass
     assert ranges(cores) == [(1_000_000, 2_800_000)] * 2
 

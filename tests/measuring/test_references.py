@@ -9,6 +9,7 @@ from sparsecast.measuring.references import (
     Pooled,
     Reference,
     ReferenceMonitor,
+    memory_read,
     reference_bytes,
     references,
     scale_since,
@@ -167,6 +168,8 @@ def test_real_references_read_all_their_words(threads):
     assert int(np.sum(made["L2"].call())) == sizes["L2"] // 8
     assert int(np.sum(made[LAST_CACHE].call())) == threads * MIB // 8
     assert int(np.sum(made[MEMORY].call())) == sizes[MEMORY] // 8
+    for size, words in ((0, 1), (1, 1), (8, 1), (9, 2), (80_000, 10_000)):
+        assert np.sum(memory_read(size, threads)()) == words
 
 
 def test_a_reference_goes_on_to_the_next_bytes():

@@ -107,7 +107,7 @@ def test_work_in_memory_is_counted_as_long_as_memory_took_around_each_record(mad
             dataclasses.replace(
                 made_up[number % len(made_up)],
                 measured_at=f"2026-11-27T00:{number // 60:02}:{number % 60:02}+00:00",
-                conditions=Conditions(0.0, 0.0, 0.0, {MEMORY: 1e-3 * np.exp(noise) * slower(number)}),
+                conditions=Conditions(0.0, 0.0, {MEMORY: 1e-3 * np.exp(noise) * slower(number)}),
             )
             for number, noise in enumerate(scatter)
         ]

@@ -221,7 +221,7 @@ def test_no_forecast_is_shorter_than_reading_from_memory_what_is_beyond_the_last
     sizes = reference_bytes(*training.machine.shared_cache_bytes(1))
     for factor in (0.5, 2.0):  # of the time of the product, as long as reading its bytes takes
         reading_s = factor * free_s / beyond * sizes[MEMORY]
-        read = Conditions(0.0, 0.0, 0.0, {MEMORY: reading_s})
+        read = Conditions(0.0, 0.0, {MEMORY: reading_s})
         records = tuple(replace(record, conditions=read) for record in training.records)
         model = SparsecastModel().fit(replace(training, records=records))
         terms = model.terms(candidate, whole)

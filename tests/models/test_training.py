@@ -82,7 +82,7 @@ def test_whatever_a_fit_depends_on_changes_the_fingerprint(recorded):
 
 @pytest.mark.parametrize(("fast", "counted"), [(15, 15), (14, 24)])
 def test_records_of_slow_cores_count_at_full_speed_where_a_format_has_few_others(recorded, fast, counted):
-    slow, full = (Conditions(0.0, 0.0, 0.0, {}, slow_share=share) for share in (1.0, 0.0))
+    slow, full = (Conditions(0.0, 0.0, {}, slow_share=share) for share in (1.0, 0.0))
 
     def record(conditions, time_s):
         return dataclasses.replace(
@@ -100,9 +100,9 @@ def test_records_of_slow_cores_count_at_full_speed_where_a_format_has_few_others
 
 def test_without_alike_ones_at_full_speed_slow_records_count_as_they_are(recorded):
     first = recorded.records[0]
-    full = dataclasses.replace(first, conditions=Conditions(0.0, 0.0, 0.0, {}, slow_share=0.0))
+    full = dataclasses.replace(first, conditions=Conditions(0.0, 0.0, {}, slow_share=0.0))
     slow = dataclasses.replace(
-        first, conditions=Conditions(0.0, 0.0, 0.0, {}, slow_share=1.0), traffic_bytes=1 << 40
+        first, conditions=Conditions(0.0, 0.0, {}, slow_share=1.0), traffic_bytes=1 << 40
     )
     used = TrainingSet.of(recorded, [full, full, slow]).at_full_speed()
     assert [each.time_s for each in used.records] == [first.time_s] * 3

@@ -1,4 +1,4 @@
-"""Checks of `sparsecast doctor`, and the next steps of `sparsecast` alone."""
+"""Checks of `sparsecast doctor`."""
 
 from __future__ import annotations
 
@@ -76,18 +76,11 @@ def _busy() -> Iterator[Finding]:
         yield Finding("other programs", "unknown to this system")
         return
     load = os.getloadavg()[0]
-
-    def used_s() -> dict[tuple[str, int], float]:
-        processes = ((process.pid, process.info) for process in psutil.process_iter(["name", "cpu_times"]))
-        times = {(info["name"], pid): info["cpu_times"] for pid, info in processes if pid != os.getpid()}
-        return {program: used.user + used.system for program, used in times.items() if used is not None}
-
-    before, start = used_s(), time.perf_counter()
+    for _ in psutil.process_iter(["cpu_percent"]):
+        pass  # a program's first reading begins its count
     time.sleep(_LOOK_S)
-    after, seconds = used_s(), time.perf_counter() - start
-    threads = {
-        program: (after[program] - before[program]) / seconds for program in after if program in before
-    }
+    programs = [each for each in psutil.process_iter(["name", "cpu_percent"]) if each.pid != os.getpid()]
+    threads = {(each.info["name"], each.pid): (each.info["cpu_percent"] or 0.0) / 100 for each in programs}
     busy = sorted((program for program in threads if threads[program] > _NAMED), key=lambda p: -threads[p])
     now = [f"{name} (process {pid}) takes {threads[name, pid]:.1f}" for name, pid in busy[:3]]
     named = f"; now {', '.join(now)}" if now else ""
@@ -168,29 +161,3 @@ def _optional_packages() -> Iterator[Finding]:
         version = library.version()
         state = f"{library.title} {version or 'is not installed'}"
         yield Finding(f"library {library.name}", state, "" if version else f"{library.remedy}, to compare it")
-
-
-def first_steps() -> list[str]:
-    """Return at most ten lines with the next steps for this machine."""
-    machine = detect()
-    try:
-        age = age_days(calibrated_profile(machine).records)
-    except ProfileError as error:
-        return [str(error), "", "sparsecast doctor    looks at this machine"]
-    example = "gallery:poisson3d?n=60"
-    steps = [
-        (f"sparsecast predict '{example}'", "forecasts a product in every format"),
-        (f"sparsecast plan '{example}' --check", "finds the best way, and measures it"),
-        (f"sparsecast report '{example}'", "writes a page to look at and to send"),
-        ("sparsecast gallery", "lists matrices to try; your own are files"),
-        ("sparsecast doctor", "looks at what disturbs times here"),
-        ("sparsecast --help", "lists all commands"),
-    ]
-    if age is None:
-        first = f"{machine.name} has not been calibrated yet."
-        steps.insert(0, ("sparsecast calibrate", "measures this machine once, for five minutes"))
-    else:
-        old = ": calibrate again" if age > OLD_DAYS else ""
-        first = f"{machine.name} was calibrated {counted(round(age), 'day')} ago{old}."
-    width = max(len(command) for command, _ in steps) + 3
-    return [first, "", *(f"{command:<{width}}{what}" for command, what in steps)]

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
+from operator import itemgetter
 from pathlib import Path
 from time import perf_counter
 from typing import Any, ClassVar
@@ -16,10 +17,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from sparsecast.api.calibrating import calibration, profile
+from sparsecast.api.campaigns import campaign_of
 from sparsecast.api.profiles import model_records, require_own
 from sparsecast.api.sessions import session
 from sparsecast.benchmark.experiments import Experiment, ExperimentSetting
-from sparsecast.benchmark.journal import kept
 from sparsecast.benchmark.run import LEAST_BUDGET_S
 from sparsecast.devices import DEVICES, machine_of
 from sparsecast.devices.target import Target
@@ -153,12 +154,7 @@ class Trials:
         """
         known = [] if self.target.is_published else model_records(self.profile, self.target)
         records = [record for record in known if record.regime == "warm"]
-        none = dict.fromkeys(column.key for column in LEFT_OUT)
-        rows = [
-            none | {"kernel": kernel, "model": ours.name} | errors
-            for ours, _ in self.fitted
-            for kernel, errors in sorted(_left_out(self.profile, ours, records).items())
-        ]
+        rows = [row for ours, _ in self.fitted for row in _left_out(self.profile, ours, records)]
         return Table(
             "Mean errors on row lengths, and on numbers of rows, left out of the fit", LEFT_OUT, rows
         )
@@ -293,24 +289,21 @@ def _fitted(
     return tuple(fitted), [f"Left out: {error}" for error in refused]
 
 
-def _left_out(profile: Profile, fitted: Model, records: Sequence[Record]) -> dict[str, dict[str, Any]]:
-    """Return the errors by kernel, with the keys of LEFT_OUT."""
+def _left_out(profile: Profile, fitted: Model, records: Sequence[Record]) -> list[dict[str, Any]]:
+    """Return a row of LEFT_OUT for each kernel of a model."""
     own = [record for record in records if fitted.learns_from(record.suite) and fitted.learns_of(record)]
-    found: dict[str, dict[str, Any]] = {}
+    nothing = dict.fromkeys(column.key for column in LEFT_OUT)
+    rows: dict[str, dict[str, Any]] = {}
     for what in SIZES:
-        errors: dict[str, dict[str, list[float]]] = {}
-        groups: dict[str, set[int]] = {}
-        for group, kernel, way, error in _errors_left_out(profile, fitted, own, what):
-            errors.setdefault(kernel, {way: [] for way in WAYS})[way].append(error)
-            groups.setdefault(kernel, set()).add(group)
-        for kernel, by_way in errors.items():
-            values = {
-                **{"groups": len(groups[kernel]), "records": len(by_way["ours"])},
-                **{way: known_mean(of_way) for way, of_way in by_way.items()},
-                "median": float(np.median(by_way["ours"])) if by_way["ours"] else None,
-            }
-            found.setdefault(kernel, {}).update({f"{what} {key}": value for key, value in values.items()})
-    return found
+        errors = grouped(_errors_left_out(profile, fitted, own, what), itemgetter(1))
+        for kernel, found in errors.items():
+            row = rows.setdefault(kernel, nothing | {"kernel": kernel, "model": fitted.name})
+            by_way = {way: [error for *_, its, error in found if its == way] for way in WAYS}
+            ours = by_way["ours"]
+            row |= {f"{what} {way}": known_mean(own_errors) for way, own_errors in by_way.items()}
+            row[f"{what} groups"], row[f"{what} records"] = len({group for group, *_ in found}), len(ours)
+            row[f"{what} median"] = float(np.median(ours)) if ours else None
+    return [rows[kernel] for kernel in sorted(rows)]
 
 
 def _errors_left_out(
@@ -384,22 +377,10 @@ def records_of(
 
     What is missing is measured here, and kept.
     """
-    device, kernels = setting.device, {kernel for ours, _ in fitted for kernel in ours.kernels("csr")}
-    is_current = DEVICES.get(target.device).is_current
-    known = {
-        record.candidate: record
-        for record in kept(machine_of(device)).records
-        if record.matrix == problem.specification
-        and (record.candidate.dtype, record.candidate.threads) == (target.dtype, target.threads)
-        and record.candidate.vectors == 1
-        and record.suite in SCORED_SUITES
-        and record.regime == "warm"
-        and is_current(record)
-    }
-    here = session(threads=target.threads, dtype=target.dtype, device=device)
+    kernels = {kernel for ours, _ in fitted for kernel in ours.kernels("csr")}
+    here = session(threads=target.threads, dtype=target.dtype, device=setting.device)
     chosen = here.choice(problem).candidates
     of_kernels = [dataclasses.replace(c, kernel=k) for c in chosen if c.format == "csr" for k in kernels]
-    missing = [each for each in dict.fromkeys([*chosen, *of_kernels]) if each not in known]
-    if missing:
-        known |= {record.candidate: record for record in here.measure(problem, missing)}
-    return list(known.values())
+    campaign = campaign_of(machine_of(setting.device), [problem], {"resume": True})
+    records, _ = campaign.measured(problem, list(dict.fromkeys([*chosen, *of_kernels])))
+    return records

@@ -74,20 +74,25 @@ class Watch:
     def seen(self) -> Seen:
         """Return the products of each matrix, and the plans that did some of them."""
         run_s, applied = self.run_s or perf_counter() - self.start_s, self._applied
-        counted = self.counter.counted()
-        rows = [SeenProducts(each, run_s, unplanned=_unplanned(each, each.matrix)) for each in counted]
+        rows = tuple(self._row(each, run_s) for each in self.counter.counted())
         if applied is None:
-            return Seen(tuple(rows), run_s)
-        done = []
-        for row, each in zip(rows, counted, strict=True):
-            if each.planning_s:
-                saving = Saving(each.scipy_s * each.replaced - each.replaced_s - each.planning_s)
-                how: dict[str, Any] = {"plan": applied.kept.get(each.kind), "planning_s": each.planning_s}
-                how |= {"saving": saving, "unplanned": applied.unplanned.get(each.kind, "")}
-            else:
-                how = {"unplanned": "too little time, or too few products, of one matrix"}
-            done.append(replace(row, **how))
-        return Seen(tuple(done), run_s, True, applied.error, tuple(applied.notes))
+            return Seen(rows, run_s)
+        return Seen(rows, run_s, True, applied.error, tuple(applied.notes))
+
+    def _row(self, done: Counted, run_s: float) -> SeenProducts:
+        applied = self._applied
+        if applied is None:
+            return SeenProducts(done, run_s, unplanned=_unplanned(done, done.matrix))
+        if not done.planning_s:
+            return SeenProducts(done, run_s, unplanned="too little time, or too few products, of one matrix")
+        return SeenProducts(
+            done,
+            run_s,
+            plan=applied.kept.get(done.kind),
+            planning_s=done.planning_s,
+            saving=Saving(done.scipy_s * done.replaced - done.replaced_s - done.planning_s),
+            unplanned=applied.unplanned.get(done.kind, ""),
+        )
 
     def planned(
         self, profile: Profile | None = None, *, threads: int | None = None, anyway: bool = False

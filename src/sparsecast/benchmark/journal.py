@@ -214,9 +214,7 @@ def kept(machine: Machine) -> Measurements:
     on another machine.
     """
     found = Measurements()
-    folder = measurements_folder(machine)
-    earlier = (folder.with_name(f"{machine.name}{end}.jsonl") for end in ("", ".distributed"))
-    for path in [*filter(Path.exists, earlier), *sorted(folder.glob("*.jsonl"))]:
+    for path in sorted(measurements_folder(machine).glob("*.jsonl")):
         now = path.stat()
         stamp = now.st_size, now.st_mtime_ns
         if path not in _read or _read[path][0] != stamp:

@@ -23,8 +23,9 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,7 @@ from sparsecast.machines.profile import MatrixEntry, Profile, known_profiles
 from sparsecast.matrices.problem import PUBLISHED_PREFIX
 from sparsecast.records import PUBLISHED_SUITE, Candidate, Record
 from sparsecast.results.machines import Imported
+from sparsecast.system.tabular import grouped
 
 #: This project's format for a published name, by the beginning of the name after that of a vendor's library
 #: or of an author. Merge and the two vendors' libraries for processors compute from CSR.
@@ -100,34 +102,33 @@ def import_published(paths: Sequence[Path], name: str, machine: str | None = Non
         raise InputError(
             f"name '{name}' is that of a profile which was measured: expected a new one; choose another one"
         )
-    lines = [line for path in paths for line in _published_lines(path)]
-    machines = list(dict.fromkeys(line["machine"] for line in lines))
+    lines = grouped((line for path in paths for line in _published_lines(path)), itemgetter("machine"))
+    if machine is not None and list(lines) == [""]:
+        lines = {machine: lines[""]}
     files = ", ".join(map(str, paths))
-    if machines == [""] and machine is not None:
-        lines, machines = [{**line, "machine": machine} for line in lines], [machine]
-    if machine is None and len(machines) > 1:
+    if machine is None and len(lines) > 1:
         raise ProfileError(
-            f"{files} has results of {len(machines)} machines: expected one; name it with --machine: "
-            f"{', '.join(machines)}"
+            f"{files} has results of {len(lines)} machines: expected one; name it with --machine: "
+            f"{', '.join(lines)}"
         )
-    if machine is not None and machine not in machines:
+    if machine is not None and lines and machine not in lines:
         raise ProfileError(
-            f"machine '{machine}' is not in {files}: expected one of {', '.join(machines)}; "
-            f"{remedy_for(machine, machines, 'name one of them')}"
+            f"machine '{machine}' is not in {files}: expected one of {', '.join(lines)}; "
+            f"{remedy_for(machine, list(lines), 'name one of them')}"
         )
-    chosen = machines[0] if machine is None else machine
-    imported = _profile([line for line in lines if line["machine"] == chosen], chosen, name)
+    chosen = next(iter(lines), "") if machine is None else machine
+    imported = _profile(lines.get(chosen, []), chosen, name)
     if not imported.profile.records:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in imported.left_out.items())
-        raise ProfileError(f"{files} has no result that can be used ({reasons}): expected some; name another")
+        raise ProfileError(
+            f"{files} has no result that can be used ({reasons or 'no line'}): expected some; name another"
+        )
     return imported
 
 
 def published_profiles(path: Path) -> dict[str, Profile]:
     """Return a Profile of each machine in a file of published results, by its name in the file."""
-    by_machine: defaultdict[str, list[Line]] = defaultdict(list)
-    for line in _published_lines(path):
-        by_machine[line["machine"]].append(line)
+    by_machine = grouped(_published_lines(path), itemgetter("machine"))
     return {name: _profile(lines, name, name).profile for name, lines in by_machine.items()}
 
 
@@ -233,7 +234,8 @@ def _record(line: Line, structure: Structure, candidate: Candidate) -> Record:
 def _published_lines(path: Path) -> Iterator[Line]:
     """Yield a line for each result, with its time in seconds, after a check of all times.
 
-    ``structure`` is the Structure of its matrix, or the reason why it is of no use.
+    ``structure`` is the Structure of its matrix, or the reason why it is of no use; ``machine`` is empty
+    where the line names none.
     """
     is_of_ginkgo = path.is_dir() or path.suffix.lower() == ".json"
     if not is_of_ginkgo and has_moments(path):
@@ -251,7 +253,7 @@ def _published_lines(path: Path) -> Iterator[Line]:
                 structures[matrix] = structure if has_lengths else "of a matrix without row lengths"
             except InputError:
                 structures[matrix] = "of a matrix whose numbers contradict each other"
-        yield {**line, "structure": structures[matrix]}
+        yield {**line, "machine": line["machine"] or "", "structure": structures[matrix]}
 
 
 def _in_seconds(lines: list[Line], path: Path) -> list[Line]:

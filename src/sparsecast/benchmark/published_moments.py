@@ -19,6 +19,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from operator import itemgetter
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -28,6 +29,7 @@ from sparsecast.features.neighbourhood import Neighbourhood
 from sparsecast.features.row_lengths import RowLengths
 from sparsecast.features.structure import Structure
 from sparsecast.records import product_flops
+from sparsecast.system.tabular import grouped
 
 Line = Mapping[str, Any]
 
@@ -83,7 +85,7 @@ def table_lines(path: Path, required: Sequence[str], optional: Sequence[str]) ->
     nothing = dict.fromkeys((*required, *optional), None)
     for line in table.select([name for name in types if name in names]).to_pylist():
         completed = (line.get("completed") or "true").lower() == "true"
-        yield {**nothing, "machine": "", **line, "completed": completed}
+        yield {**nothing, **line, "completed": completed}
 
 
 def count(line: Line, name: str) -> int:
@@ -154,26 +156,24 @@ def moment_lines(
 
 def moment_results(path: Path) -> Iterator[Line]:
     """Yield a line for each machine, matrix and implementation of a table, with the median of its times."""
-    repeated: dict[tuple[str, ...], list[Line]] = {}
-    for line in moment_lines(path, (*MATRIX, *RESULT), ("device", WATTS)):
+    lines = list(moment_lines(path, (*MATRIX, *RESULT), ("device", WATTS)))
+    for line in lines:
         if line["implementation"] is None or line["gflops"] is None or not 0 < line["gflops"] < math.inf:
             speed = "nothing" if line["gflops"] is None else format(line["gflops"], "g")
             raise ProfileError(
                 f"{path} has {speed} as gflops of {line['matrix_name']} in {line['implementation']}: "
                 f"expected more than 0; correct the file, or leave it out"
             )
-        key = line["device"] or "", line["group"], line["matrix"], line["implementation"]
-        repeated.setdefault(key, []).append(line)
-    for (machine, *_), lines in repeated.items():
-        speed = median(line["gflops"] for line in lines) * 1e9
-        entries = lines[0]["nr_nzeros"] or 0
-        time_s = product_flops(int(entries), "float64") / speed
-        watts = [line[WATTS] for line in lines if line[WATTS] is not None and 0 < line[WATTS] < math.inf]
+    result = itemgetter("device", "group", "matrix", "implementation")
+    for (machine, _, _, implementation), repeated in grouped(lines, result).items():
+        flops = product_flops(int(repeated[0]["nr_nzeros"] or 0), "float64")
+        time_s = flops / (median(line["gflops"] for line in repeated) * 1e9)
+        watts = [line[WATTS] for line in repeated if line[WATTS] is not None and 0 < line[WATTS] < math.inf]
         yield {
-            **lines[0],
+            **repeated[0],
             "machine": machine,
             "executor": None,
-            "format": lines[0]["implementation"],
+            "format": implementation,
             "time_s": time_s,
             "energy_j": median(watts) * time_s if watts else None,
             "completed": True,

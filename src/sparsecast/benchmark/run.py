@@ -402,8 +402,9 @@ class Calibration:
         if self._is_short:
             rounds = [(target, replace(matrix, in_narrow_storage=False)) for target, matrix in rounds]
         expected = self.used_s + sum(self._budget.estimate_s(matrix, target) for target, matrix in rounds)
-        problem: Problem | None = None
-        ahead = MadeAhead(self.device_measured.most_entries(self.machine), self.machine.threads)
+        # On a processor, matrices that are made ahead would take the caches and cores of what is measured.
+        cores = 1 if self.device_measured.shares_host else self.machine.threads
+        ahead = MadeAhead(self.device_measured.most_entries(self.machine), cores)
         for place, (target, matrix) in enumerate(rounds):
             if self.used_s > end_s:
                 return
@@ -417,20 +418,14 @@ class Calibration:
                 expected -= estimate
                 continue
             begin, compiling_s = self.used_s, self.phases["compiling"]
-            is_new = problem is None or problem.specification != matrix.problem.specification
             with self._phase("the models' matrices"), suppress(OutOfTime):
-                if problem is None or is_new:  # made here, and gone when it was measured for all in turn
-                    problem = matrix.problem.released()
-                    if not self.device_measured.shares_host:
-                        problem = ahead.take(matrix, self._upcoming(rounds[place + 1 :], end_s))
+                is_new, problem = ahead.take(matrix, self._upcoming(rounds[place + 1 :], end_s))
                 yield problem, self._measure(target, problem, matrix)
                 self._done.add(self._key(target, matrix))
             took = self.used_s - begin - (self.phases["compiling"] - compiling_s)
             expected += took - estimate
-            if is_new and not self.device_measured.shares_host:  # the matrices of a batch share its time
-                took += ahead.share_s - ahead.batch_s
-            if is_new:
-                self._budget.learn(estimate, took)
+            if is_new:  # the matrices of a batch share its time
+                self._budget.learn(estimate, took + ahead.share_s - ahead.batch_s)
 
     def _upcoming(self, rounds: Sequence[tuple[Target, SuiteMatrix]], end_s: float) -> Iterator[SuiteMatrix]:
         """Yield the matrices that will be measured next, as far as the budget tells now."""
@@ -574,21 +569,27 @@ def most_entries_here(target: Target) -> float:
 
 @dataclass
 class MadeAhead:
-    """Matrices with their Structures, of at most so many entries together."""
+    """Matrices with their Structures, made several at once, of at most so many entries together."""
 
     most_entries: float
     cores: int
-    #: Seconds of the last batch, and what each of its matrices has of them.
+    #: Seconds of the batch that the last matrix began, 0 without one, and what each of its matrices has of
+    #: those of the last batch.
     batch_s: float = 0.0
     share_s: float = 0.0
     _made: dict[str, Problem] = field(default_factory=dict)
+    _taken: Problem | None = None
 
-    def take(self, matrix: SuiteMatrix, upcoming: Iterable[SuiteMatrix]) -> Problem:
-        """Return the problem of a matrix; if need be it is made, with as many others as there are cores.
+    def take(self, matrix: SuiteMatrix, upcoming: Iterable[SuiteMatrix]) -> tuple[bool, Problem]:
+        """Return the problem of a matrix, and whether it is another one than the last time.
 
-        One that cannot be made is returned unmade: whoever needs it learns why.
+        If need be it is made, with as many others as there are cores. One that cannot be made is returned
+        unmade: whoever needs it learns why.
         """
-        name, self.batch_s = matrix.problem.specification, 0.0
+        name = matrix.problem.specification
+        if self._taken is not None and self._taken.specification == name:
+            return False, self._taken
+        self._taken, self.batch_s = None, 0.0  # the last one is let go before others are made
         if name not in self._made:
             chosen, entries = {name: matrix.problem}, matrix.entries
             for other in upcoming:  # the same one comes again in another type
@@ -601,7 +602,8 @@ class MadeAhead:
                 self._made = dict(zip(chosen, pool.map(_made, chosen.values()), strict=True))
             self.batch_s = perf_counter() - start_s
             self.share_s = self.batch_s / len(chosen)
-        return self._made.pop(name)
+        self._taken = self._made.pop(name)
+        return True, self._taken
 
 
 def _made(problem: Problem) -> Problem:

@@ -1,8 +1,7 @@
 """Conditions of a measurement: other programs, as far as the system reports them, and the machine's speed.
 
-Linux reports in /proc how many threads run or wait for a core, the time that a hypervisor gave to others, and
-the time in which a thread waited for a core. Values that a container or another system does not report are
-None. One reading takes tens of microseconds.
+Linux reports in /proc how many threads run or wait for a core, and the time that a hypervisor gave to others.
+Values that a container or another system does not report are None. One reading takes tens of microseconds.
 
 A Disturbance tells whether other work slowed a measurement, and by how much at most. The figures are from
 `python benchmarks/run.py busy-calibrations`.
@@ -10,7 +9,6 @@ A Disturbance tells whether other work slowed a measurement, and by how much at 
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,13 +21,8 @@ from sparsecast.records import Conditions
 #: Seconds between two readings, which then take less than a five hundredth of the time.
 EVERY_S = 0.05
 
-#: Least window before the end of a measurement, in seconds. The counters of stolen time move in steps of 10
-#: ms, those of the pressure every two seconds.
+#: Least seconds before the end of a measurement that count: stolen time is counted in steps of 10 ms.
 LEAST_WINDOW_S = 1.0
-PRESSURE_WINDOW_S = 4.0
-
-#: Seconds of readings that are kept.
-_KEPT_S = 600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +30,6 @@ class _Reading:
     at_s: float
     others: int | None  # running threads of other programs
     ticks: tuple[int, int] | None  # the stolen ones and all
-    waited_s: float | None
 
 
 class ConditionMonitor:
@@ -54,7 +46,7 @@ class ConditionMonitor:
         clock_s: Callable[[], float] = perf_counter,
     ) -> None:
         self._references, self._proc, self._clock_s = references, proc, clock_s
-        self._readings: deque[_Reading] = deque()
+        self._readings: list[_Reading] = []
         self.read()
         self._start_s = self._readings[0].at_s
 
@@ -63,10 +55,7 @@ class ConditionMonitor:
         if self._references is not None:
             self._references.maybe_time()
         self._start_s = self._clock_s()
-
-    def conditions(self) -> Conditions:
-        """Return the conditions since the period began."""
-        return self.since(self._start_s)
+        self._readings = self._since(self._start_s - LEAST_WINDOW_S)
 
     def look(self) -> None:
         """Read, unless the last reading is younger than EVERY_S."""
@@ -86,38 +75,27 @@ class ConditionMonitor:
             others = max(0, _counters(self._proc).get("procs_running", [0])[0] - max(1, ours))
         ticks = stat.get("cpu", [])[:8]  # those of guests are in the first two counters already
         stolen = (ticks[7], sum(ticks)) if len(ticks) == 8 else None
-        pressure = _text(self._proc / "pressure" / "cpu").partition("\n")[0]
-        _, separator, microseconds = pressure.partition("total=")
-        waited_s = int(microseconds) / 1e6 if pressure.startswith("some") and separator else None
-        self._readings.append(_Reading(now, others, stolen, waited_s))
-        while now - self._readings[0].at_s > _KEPT_S:
-            self._readings.popleft()
+        self._readings.append(_Reading(now, others, stolen))
 
-    def since(self, start_s: float) -> Conditions:
-        """Return the conditions from then on; counters that need longer begin earlier."""
+    def conditions(self) -> Conditions:
+        """Return the conditions since the period began, or for LEAST_WINDOW_S if it is shorter."""
         self.read()
-        now = self._readings[-1].at_s
-        window = self._window(min(start_s, now - LEAST_WINDOW_S))
-        others = [reading.others for reading in window if reading.others is not None]
-        stolen_share = pressure_share = None
-        first, last = window[0].ticks, window[-1].ticks
+        readings = self._since(min(self._start_s, self._readings[-1].at_s - LEAST_WINDOW_S))
+        others = [reading.others for reading in readings if reading.others is not None]
+        stolen_share = None
+        first, last = readings[0].ticks, readings[-1].ticks
         if first is not None and last is not None and last[1] > first[1]:
             stolen_share = (last[0] - first[0]) / (last[1] - first[1])
-        longer = self._window(min(start_s, now - PRESSURE_WINDOW_S))
-        before_s, after_s, seconds = longer[0].waited_s, longer[-1].waited_s, now - longer[0].at_s
-        if before_s is not None and after_s is not None and seconds >= PRESSURE_WINDOW_S / 2:
-            pressure_share = min(1.0, (after_s - before_s) / seconds)
         return Conditions(
             other_processes=sum(others) / len(others) if others else None,
             stolen_share=stolen_share,
-            pressure_share=pressure_share,
             references_s=dict(self._references.newest_s) if self._references else {},
         )
 
-    def _window(self, start_s: float) -> list[_Reading]:
+    def _since(self, start_s: float) -> list[_Reading]:
         """Return the readings since then, and the one before them."""
         later = sum(reading.at_s > start_s for reading in self._readings)
-        return list(self._readings)[-min(later + 1, len(self._readings)) :]
+        return self._readings[-later - 1 :]
 
 
 def _text(path: Path) -> str:

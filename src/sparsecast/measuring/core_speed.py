@@ -209,10 +209,10 @@ class Frequencies:
                 f"out --frequencies"
             ) from error
         if not least <= hz / 1e3 <= most:
-            raise DeviceError(
-                f"{frequency}: expected {least / 1e6:g} to {most / 1e6:g} GHz, which all cores have; name "
-                f"another"
-            )
+            expected = f"{least / 1e6:g} to {most / 1e6:g} GHz, which all cores have; name another"
+            if least > most:
+                expected = "a frequency that all cores have, and there is none; leave out --frequencies"
+            raise DeviceError(f"{frequency}: expected {expected}")
         try:
             try:
                 for core in cores:

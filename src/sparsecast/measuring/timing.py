@@ -183,16 +183,17 @@ def measure(
     patience = _Patience(cores, cores.patience * effort.wait_s * len(calls)) if cores else None
     series = {name: _Series(call, effort, clock, patience) for name, call in calls.items()}
     linger_s = 0.0
-    for first in range(0, effort.samples, SAMPLES_A_TURN):
-        wanted = min(SAMPLES_A_TURN, effort.samples - first)
+    firsts = range(0, effort.samples, SAMPLES_A_TURN)
+    turns = [min(SAMPLES_A_TURN, effort.samples - first) for first in firsts]
+    for wanted in turns:
         for series_of_call in series.values():
             linger_s = series_of_call.take(wanted, linger_s)
             for _ in range(wanted):
                 on_sample()
-    for first in range(0, effort.samples, SAMPLES_A_TURN):
+    for wanted in turns:
         for series_of_call in series.values():
             if series_of_call.is_slow:
-                linger_s = series_of_call.take(min(SAMPLES_A_TURN, effort.samples - first), linger_s)
+                linger_s = series_of_call.take(wanted, linger_s)
     return {name: series_of_call.timing() for name, series_of_call in series.items()}
 
 

@@ -41,12 +41,11 @@ def free_bytes() -> int:
     groups (versions 1 and 2), as containers and batch systems set them.
     """
     available: int = psutil.virtual_memory().available
-    return min(available, *_left_in_groups(_GROUPS_OF_PROCESS, _GROUPS))
+    return min([available, *_left_in_groups(_GROUPS_OF_PROCESS, _GROUPS)])
 
 
 def _left_in_groups(groups_of_process: Path, groups: Path) -> Iterator[int]:
-    """Yield the remaining bytes of each group around the process, and first a huge number."""
-    yield 2**63
+    """Yield the remaining bytes of each group around the process."""
     try:
         lines = groups_of_process.read_text().splitlines()
     except OSError:  # not Linux, or /proc is not mounted

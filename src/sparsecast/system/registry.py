@@ -15,7 +15,7 @@ import importlib
 import importlib.util
 import pkgutil
 import tomllib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache, cached_property
 from importlib import metadata
 from pathlib import Path
@@ -82,51 +82,48 @@ class Registry(Generic[T]):
         self._separator = separator
         self._unlisted = unlisted
         self._members: dict[str, T] = {}
+        self._plugins: set[str] = set()  # names of other distributions
 
     def names(self) -> list[str]:
         """Return every known name, sorted, without importing the implementations."""
-        return sorted(set(self._modules) | set(self._members) | set(self._plugins))
+        return sorted(self._modules.keys() | self._members.keys())
 
     def __contains__(self, name: object) -> bool:
         """Tell whether a name is known, without importing its implementation."""
-        return name in self._members or name in self._modules or name in self._plugins
+        return name in self._members or name in self._modules
 
     @cached_property
     def _modules(self) -> dict[str, str]:
-        """The module of each member of the package and of the papers, by the name of the member."""
-        package = importlib.import_module(self._package)
-        leaf = self._package.rpartition(".")[2]
+        """The module of each member, by its name."""
+        owners: dict[str, str] = {}
         modules: dict[str, str] = {}
-        self._enter_files(modules, self._package, package.__path__)
-        for paper, path in papers().items():
-            self._enter_files(modules, f"{paper}.{leaf}", [str(path / leaf)])
-            for name, module in _named_members(path).get(leaf, {}).items():
-                self._enter(modules, name, f"{paper}.{module}")
+        for name, module, owner in self._found():
+            if owners.setdefault(name, owner) != owner:  # the same one may be twice on the path
+                raise PluginError(
+                    f"{self.kind} '{name}' of {owner}: expected a name that is not taken, but {owners[name]} "
+                    f"has it; remove that distribution, or have it renamed"
+                )
+            modules[name] = module
         return modules
 
-    def _enter_files(self, modules: dict[str, str], folder: str, paths: Iterable[str]) -> None:
+    def _found(self) -> Iterator[tuple[str, str, str]]:
+        """Yield name, module and owner of each member: of the package, of papers, of other distributions."""
+        leaf = self._package.rpartition(".")[2]
+        yield from self._files(self._package, importlib.import_module(self._package).__path__)
+        for paper, path in papers().items():
+            yield from self._files(f"{paper}.{leaf}", [str(path / leaf)])
+            for name, module in _named_members(path).get(leaf, {}).items():
+                yield name, f"{paper}.{module}", f"{paper}.{module}"
+        for point in metadata.entry_points(group=self._package):
+            self._plugins.add(point.name)
+            distribution = point.dist.name if point.dist else "a distribution"
+            yield point.name, point.value, f"{distribution} ({point.value})"
+
+    def _files(self, folder: str, paths: Iterable[str]) -> Iterator[tuple[str, str, str]]:
         for info in pkgutil.iter_modules(paths):
             if info.name not in self._helpers:
-                self._enter(modules, info.name.replace("_", self._separator), f"{folder}.{info.name}")
-
-    def _enter(self, owners: dict[str, str], name: str, owner: str) -> None:
-        """Enter a member with its module or distribution; the same one may be twice on the path."""
-        if owners.setdefault(name, owner) != owner:
-            raise PluginError(
-                f"{self.kind} '{name}' of {owner}: expected a name that is not taken, but {owners[name]} has "
-                f"it; remove that distribution, or have it renamed"
-            )
-
-    @cached_property
-    def _plugins(self) -> dict[str, str]:
-        """The module of each plug-in, by the name of the member."""
-        owners = dict(self._modules)
-        plugins: dict[str, str] = {}
-        for point in metadata.entry_points(group=self._package):
-            distribution = point.dist.name if point.dist else "a distribution"
-            self._enter(owners, point.name, f"{distribution} ({point.value})")
-            plugins[point.name] = point.value
-        return plugins
+                module = f"{folder}.{info.name}"
+                yield info.name.replace("_", self._separator), module, module
 
     def register(self, name: str) -> Callable[[T], T]:
         """Return a decorator that enters an implementation under `name`."""
@@ -158,7 +155,7 @@ class Registry(Generic[T]):
             if name not in self and (found := self._unlisted(name)) is not None:
                 return found
             self.require([name])
-            module = self._plugins.get(name) or self._modules[name]
+            module = self._modules[name]
             try:
                 importlib.import_module(module)
             except ImportError as error:
