@@ -59,8 +59,9 @@ class ProductOptions:
     Attributes
     ----------
     algorithms, formats : sequence of str or None
-        All that the number of ranks allows; CSR. Entries whose x other ranks own are in COO beside COO, in
-        CSR beside all other formats.
+        All that the number of ranks allows; CSR.
+    remote_format : str or None
+        CSR, or COO beside COO.
     partition : str or None
         METIS where it is installed and the matrix is square, else rows by non-zeros; a grid for 2D.
     dtype : str or None
@@ -71,6 +72,7 @@ class ProductOptions:
 
     algorithms: Sequence[str] | None = None
     formats: Sequence[str] | None = None
+    remote_format: str | None = None
     partition: str | None = None
     dtype: str | None = None
     suite: str = "user"
@@ -145,7 +147,7 @@ def _prepared(
     comm: Any, matrix: str | Path, options: ProductOptions, nodes: Nodes, keeps: bool
 ) -> tuple[Problem | None, list[Configuration]]:
     """Refuse unknown names, read the matrix on rank 0, and return it with the Configurations to measure."""
-    FORMATS.require(options.formats or ())
+    FORMATS.require([*(options.formats or ()), *filter(None, [options.remote_format])])
     METHODS.require(filter(None, [options.partition]))
     for name in options.algorithms or ():
         check_ranks(Configuration(name, "csr", "csr", "rows", comm.size, 1), comm.size)
@@ -163,7 +165,7 @@ def _prepared(
     for algorithm in options.algorithms or possible:
         product = PRODUCTS.get(algorithm)
         for name in options.formats or ("csr",):
-            remote = "coo" if name == "coo" else "csr"
+            remote = options.remote_format or (name if name == "coo" else "csr")
             configurations.append(
                 Configuration(
                     algorithm=algorithm,

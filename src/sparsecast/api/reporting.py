@@ -139,6 +139,7 @@ def collection_report(
     makers = [partial(kind, **settings) for kind in kinds for settings in kind.compared]
     again = measured_again(profile.machine)
     scoring = Scoring(profile.machine)
+    unusual: dict[str, tuple[Rarity, ...]] = {}
     # For each type of values and number of threads the names of its matrices, by specification.
     by_setting: dict[tuple[str, str, int], tuple[Target, dict[str, str]]] = {}
     for name, report in reports.items():
@@ -152,5 +153,11 @@ def collection_report(
             scoring.refused |= dict.fromkeys(names.values(), str(error))
             continue
         score(scoring, training, makers, names, on_fold=on_fold, again=again)
+        for name in names.values():
+            report = reports[name]
+            if report.measured:
+                # The matrices of other groups that a model learns from, each once.
+                others = {r.matrix: r for r in training.records if training.group(r) != report.problem.group}
+                unusual[name] = rarities(report.structure, list(map(training.structure, others.values())))
     evaluation = scoring.evaluation(profile.name)
-    return CollectionReport(tuple(matrices), reports, shown, evaluation, refused)
+    return CollectionReport(tuple(matrices), reports, shown, evaluation, unusual, refused)

@@ -76,7 +76,7 @@ def measure(
             dtype=setting.dtype,
         )
         return _on_ranks(matrices[0], products, keep)
-    alone = {"--format": formats, "--partition": partition}
+    alone = {"--format": formats, "--remote-format": remote_format, "--partition": partition}
     options.refuse_given(alone, "of one process: expected --algorithm beside it, or mpirun; name one")
     if collection.dry_run:
         return pending_output(api.pending(matrices, shard, device))

@@ -17,12 +17,12 @@ from sparsecast.reports.pages.matrix_page import machine_rows, trust_rows
 from sparsecast.reports.pages.rendering import page
 from sparsecast.results.columns import shown_storage
 from sparsecast.results.evaluation import ModelScore
-from sparsecast.results.reports import CollectionReport, MatrixReport
+from sparsecast.results.reports import CollectionReport, MatrixReport, Rarity
 from sparsecast.system import texts
 from sparsecast.system.texts import counted
 
-#: Matrices whose errors are explained.
-_WORST = 10
+#: Matrices whose errors are explained, and features that each explanation names.
+_WORST, _RARITIES = 10, 3
 
 #: A product whose bytes are between this part of a cache and its inverse is said to be at the edge of it.
 _EDGE = 0.5
@@ -135,7 +135,8 @@ def _explained(collection: CollectionReport, name: str, error: float, link: str)
     sentence = f"{counted(len(rows), 'format')}, from {low} to {high}"
     if held:
         sentence += f"; {sum(held)} of {len(held)} measurements within their intervals"
-    reasons = _at_the_edge(collection.reports[name])
+    reasons = [_rarity(rarity) for rarity in collection.rarities.get(name, ())[:_RARITIES]]
+    reasons += _at_the_edge(collection.reports[name])
     differences = [d for row in rows for d in (row.record.noise, row.repeat_difference) if d is not None]
     noise = float(np.median(differences)) if differences else 0.0
     if noise >= abs(error) / 2:
@@ -145,8 +146,29 @@ def _explained(collection: CollectionReport, name: str, error: float, link: str)
         "link": link,
         "error": f"{100 * error:+.0f} %",
         "said": f"{sentence}.",
-        "reasons": reasons,
+        "reasons": reasons
+        or ["None of its features is unusual among the matrices that the model learned from."],
     }
+
+
+def _rarity(rarity: Rarity) -> str:
+    """Return a sentence on the unusual features of a matrix."""
+    what = f"{rarity.trait[0].upper()}{rarity.trait[1:]}: {_number(rarity.value)}"
+    end = f"{'at most' if rarity.is_large else 'at least'} {_number(rarity.end)}"
+    if not rarity.beyond:
+        much = "more" if rarity.is_large else "less"
+        return (
+            f"{what}, {much} than any of the {rarity.others:,} matrices that the model learned from ({end}): "
+            f"the forecast reaches beyond them."
+        )
+    much = f"{'has' if rarity.beyond == 1 else 'have'} as {'much' if rarity.is_large else 'little'}"
+    return (
+        f"{what}; only {rarity.beyond} of the {rarity.others:,} matrices that the model learned from {much}."
+    )
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 or value == int(value) else f"{value:.3g}"
 
 
 def _at_the_edge(report: MatrixReport) -> list[str]:
