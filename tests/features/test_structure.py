@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from sparsecast.errors import FeatureError, InputError
 from sparsecast.features import FEATURES
 from sparsecast.features.analysis import structure
+from sparsecast.features.row_lengths import ROW_LENGTH_LEVELS
 from sparsecast.features.structure import Structure
 from sparsecast.features.symmetry import Symmetry
 from sparsecast.matrices.gallery import gallery_from_specification
@@ -29,6 +30,9 @@ REAL = [
     structure(gallery_from_specification(each), threads=1, groups=FEATURES.names()) for each in SPECIFICATIONS
 ]
 SYMMETRIC = REAL[0]
+
+#: Counts of a structure whose longest row is beyond the last level.
+LONGEST = len(ROW_LENGTH_LEVELS) + 1
 
 
 def with_feature(found, group, **features):
@@ -97,6 +101,12 @@ CONTRADICTIONS = [
     ("bands", {"histogram": (2.0, -1.0) + (0.0,) * 8}),
     ("blocks", {"fill": ()}),
     ("blocks", {"fill": (0.5,) * 7}),
+    ("row_lengths", {"max": 2**70}),
+    ("row_lengths", {"max": 2**32, **dict.fromkeys(("rows_at_least", "entries_up_to"), (1,) * LONGEST)}),
+    (
+        "row_lengths",
+        {"max": 2**31, "rows_at_least": (2**62,) * (LONGEST - 1), "entries_up_to": (0,) * (LONGEST - 1)},
+    ),
     ("locality", {"line_changes": 10**6}),
     ("locality", {"line_changes": -1}),
     ("locality", {"reuse_histogram": (1.0,)}),
