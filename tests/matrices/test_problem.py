@@ -98,7 +98,7 @@ def test_a_gallery_matrix_is_named_and_made_again():
 def test_a_file_is_its_place_and_its_content(file):
     one = Problem.named(file)
     assert one.name == "small" and one.specification.startswith(f"file:{file}?sha256=")
-    assert one.facts.field == "real" and one.notes == ()
+    assert one.notes == ()
     same(Problem.rebuilt(one.specification).matrix, one.matrix)
     assert one.group == group_of(one.specification) and str(file.parent) not in one.group
 
@@ -146,7 +146,7 @@ def test_an_array_has_a_specification_and_cannot_be_made_again():
     assert one.group == equal.group != other.group
     assert Problem.rebuilt(one.specification) is None
     assert Problem.of(one) is one
-    assert one.matrix is A and one.facts is None and one.notes == ()
+    assert one.matrix is A and one.notes == ()
 
 
 def test_other_sparse_matrices_become_csr_and_others_are_refused():
@@ -172,7 +172,7 @@ def test_nothing_is_made_before_it_is_needed_and_nothing_twice(counted):
     _ = one.name, one.specification, one.group, one.expected_nnz
     assert counted == []
     assert one.matrix is one.matrix and one.structure is one.structure
-    _ = one.notes, one.facts, one.specification
+    _ = one.notes, one.specification
     assert counted == ["matrix", "structure"]
 
 

@@ -79,7 +79,7 @@ def read_matrix_market(path: Path, dtype: np.dtype[Any] | None) -> Contents:
     if header.layout == "array":
         matrix = from_packed(parsed.ravel().astype(dtype, copy=False), header.shape, header.mirror)
         notes = ("is a dense array: its zeros are not stored",)
-        return Contents(matrix, header.field, header.symmetry, notes)
+        return Contents(matrix, notes, is_integer=header.field == "integer")
     (rows, cols), values = parsed.coords, parsed.data.astype(dtype, copy=False)
     del parsed
     return header.contents(rows, cols, values)

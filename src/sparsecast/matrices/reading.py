@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -38,20 +37,6 @@ _KNOWN_WITH_GRAPHS = f"{_KNOWN}; edge lists {', '.join(EDGE_LIST_SUFFIXES)}, eac
 # Integers of larger magnitude need not survive in a float64.
 _LARGEST_EXACT = 2.0**53
 _EXPECTED_DTYPE = f"expected one of {', '.join(DTYPES)}"
-
-
-@dataclass(frozen=True, slots=True)
-class FileFacts:
-    """Facts of a matrix file; the matrix is always whole, whatever the file's symmetry."""
-
-    field: str  # "real", "complex", "integer" or "pattern", where every value is 1
-    symmetry: str  # "general", "symmetric", "skew-symmetric" or "hermitian"
-    explicit_zeros: int
-    duplicates: int  # entries that were summed into another one at the same place
-    nonfinite: int  # values that are NaN or infinite
-    notes: tuple[str, ...]  # sentences for the user, such as "holds 3 NaN or infinite values"
-    #: Entries on and below the diagonal, where the file stores one triangle; else None.
-    triangle_nnz: int | None = None
 
 
 def load(
@@ -87,13 +72,11 @@ def load(
     text = os.fspath(path)
     if text.startswith(suitesparse.PREFIX):
         path = suitesparse.Downloaded.named(text).fetched()
-    return read_file(path, dtype=dtype)[0]
+    return read_file(path, dtype=dtype).matrix
 
 
-def read_file(
-    path: str | os.PathLike[str], *, dtype: npt.DTypeLike | None = None
-) -> tuple[csr_array[Any, tuple[int, int]], FileFacts]:
-    """Read a matrix as `load` does, and return the facts of its file."""
+def read_file(path: str | os.PathLike[str], *, dtype: npt.DTypeLike | None = None) -> Contents:
+    """Read a matrix as `load` does, with what is to be said of its file."""
     file, value_type = Path(path), None
     if dtype is not None:
         try:
@@ -153,26 +136,22 @@ def collected(matrices: Iterable[Any]) -> list[Any]:
     return list(items.values())
 
 
-def _finished(contents: Contents) -> tuple[csr_array[Any, tuple[int, int]], FileFacts]:
-    matrix, field, symmetry, reader_notes, triangle_nnz = contents
-    notes, stored = list(reader_notes), matrix.nnz
+def _finished(contents: Contents) -> Contents:
+    """Return the contents with sorted rows, duplicates summed, and notes about the values."""
+    matrix, stored = contents.matrix, contents.matrix.nnz
     if not matrix.has_sorted_indices:
         sort_rows(matrix.indptr, matrix.indices, matrix.data)
         matrix.has_sorted_indices = True
     matrix.sum_duplicates()
     duplicates, values = stored - matrix.nnz, matrix.data
-    zeros = int(values.size - np.count_nonzero(values))
-    nonfinite = int(values.size - np.count_nonzero(np.isfinite(values)))
-    if duplicates:
-        notes.append(f"holds {duplicates} duplicate entries, summed")
-    if zeros:
-        notes.append(f"holds {zeros} explicit zeros, kept")
-    if nonfinite:
-        notes.append(f"holds {nonfinite} NaN or infinite values")
-    if field == "integer":
-        large = np.count_nonzero(np.abs(values) > _LARGEST_EXACT)
-        if large:
-            notes.append(f"holds {large} integers beyond 2**53, rounded to floating point")
+    large = np.count_nonzero(np.abs(values) > _LARGEST_EXACT) if contents.is_integer else 0
+    counts = {
+        "duplicate entries, summed": duplicates,
+        "explicit zeros, kept": values.size - np.count_nonzero(values),
+        "NaN or infinite values": values.size - np.count_nonzero(np.isfinite(values)),
+        "integers beyond 2**53, rounded to floating point": large,
+    }
+    found = (f"holds {count} {what}" for what, count in counts.items() if count)
     # With duplicates, some of the file's entries may lie in both triangles.
-    triangle = None if duplicates else triangle_nnz
-    return matrix, FileFacts(field, symmetry, zeros, duplicates, nonfinite, tuple(notes), triangle)
+    triangle_nnz = None if duplicates else contents.triangle_nnz
+    return contents._replace(notes=(*contents.notes, *found), triangle_nnz=triangle_nnz)
