@@ -83,7 +83,7 @@ def test_damaged_compression(tmp_path, content):
 
 
 def test_more_edges_than_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr(sources, "free_bytes", lambda: 1000)
+    monkeypatch.setattr("sparsecast.system.memory.free_bytes", lambda: 1000)
     with pytest.raises(MatrixSizeError):
         load(write(tmp_path, "a.txt", "0 1\n" * 1001))
 

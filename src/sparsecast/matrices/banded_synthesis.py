@@ -28,13 +28,13 @@ from sparsecast.matrices.synthesis import (
     check_least,
     csr_bytes,
     random_bits,
-    require_memory,
     starts_of,
     uniform,
     value_of,
 )
 from sparsecast.system.integers import GOLDEN, index_dtype, mixed, stream_of
 from sparsecast.system.jit import inner, njit
+from sparsecast.system.memory import require_memory
 
 #: Relative standard deviation of the row lengths. Wang 2017 names the distributions and leaves their spread
 #: open. A power law of relative deviation 1 has the exponent 2.4. The binomial has 1 / sqrt(mean), which

@@ -18,9 +18,10 @@ from scipy.sparse import coo_array, csr_array
 
 from sparsecast.errors import InputError, UnknownNameError, remedy_for
 from sparsecast.matrices.families import split_specification
-from sparsecast.matrices.synthesis import canonical, csr_bytes, require_memory, starts_of
+from sparsecast.matrices.synthesis import canonical, csr_bytes, starts_of
 from sparsecast.system.integers import GOLDEN, index_dtype, mixed, stream_of
 from sparsecast.system.jit import njit
+from sparsecast.system.memory import require_memory
 
 #: Bytes that SciPy's conversion from coordinates holds at its peak, for each coordinate entry: two int64
 #: coordinates and a value, the CSR arrays, and the copy that summing duplicates makes.

@@ -14,7 +14,7 @@ from scipy.sparse import bsr_array, csr_array, diags_array, tril, triu
 from sparsecast.errors import InputError, MatrixSizeError
 from sparsecast.system.integers import GOLDEN, INT32_MAX, mixed, stream_of
 from sparsecast.system.jit import inner, njit
-from sparsecast.system.memory import free_bytes
+from sparsecast.system.memory import require_memory
 
 #: Width of the band that holds the columns of a benchmark matrix, in entries per row. Within a few times the
 #: row length, the part of x in use stays in the first-level cache, as in most matrices from meshes: the time
@@ -34,16 +34,6 @@ _HALF_BITS = np.uint64(32)
 def csr_bytes(rows: int, nnz: int, index_bytes: int = 4, value_bytes: int = 8) -> int:
     """Return the bytes of the three CSR arrays of a matrix with `rows` rows and `nnz` stored entries."""
     return nnz * (index_bytes + value_bytes) + (rows + 1) * index_bytes
-
-
-def require_memory(wanted_bytes: int, what: str) -> None:
-    """Refuse `what`, a matrix in the user's words, if it does not fit in memory."""
-    available = free_bytes()
-    if wanted_bytes > available:
-        raise MatrixSizeError(
-            f"{what} needs {wanted_bytes / 1e9:.3g} GB, expected at most the {available / 1e9:.3g} GB of "
-            "memory available; choose smaller dimensions or fewer entries a row"
-        )
 
 
 def canonical(
