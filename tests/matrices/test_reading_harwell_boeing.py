@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,6 +13,8 @@ from scipy.io import hb_write
 
 from sparsecast.errors import MatrixSizeError
 from sparsecast.matrices.reading import load, read_file
+
+from . import conftest
 
 # Sections as lines, for the 4 x 4 matrix with columns {1: rows 1 3, 2: row 2, 3: none, 4: rows 1 4}.
 POINTERS = ["    1    3    4    4    6"]
@@ -45,10 +46,7 @@ def cards(
 
 
 def write(folder: Path, lines: list[str], name: str = "a.rb", end: str = "\n") -> Path:
-    content = "".join(line + end for line in lines).encode("latin-1")
-    path = folder / name
-    path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
-    return path
+    return conftest.write(folder, "".join(line + end for line in lines), name)
 
 
 @pytest.mark.parametrize("name", ["a.rb", "a.hb", "a.rua", "a.RUA", "a.rua.gz"])

@@ -8,7 +8,7 @@ lists of graphs (``.txt``, ``.tsv``, ``.csv``, ``.edges``, ``.el``, also with ``
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +30,15 @@ from sparsecast.matrices.sources import check_file, damaged
 from sparsecast.matrices.values import VALUE_TYPES
 from sparsecast.records import DTYPES
 
-_TEXT_SUFFIXES = (".mtx", *HARWELL_BOEING_SUFFIXES)
-_SUFFIXES = (*_TEXT_SUFFIXES, ".npz", ".mat")
+#: The reader of each suffix; texts may be compressed, with .gz behind it.
+_READERS: dict[str, Callable[[Path, np.dtype[Any] | None], Contents]] = {
+    ".npz": read_npz,
+    ".mat": read_mat,
+    ".mtx": read_matrix_market,
+    **dict.fromkeys(HARWELL_BOEING_SUFFIXES, read_harwell_boeing),
+    **dict.fromkeys(EDGE_LIST_SUFFIXES, read_edge_list),
+}
+_BINARY = (".npz", ".mat")
 _KNOWN = ".mtx, .rb, .hb, .rua and its like (.rsa, .pua, ...), each also with .gz; .npz, .mat"
 _KNOWN_WITH_GRAPHS = f"{_KNOWN}; edge lists {', '.join(EDGE_LIST_SUFFIXES)}, each also with .gz"
 # Integers of larger magnitude need not survive in a float64.
@@ -87,17 +94,18 @@ def read_file(path: str | os.PathLike[str], *, dtype: npt.DTypeLike | None = Non
         if value_type not in VALUE_TYPES:
             raise InputError(f"dtype {value_type}: {_EXPECTED_DTYPE}; name one of them")
     check_file(file)
-    suffix = kind = file.suffix.lower()
-    known = (*_SUFFIXES, *EDGE_LIST_SUFFIXES)
-    if suffix == ".gz":
-        kind = file.with_suffix("").suffix.lower()
-        suffix, known = kind + suffix, (*_TEXT_SUFFIXES, *EDGE_LIST_SUFFIXES)
-    if kind not in known:
+    suffix = _suffix(file)
+    kind = suffix.removesuffix(".gz")
+    if kind not in _READERS or (kind in _BINARY and kind != suffix):
         raise damaged(file, f"its suffix '{suffix}' is unknown", f"known are {_KNOWN_WITH_GRAPHS}")
-    readers = {".npz": read_npz, ".mat": read_mat, ".mtx": read_matrix_market}
-    readers |= dict.fromkeys(EDGE_LIST_SUFFIXES, read_edge_list)
     with np.errstate(over="ignore"):  # a value beyond its type is infinite, which a note says
-        return _finished(readers.get(kind, read_harwell_boeing)(file, value_type))
+        return _finished(_READERS[kind](file, value_type))
+
+
+def _suffix(file: Path) -> str:
+    """Return the suffix of a file, with that before ``.gz``, in lower case."""
+    name = file.name.lower()
+    return Path(name.removesuffix(".gz")).suffix + (".gz" if name.endswith(".gz") else "")
 
 
 def matrix_name(path: str | os.PathLike[str]) -> str:
@@ -106,9 +114,8 @@ def matrix_name(path: str | os.PathLike[str]) -> str:
     Other dots of the name are kept. The file need not exist.
     """
     file = Path(path)
-    if file.suffix.lower() == ".gz":
-        file = file.with_suffix("")
-    return file.stem if file.suffix.lower() in (*_SUFFIXES, *EDGE_LIST_SUFFIXES) else file.name
+    suffix = _suffix(file)
+    return file.name[: -len(suffix)] if suffix.removesuffix(".gz") in _READERS else file.name
 
 
 def matrix_files(folder: str | os.PathLike[str]) -> list[Path]:
@@ -116,8 +123,9 @@ def matrix_files(folder: str | os.PathLike[str]) -> list[Path]:
     path = Path(folder)
     if not path.is_dir():
         raise InputError(f"{path} is no folder: expected one with matrix files; check the path")
-    ends = (*_SUFFIXES, *(f"{suffix}.gz" for suffix in _TEXT_SUFFIXES))
-    names = sorted(file for file in path.iterdir() if file.is_file() and file.name.lower().endswith(ends))
+    kinds = _READERS.keys() - EDGE_LIST_SUFFIXES
+    kinds |= {f"{kind}.gz" for kind in kinds.difference(_BINARY)}
+    names = sorted(file for file in path.iterdir() if file.is_file() and _suffix(file) in kinds)
     if not names:
         raise InputError(f"{path} has no matrix files: expected some of {_KNOWN}; name another folder")
     return names
