@@ -29,18 +29,18 @@ def cards(
     stored: int = 5,
     sections: tuple[list[str], ...] = (POINTERS, INDICES, VALUES),
     formats: tuple[str, str, str] = ("(16I5)", "(16I5)", "(3E10.2)"),
-    right_hand_sides: int | None = None,
+    has_right_hand_side: bool = False,
 ) -> list[str]:
     counts = [sum(map(len, sections)), *map(len, sections), *[0] * (3 - len(sections))]
-    if right_hand_sides is not None:
-        counts.append(right_hand_sides)
+    if has_right_hand_side:
+        counts.append(1)
     head = [
         f"{'A matrix for a test':72}KEY",
         "".join(f"{count:14d}" for count in counts),
         f"{kind:14}" + "".join(f"{size:14d}" for size in (*shape, stored, 0)),
         f"{formats[0]:16}{formats[1]:16}{formats[2]:20}",
     ]
-    if right_hand_sides:
+    if has_right_hand_side:
         head.append(f"{'F':14}{1:14d}{0:14d}")
     return head + [line for section in sections for line in section]
 
@@ -56,6 +56,12 @@ def test_unsymmetric(tmp_path, name, end):
     np.testing.assert_array_equal(held.toarray(), DENSE)
     assert notes == ()
     assert held.has_canonical_format
+
+
+def test_numbers_without_blanks_and_a_right_hand_side(tmp_path):
+    sections = ["13446"], ["13214"], VALUES
+    lines = cards(sections=sections, formats=("(5I1)", "(16I1)", "(3E10.2)"), has_right_hand_side=True)
+    np.testing.assert_array_equal(load(write(tmp_path, [*lines, "  1.00E+00"])).toarray(), DENSE)
 
 
 def test_more_cards_than_the_file_has_are_not_waited_for(tmp_path):

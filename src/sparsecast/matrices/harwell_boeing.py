@@ -1,7 +1,7 @@
 """Rutherford-Boeing and Harwell-Boeing files: punched-card columns in fields of fixed width.
 
 SciPy's reader takes square unsymmetric matrices of real numbers and integers only
-(tests/matrices/test_scipy_readers.py). This one also takes complex, symmetric, Hermitian, skew-symmetric and
+(decision 78). This one also takes complex, symmetric, Hermitian, skew-symmetric and
 rectangular matrices and patterns. Right-hand sides after the matrix are not read.
 """
 

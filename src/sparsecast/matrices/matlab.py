@@ -1,7 +1,7 @@
 """Matrices in MATLAB's .mat files of versions 5 and 7.
 
 SciPy's reader ends the process at an element of unknown type, takes one imaginary part for all, and loses
-imaginary parts in conversions to MATLAB's types (tests/matrices/test_scipy_readers.py). A separate process
+imaginary parts in conversions to MATLAB's types (decision 78). A separate process
 would solve only the first of these, at 0.8 s per file. Checking every type and length first is reading the
 file, so the few elements of a matrix are read here (decision 78).
 """
