@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from sparsecast.errors import FeatureError, InputError
 from sparsecast.features import FEATURES
 from sparsecast.features.analysis import structure
+from sparsecast.features.row_lengths import ROW_LENGTH_LEVELS
 from sparsecast.features.structure import Structure
 from sparsecast.features.symmetry import Symmetry
 from sparsecast.matrices.gallery import gallery_from_specification
@@ -29,6 +30,9 @@ REAL = [
     structure(gallery_from_specification(each), threads=1, groups=FEATURES.names()) for each in SPECIFICATIONS
 ]
 SYMMETRIC = REAL[0]
+
+#: Counts of a structure whose longest row is beyond the last level.
+LONGEST = len(ROW_LENGTH_LEVELS) + 1
 
 
 def with_feature(found, group, **features):
@@ -125,6 +129,19 @@ def test_what_no_matrix_can_have_is_refused(group):
         for value in values:
             with pytest.raises(InputError):
                 with_feature(SYMMETRIC, group, **{feature: value}).checked()
+
+
+@pytest.mark.parametrize(
+    "features",
+    [
+        {"max": 2**70},
+        {"max": 2**32, **dict.fromkeys(("rows_at_least", "entries_up_to"), (1,) * LONGEST)},
+        {"max": 2**31, "rows_at_least": (2**62,) * (LONGEST - 1), "entries_up_to": (0,) * (LONGEST - 1)},
+    ],
+)
+def test_row_lengths_beyond_all_levels_are_refused(features):
+    with pytest.raises(InputError):
+        with_feature(SYMMETRIC, "row_lengths", **features).checked()
 
 
 def test_the_symmetry_of_older_profiles_is_still_read():

@@ -13,11 +13,9 @@ from sparsecast.features.sweep import BANDS
 from sparsecast.matrices.banded_synthesis import SPREADS, banded_matrix
 from sparsecast.system import integers
 
+from .conftest import check_made, rows_of, same
+
 SHARES = st.lists(st.integers(0, 9), min_size=BANDS, max_size=BANDS).filter(any)
-
-
-def rows_of(A):
-    return np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
 
 
 def bands_of(A, block=(1, 1)):
@@ -48,18 +46,15 @@ def test_counts_are_exact_whatever_is_asked_for(rows, fullness, block, shares, l
     bands = np.array(shares) / sum(shares)
     mean = size * fullness
     A = banded_matrix(rows, mean, block=block, bands=bands, lengths=lengths, symmetric=symmetric, seed=seed)
-    A.check_format(full_check=True)
+    check_made(A)
     assert A.shape == (size, size)
     assert A.nnz == max(1, round(size * mean / math.prod(block))) * math.prod(block)
-    assert (A.indices.dtype, A.indptr.dtype, A.data.dtype) == (np.int32, np.int32, np.float64)
-    assert (np.diff(A.indices)[np.diff(rows_of(A)) == 0] > 0).all()
-    assert (A.data != 0).all() and (np.abs(A.data) < 1).all()
     _, in_block = np.unique(rows_of(A) // block[0] * size + A.indices // block[1], return_counts=True)
     assert (in_block == math.prod(block)).all()
     if symmetric:
         mirrored = A.T.tocsr()
         mirrored.sort_indices()
-        assert np.array_equal(mirrored.indices, A.indices) and np.array_equal(mirrored.data, A.data)
+        assert same(mirrored, A)
 
 
 @given(SHARES, st.sampled_from([(1, 1), (2, 3), (4, 2)]), st.integers(0, 99))
@@ -110,7 +105,7 @@ def test_many_entries_take_wide_indices(monkeypatch):
     monkeypatch.setattr(integers, "INT32_MAX", 2_699)
     wide = banded_matrix(300, 9, seed=1)
     assert (wide.indices.dtype, wide.indptr.dtype) == (np.int64, np.int64)
-    assert np.array_equal(narrow.indices, wide.indices) and np.array_equal(narrow.data, wide.data)
+    assert same(narrow, wide)
 
 
 @pytest.mark.parametrize(
@@ -138,7 +133,6 @@ def test_refusals_are_one_line(rows, nnz_per_row, options):
         banded_matrix(rows, nnz_per_row, **{"seed": 0, **options})
 
 
-def test_what_memory_does_not_hold_is_refused_before_allocation(monkeypatch):
-    monkeypatch.setattr("psutil.virtual_memory", lambda: type("Memory", (), {"available": 1000}))
+def test_what_memory_does_not_hold_is_refused_before_allocation(little_memory):
     with pytest.raises(MatrixSizeError):
         banded_matrix(1000, 10, seed=0)

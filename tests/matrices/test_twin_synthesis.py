@@ -13,6 +13,8 @@ from sparsecast.matrices.gallery import gallery
 from sparsecast.matrices.synthesis import block_matrix, varied_matrix
 from sparsecast.matrices.twin_synthesis import banded_twin, row_lengths, twin
 
+from .conftest import check_made, same
+
 
 @st.composite
 def matrices(draw):
@@ -31,15 +33,11 @@ def matrices(draw):
 def test_both_twins_have_the_counts_of_any_matrix(A, block, seed):
     found = structure(A, threads=1)
     for made in (banded_twin(found, block, seed=seed), twin(found, block, seed=seed)):
-        made.check_format(full_check=True)
+        check_made(made)
         assert made.shape == A.shape and made.nnz == A.nnz
-        rows = np.repeat(np.arange(A.shape[0]), np.diff(made.indptr))
-        assert (np.diff(made.indices)[np.diff(rows) == 0] > 0).all()
-        assert (made.data != 0).all() and made.indices.dtype == np.int32
     # Below 64 entries a row, the lengths are known one by one.
     np.testing.assert_array_equal(np.sort(np.diff(made.indptr)), np.sort(np.diff(A.indptr)))
-    again = twin(found, block, seed=seed)
-    assert np.array_equal(made.indices, again.indices) and np.array_equal(made.data, again.data)
+    assert same(made, twin(found, block, seed=seed))
 
 
 def test_long_rows_keep_their_counts_and_sums():
@@ -91,12 +89,9 @@ def test_blocks_keep_their_fill(block):
 
 
 @pytest.mark.parametrize("make", (banded_twin, twin))
-def test_refusals_are_one_line(make, monkeypatch):
-    found = structure(gallery("poisson2d", n=20))
-    with pytest.raises(InputError):
-        make(found, 5, seed=0)
-    with pytest.raises(InputError):
-        make(found, seed=-1)
-    monkeypatch.setattr("psutil.virtual_memory", lambda: type("Memory", (), {"available": 1000}))
-    with pytest.raises(MatrixSizeError):
-        make(found, seed=0)
+@pytest.mark.parametrize(
+    ("block", "seed", "error"), [(5, 0, InputError), (1, -1, InputError), (1, 0, MatrixSizeError)]
+)
+def test_refusals_are_one_line(make, block, seed, error, little_memory):
+    with pytest.raises(error):
+        make(structure(gallery("poisson2d", n=20)), block, seed=seed)

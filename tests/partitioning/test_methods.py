@@ -139,7 +139,7 @@ def test_metis_keeps_what_belongs_together():
 
 @needs_metis
 def test_metis_refuses_a_graph_that_does_not_fit_in_memory(monkeypatch):
-    monkeypatch.setattr(metis, "free_bytes", lambda: 10**4)
+    monkeypatch.setattr("sparsecast.system.memory.free_bytes", lambda: 10**4)
     with pytest.raises(MatrixSizeError):
         partition(gallery("poisson2d", n=20), 4, "metis")
 

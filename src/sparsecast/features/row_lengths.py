@@ -106,11 +106,15 @@ class RowLengths(FeatureGroup):
 
     def contradiction(self, rows: int, cols: int, nnz: int) -> str | None:
         at_least, up_to = self.rows_at_least, self.entries_up_to
-        if not len(at_least) == len(up_to) == int(np.searchsorted(ROW_LENGTH_LEVELS, self.max)) + 1:
+        if self.max > ROW_LENGTH_LEVELS[-1]:
+            return f"a row has {self.max:,} entries, and rows are counted up to {ROW_LENGTH_LEVELS[-1]:,}"
+        levels = ROW_LENGTH_LEVELS[: int(np.searchsorted(ROW_LENGTH_LEVELS, self.max)) + 1]
+        if not len(at_least) == len(up_to) == len(levels):
             return f"{len(at_least)} and {len(up_to)} levels stand for rows of up to {self.max} entries"
         filled = at_least[1] if len(at_least) > 1 else 0
         # A row that reaches the lower level only adds at least nothing and less than the step to the higher.
-        steps, gains = np.diff(ROW_LENGTH_LEVELS[: len(at_least)]), np.diff(up_to)
+        # Products of counts up to 2**53 and steps overflow integers; as floats they compare as exact ones do.
+        steps, gains = np.diff(levels).astype(np.float64), np.diff(up_to)
         least, most = np.array(at_least[1:]) * steps, np.array(at_least[:-1]) * steps
         is_reached = self.max == 0 or (len(at_least) > 1 and at_least[-2] > 0)
         return self.first_wrong(

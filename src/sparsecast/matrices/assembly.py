@@ -30,16 +30,16 @@ HERMITIAN = MIRRORS["hermitian"]
 
 
 class Contents(NamedTuple):
-    """Contents of a file: rows may be unsorted or hold duplicates; `field` and `symmetry` as in FileFacts.
+    """A matrix, with sentences for the user about its file; its reader may leave rows as they stand there.
 
-    `triangle_nnz` is the number of stored triplets of a symmetric matrix, None of any other one.
+    `triangle_nnz` is the number of entries on and below the diagonal, where a file stores one triangle of a
+    symmetric matrix; else None.
     """
 
     matrix: csr_array[Any]
-    field: str
-    symmetry: str = "general"
     notes: tuple[str, ...] = ()
     triangle_nnz: int | None = None
+    is_integer: bool = False  # whether the file has whole numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class Header:
             notes += ("is called hermitian and holds a diagonal that is not real, kept as it is",)
         matrix = from_triplets(rows, cols, values, self.shape, self.mirror)
         is_symmetric = self.mirror == MIRRORS["symmetric"]
-        return Contents(matrix, self.field, self.symmetry, notes, len(values) if is_symmetric else None)
+        return Contents(matrix, notes, len(values) if is_symmetric else None, self.field == "integer")
 
 
 def from_triplets(

@@ -28,13 +28,13 @@ from sparsecast.matrices.synthesis import (
     check_least,
     csr_bytes,
     random_bits,
-    require_memory,
     starts_of,
     uniform,
     value_of,
 )
 from sparsecast.system.integers import GOLDEN, index_dtype, mixed, stream_of
 from sparsecast.system.jit import inner, njit
+from sparsecast.system.memory import require_memory
 
 #: Relative standard deviation of the row lengths. Wang 2017 names the distributions and leaves their spread
 #: open. A power law of relative deviation 1 has the exponent 2.4. The binomial has 1 / sqrt(mean), which
@@ -215,10 +215,9 @@ def _weights(count: int, blocks: int, lengths: str, spread: float | None, seed: 
             f"ones; leave it out"
         )
     spread = SPREADS[lengths] if spread is None else spread
-    if spread is None:
-        thrown = np.zeros(count, dtype=np.int64)
-        _throw(blocks, np.uint64(seed % 2**64), thrown)
-        return thrown
+    if spread is None:  # each block goes to a random row
+        rows = (random_bits(blocks, seed) >> _HALF_BITS) * np.uint64(count) >> _HALF_BITS
+        return np.bincount(rows.astype(np.int64), minlength=count)
     drawn = np.ones(count)
     if lengths == "normal":
         # Twelve uniform numbers have deviation 1 and no logarithm, which differs from machine to machine.
@@ -305,15 +304,6 @@ def _rounded(shares: NDArray[np.float64], total: int) -> Whole:
     order = np.argsort(whole - exact, kind="stable")
     whole[order[: total - int(whole.sum())]] += 1
     return whole
-
-
-@njit(cache=True, nogil=True)
-def _throw(blocks, seed, out):  # type: ignore[no-untyped-def]
-    """Assign each block to a random row and count the blocks of each row."""
-    stream = ~stream_of(seed)
-    for block in range(blocks):
-        bits = mixed(stream + np.uint64(block) * GOLDEN) >> _HALF_BITS
-        out[(bits * np.uint64(out.size)) >> _HALF_BITS] += 1
 
 
 @inner

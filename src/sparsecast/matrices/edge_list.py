@@ -64,7 +64,7 @@ def read_edge_list(path: Path, dtype: np.dtype[Any] | None) -> Contents:
     start, end = places.reshape(ends.shape).astype(width)
     values = weights.astype(np.float64 if dtype is None else dtype)
     matrix = from_triplets(start, end, values, (len(nodes), len(nodes)))
-    return Contents(matrix, "real" if lines.columns == 3 else "pattern", notes=tuple(notes))
+    return Contents(matrix, tuple(notes))
 
 
 def _pieces(source: TextSource) -> Iterator[bytes]:

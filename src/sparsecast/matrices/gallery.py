@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import inspect
 import math
-import operator
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -18,9 +18,10 @@ from scipy.sparse import coo_array, csr_array
 
 from sparsecast.errors import InputError, UnknownNameError, remedy_for
 from sparsecast.matrices.families import split_specification
-from sparsecast.matrices.synthesis import canonical, csr_bytes, require_memory
+from sparsecast.matrices.synthesis import canonical, csr_bytes, starts_of
 from sparsecast.system.integers import GOLDEN, index_dtype, mixed, stream_of
 from sparsecast.system.jit import njit
+from sparsecast.system.memory import require_memory
 
 #: Bytes that SciPy's conversion from coordinates holds at its peak, for each coordinate entry: two int64
 #: coordinates and a value, the CSR arrays, and the copy that summing duplicates makes.
@@ -77,23 +78,18 @@ def gallery(name: str, /, **parameters: int) -> csr_array:
                 f"parameter '{key}' of gallery '{name}' is unknown: known are {', '.join(accepted)}; "
                 f"{remedy_for(key, accepted, 'name one')}"
             )
-        try:
-            values[key] = operator.index(value)
-        except TypeError:
-            raise InputError(_not_an_integer(name, key, value)) from None
-        if isinstance(value, (bool, np.bool_)):
-            raise InputError(_not_an_integer(name, key, value))
+        if not isinstance(value, int | np.integer) or isinstance(value, bool):
+            raise InputError(f"{key} = {value} for gallery '{name}': expected an integer; give digits only")
+        values[key] = int(value)
     return _GALLERY[name](**values)
 
 
 def gallery_from_specification(specification: str) -> csr_array:
     name, texts = split_specification(specification, "integer", "poisson3d?n=100&points=27")
-    parameters: dict[str, int] = {}
+    parameters: dict[str, Any] = dict(texts)
     for key, text in texts.items():
-        try:
+        with suppress(ValueError):  # `gallery` refuses what is no integer
             parameters[key] = int(text)
-        except ValueError:
-            raise InputError(_not_an_integer(name, key, text)) from None
     return gallery(name, **parameters)
 
 
@@ -103,25 +99,23 @@ def gallery_names() -> list[str]:
 
 def gallery_parameters(name: str) -> dict[str, int | None]:
     """Return the parameters of a matrix with their defaults; None follows from the others."""
-    return {key: parameter.default for key, parameter in inspect.signature(_made_by(name)).parameters.items()}
-
-
-def gallery_matrices() -> dict[str, dict[str, Any]]:
-    """Return the parameters of each matrix, and one line that describes it, by name."""
-    summaries = {name: (inspect.getdoc(_made_by(name)) or "").splitlines()[0] for name in gallery_names()}
-    return {
-        name: {"parameters": gallery_parameters(name), "summary": summary}
-        for name, summary in summaries.items()
-    }
-
-
-def _made_by(name: str) -> Callable[..., csr_array]:
     if name not in _GALLERY:
         raise UnknownNameError(
             f"gallery '{name}' is unknown: known are {', '.join(gallery_names())}; "
             f"{remedy_for(name, gallery_names(), 'name one')}"
         )
-    return _GALLERY[name]
+    return {key: parameter.default for key, parameter in inspect.signature(_GALLERY[name]).parameters.items()}
+
+
+def gallery_matrices() -> dict[str, dict[str, Any]]:
+    """Return the parameters of each matrix, and one line that describes it, by name."""
+    return {
+        name: {
+            "parameters": gallery_parameters(name),
+            "summary": (inspect.getdoc(_GALLERY[name]) or "").partition("\n")[0],
+        }
+        for name in gallery_names()
+    }
 
 
 def poisson2d(n: int = 1000) -> csr_array:
@@ -232,18 +226,15 @@ def arrow(n: int = 1_000_000, dense_rows: int = 3) -> csr_array:
     nnz = dense_rows * n + thin * (dense_rows + 1)
     index = index_dtype(nnz, n)
     require_memory(csr_bytes(n, nnz, index.itemsize), f"gallery 'arrow' with {nnz} entries")
-    indices, data = np.empty(nnz, dtype=index), np.full(nnz, -1.0)
-    top, bottom = indices[: dense_rows * n].reshape(dense_rows, n), indices[dense_rows * n :]
-    top[:] = np.arange(n, dtype=index)
-    bottom = bottom.reshape(thin, dense_rows + 1)
-    bottom[:, :dense_rows] = np.arange(dense_rows, dtype=index)
-    bottom[:, dense_rows] = np.arange(dense_rows, n, dtype=index)
+    columns = np.arange(n, dtype=index)
+    below = np.broadcast_to(columns[:dense_rows], (thin, dense_rows))
+    below = np.column_stack((below, columns[dense_rows:]))
+    indices = np.concatenate((np.tile(columns, dense_rows), below.ravel()))
+    indptr = starts_of(np.repeat((n, dense_rows + 1), (dense_rows, thin)), index)
     # Each diagonal value exceeds the other magnitudes of its row by 1.
+    data = np.full(nnz, -1.0)
     data[: dense_rows * n : n + 1] = n
-    data[dense_rows * n :].reshape(thin, dense_rows + 1)[:, dense_rows] = dense_rows + 1
-    indptr = np.empty(n + 1, dtype=index)
-    indptr[: dense_rows + 1] = np.arange(dense_rows + 1, dtype=index) * index.type(n)
-    indptr[dense_rows:] = dense_rows * n + np.arange(thin + 1, dtype=index) * index.type(dense_rows + 1)
+    data[dense_rows * (n + 1) :: dense_rows + 1] = dense_rows + 1
     return canonical(data, indices, indptr, (n, n))
 
 
@@ -315,10 +306,6 @@ _GALLERY: dict[str, Callable[..., csr_array]] = {
         *(random, rmat, arrow, circuit, delaunay),
     )
 }
-
-
-def _not_an_integer(name: str, key: str, value: object) -> str:
-    return f"{key} = {value} for gallery '{name}': expected an integer; give digits only"
 
 
 def _check(name: str, least: int, /, most: float = math.inf, **values: int) -> None:

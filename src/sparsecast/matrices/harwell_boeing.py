@@ -1,7 +1,7 @@
 """Rutherford-Boeing and Harwell-Boeing files: punched-card columns in fields of fixed width.
 
 SciPy's reader takes square unsymmetric matrices of real numbers and integers only
-(tests/matrices/test_scipy_readers.py). This one also takes complex, symmetric, Hermitian, skew-symmetric and
+(decision 78). This one also takes complex, symmetric, Hermitian, skew-symmetric and
 rectangular matrices and patterns. Right-hand sides after the matrix are not read.
 """
 
@@ -35,6 +35,7 @@ _HEADER_BYTES = 5 * (_CARD_BYTES + 2)
 _CARDS_AT_ONCE = 20_000
 
 _PLURALS = {"column pointer": "column pointers", "row index": "row indices", "value": "values"}
+# 1.5-100: Fortran leaves the letter out before an exponent of three digits.
 _BARE_EXPONENT = re.compile(rb"(?<=[0-9.])([+-])")
 _FORMAT = re.compile(r"\((?:[+-]?\d+P,?)?(\d*)([IEDFG])(\d+)(?:\.\d+)?(?:E\d+)?\)")
 
@@ -185,39 +186,41 @@ def _numbers(source: TextSource, section: _Section, dtype: npt.DTypeLike) -> npt
     for begin in range(0, section.cards, _CARDS_AT_ONCE):
         lines = [source.line(_CARD_BYTES) for _ in range(min(_CARDS_AT_ONCE, section.cards - begin))]
         here = numbers[done : done + len(lines) * section.on_card]
-        separate = _separate(b"".join(lines), numbers.dtype)
-        here[:] = separate if len(separate) == len(here) else _cut(source, section, lines, done, here)
+        # By the blanks first: SciPy's hb_write writes fields that are a column narrower than it declares.
+        found = _parsed(b"".join(lines), numbers.dtype)
+        if len(found) != len(here):
+            found = _from_fields(source, section, lines, done, here)
+        here[:] = found
         done += len(here)
         if not lines[-1]:  # the end of the file: a header may declare any number of cards
             break
     return numbers
 
 
-def _cut(
+def _from_fields(
     source: TextSource, section: _Section, lines: list[bytes], done: int, here: npt.NDArray[Any]
 ) -> npt.NDArray[Any]:
     """Return the numbers in the fields of some cards: as many as `here`, after the first `done`."""
-    count, what = section.count, section.name
-    width = section.on_card * section.width
-    text = b"".join(line.rstrip(b"\r\n")[:width].ljust(width) for line in lines)
-    cells = np.frombuffer(text, dtype=np.uint8).reshape(-1, section.width)[: len(here)]
-    empty = np.flatnonzero((cells == ord(" ")).all(axis=1))
-    if empty.size:
-        number = done + int(empty[0])
-        raise damaged(source.path, f"ends at {what} {number + 1}: {count} expected, {number} there")
-    try:
-        return _parsed(cells, here.dtype)
-    except ValueError as error:
-        among = f"among those from {done + 1} to {done + len(here)}"
-        raise damaged(source.path, f"holds a {what} that is no number {among} ({error})") from error
+    columns, width = section.on_card * section.width, section.width
+    text = b"".join(line.rstrip(b"\r\n")[:columns].ljust(columns) for line in lines)
+    cells = np.full((len(here), width + 1), ord(" "), dtype=np.uint8)
+    cells[:, :width] = np.frombuffer(text, dtype=np.uint8).reshape(-1, width)[: len(here)]
+    separate = cells.tobytes()
+    for form in (separate, _BARE_EXPONENT.sub(rb"E\1", separate)):
+        if len(found := _parsed(form, here.dtype)) == len(here):
+            return found
+    fields = [cell.tobytes()[:width] for cell in cells]
+    plain = (_BARE_EXPONENT.sub(rb"E\1", field) for field in fields)
+    wrong = next(k for k, field in enumerate(plain) if len(_parsed(field, here.dtype)) != 1)
+    number, field = done + wrong + 1, fields[wrong]
+    if field.strip():
+        raise damaged(source.path, f"holds {shown(field)} for {section.name} {number}, a number expected")
+    problem = f"ends at {section.name} {number}: {section.count} expected, {number - 1} there"
+    raise damaged(source.path, problem)
 
 
-def _separate(text: bytes, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    """Return the numbers of a text with blanks between all of them; none where it has others.
-
-    SciPy's hb_write writes fields that are a column narrower than it declares; and NumPy's parser is faster
-    than cutting fields.
-    """
+def _parsed(text: bytes, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Return the numbers of a text with blanks between them; none where anything else is among them."""
     if not text.strip():  # of which the parser makes a 0
         return np.empty(0, dtype=dtype)
     try:
@@ -226,31 +229,3 @@ def _separate(text: bytes, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
             return np.fromstring(text.upper().replace(b"D", b"E"), dtype=dtype, sep=" ")
     except (ValueError, DeprecationWarning):
         return np.empty(0, dtype=dtype)
-
-
-def _parsed(cells: npt.NDArray[np.uint8], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    """Return the numbers in `cells`, one per row."""
-    # NumPy drops bytes 0 at the end of a text, and Python takes underscores between digits.
-    wrong = ((cells < ord(" ")) | (cells == ord("_"))).any(axis=1)
-    if wrong.any():
-        raise ValueError(shown(cells[int(wrong.argmax())].tobytes()))
-    try:
-        if dtype.kind != "f":
-            return _texts(cells).astype(dtype)
-    except OverflowError as error:
-        raise ValueError("beyond 64-bit integers") from error
-    # Exponents may be in any of Fortran's forms.
-    upper = np.where(cells >= ord("a"), cells - 32, cells)
-    upper[upper == ord("D")] = ord("E")
-    # 1.5-100: Fortran leaves the letter out before an exponent of three digits.
-    signs = (upper == ord("-")) | (upper == ord("+"))
-    mantissa = ((upper >= ord("0")) & (upper <= ord("9"))) | (upper == ord("."))
-    bare = (signs[:, 1:] & mantissa[:, :-1]).any(axis=1)
-    texts, numbers = _texts(upper), np.empty(len(upper))
-    numbers[~bare] = texts[~bare].astype(np.float64)
-    numbers[bare] = [float(_BARE_EXPONENT.sub(rb"E\1", text, count=1)) for text in texts[bare]]
-    return numbers
-
-
-def _texts(cells: npt.NDArray[np.uint8]) -> npt.NDArray[np.bytes_]:
-    return np.ascontiguousarray(cells).view(f"S{cells.shape[1]}")[:, 0]

@@ -1,7 +1,7 @@
 """Matrices in MATLAB's .mat files of versions 5 and 7.
 
 SciPy's reader ends the process at an element of unknown type, takes one imaginary part for all, and loses
-imaginary parts in conversions to MATLAB's types (tests/matrices/test_scipy_readers.py). A separate process
+imaginary parts in conversions to MATLAB's types (decision 78). A separate process
 would solve only the first of these, at 0.8 s per file. Checking every type and length first is reading the
 file, so the few elements of a matrix are read here (decision 78).
 """
@@ -35,7 +35,8 @@ _NUMBERS = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f
 
 # Classes of variables.
 _STRUCT, _SPARSE, _SINGLE = 2, 5, 7
-_DENSE = {6: "real", _SINGLE: "real", **dict.fromkeys(range(8, 16), "integer")}
+_INTEGERS = range(8, 16)
+_DENSE = (6, _SINGLE, *_INTEGERS)
 
 # Bytes at the beginning of a variable that hold its class, dimensions and name.
 _HEAD_BYTES = 1024
@@ -51,7 +52,6 @@ class _Variable:
     name: str
     kind: int
     is_complex: bool
-    is_logical: bool
     dims: tuple[int, ...]
     position: int = 0
     length: int = 0
@@ -63,12 +63,6 @@ class _Variable:
         if self.is_complex:
             return np.dtype(np.complex64 if self.kind == _SINGLE else np.complex128)
         return np.dtype(np.float32 if self.kind == _SINGLE else np.float64)
-
-    @property
-    def field(self) -> str:
-        if self.is_complex or self.is_logical:
-            return "complex" if self.is_complex else "pattern"
-        return _DENSE.get(self.kind, "real")
 
 
 class _Elements:
@@ -116,7 +110,6 @@ class _Elements:
             name=bytes(name).decode("latin-1"),
             kind=int(flags[0]) & 0xFF,
             is_complex=bool(flags[0] & 0x800),
-            is_logical=bool(flags[0] & 0x200),
             dims=tuple(dims.tolist()),
         )
 
@@ -236,7 +229,7 @@ def _matrix(path: Path, elements: _Elements, variable: _Variable, dtype: np.dtyp
         if not 0 <= stored <= min(len(row_numbers), len(values)):
             raise ValueError(f"{stored} entries have {len(row_numbers)} row numbers and {len(values)} values")
         matrix = sparse.csc_array((values[:stored], row_numbers[:stored], starts), shape=(rows, cols))
-        return Contents(from_scipy(path, matrix, target), variable.field)
+        return Contents(from_scipy(path, matrix, target))
     if variable.kind not in _DENSE:
         raise ValueError(f"variable '{variable.name}' is of class {variable.kind}, expected a matrix")
     dense = _values(elements, variable)
@@ -245,7 +238,8 @@ def _matrix(path: Path, elements: _Elements, variable: _Variable, dtype: np.dtyp
     needed = (24 + 4 * max(8, target.itemsize)) * len(dense)
     check_memory(path, needed, f"a dense matrix of {rows} rows and {cols} columns")
     note = f"holds '{variable.name}' as a dense matrix: its zeros are not stored"
-    return Contents(from_packed(dense.astype(target), (rows, cols)), variable.field, notes=(note,))
+    is_integer = variable.kind in _INTEGERS
+    return Contents(from_packed(dense.astype(target), (rows, cols)), (note,), is_integer=is_integer)
 
 
 def _values(elements: _Elements, variable: _Variable) -> npt.NDArray[Any]:

@@ -1,7 +1,7 @@
 """Matrix Market files, read by SciPy's parser.
 
 It trusts its input: a byte 0, a last line without an end or an array without rows ends the process, and 1.0D3
-is read as 1.0 (tests/matrices/test_scipy_readers.py). It gets a header written here, ``real``, ``complex`` or
+is read as 1.0 (decision 78). It gets a header written here, ``real``, ``complex`` or
 ``pattern`` and ``general``, so that it returns the stored entries and mirrors none.
 """
 
@@ -79,7 +79,7 @@ def read_matrix_market(path: Path, dtype: np.dtype[Any] | None) -> Contents:
     if header.layout == "array":
         matrix = from_packed(parsed.ravel().astype(dtype, copy=False), header.shape, header.mirror)
         notes = ("is a dense array: its zeros are not stored",)
-        return Contents(matrix, header.field, header.symmetry, notes)
+        return Contents(matrix, notes, is_integer=header.field == "integer")
     (rows, cols), values = parsed.coords, parsed.data.astype(dtype, copy=False)
     del parsed
     return header.contents(rows, cols, values)

@@ -40,8 +40,7 @@ def read_npz(path: Path, dtype: np.dtype[Any] | None) -> Contents:
         except (*DAMAGE, ValueError, AttributeError, Warning) as error:
             problem = f"is no readable .npz of a sparse matrix ({error})"
             raise damaged(path, problem, "write it with scipy.sparse.save_npz") from error
-        field = {"b": "pattern", "f": "real", "c": "complex"}.get(matrix.dtype.kind, "integer")
-        return Contents(from_scipy(path, matrix, dtype), field)
+        return Contents(from_scipy(path, matrix, dtype), is_integer=matrix.dtype.kind in "iu")
 
 
 def from_scipy(path: Path, matrix: Any, value_type: np.dtype[Any] | None) -> sparse.csr_array[Any]:

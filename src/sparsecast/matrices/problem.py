@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable
+from copy import copy
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
@@ -16,11 +17,12 @@ from sparsecast.errors import InputError, remedy_for
 from sparsecast.features.analysis import structure
 from sparsecast.features.structure import Structure
 from sparsecast.matrices import suitesparse
+from sparsecast.matrices.assembly import Contents
 from sparsecast.matrices.atlas import atlas_group
 from sparsecast.matrices.families import FAMILIES, VALUES, built, expected_entries, parse_specification
 from sparsecast.matrices.gallery import gallery_from_specification, gallery_names
 from sparsecast.matrices.npz import CHECKED_FORMATS, index_fault
-from sparsecast.matrices.reading import FileFacts, matrix_name, read_file
+from sparsecast.matrices.reading import matrix_name, read_file
 from sparsecast.matrices.reordering import cuthill_mckee_order, reordered
 from sparsecast.matrices.sources import damaged
 from sparsecast.matrices.structure_files import COUNTS_PREFIX
@@ -45,10 +47,6 @@ _DIGEST = "?sha256="
 _USUAL_ENTRIES = 1_000_000
 
 
-#: A matrix, and the facts of its file.
-_Matrix = tuple[csr_array[Any], FileFacts | None]
-
-
 class Problem:
     """A matrix to forecast or to measure, built when it is first needed. Use the class methods to get one.
 
@@ -57,7 +55,7 @@ class Problem:
     name : str
         For people.
     make : callable
-        Returns the matrix and the facts of its file.
+        Returns the matrix, and what is to be said of its file.
     specification : str or callable
         Text in Records from which `rebuilt` makes the matrix again; a callable is called when it is needed.
     group : str, optional
@@ -70,7 +68,7 @@ class Problem:
     def __init__(
         self,
         name: str,
-        make: Callable[[], _Matrix],
+        make: Callable[[], Contents],
         specification: str | Callable[[], str],
         group: str | None = None,
         expected_nnz: int = _USUAL_ENTRIES,
@@ -88,9 +86,8 @@ class Problem:
         if isinstance(A, Problem):
             return A
         matrix = as_csr(A)
-        return cls(
-            name, lambda: (matrix, None), lambda: f"array?sha256={_digest(matrix)}", None, int(matrix.nnz)
-        )
+        nnz = int(matrix.nnz)
+        return cls(name, lambda: Contents(matrix), lambda: f"array{_DIGEST}{_digest(matrix)}", None, nnz)
 
     @classmethod
     def named(cls, text: str | Path) -> Problem:
@@ -102,7 +99,7 @@ class Problem:
         family = text.partition("?")[0]
         if text.startswith(GALLERY_PREFIX):
             short = text.removeprefix(GALLERY_PREFIX)
-            return cls(text, lambda: (gallery_from_specification(short), None), text, family)
+            return cls(text, lambda: Contents(gallery_from_specification(short)), text, family)
         if text.startswith(suitesparse.PREFIX):
             return cls._downloaded(suitesparse.Downloaded.named(text.partition(_DIGEST)[0]))
         if text.startswith(TWIN_PREFIX):
@@ -120,7 +117,7 @@ class Problem:
         if "?" in text and family in FAMILIES and not Path(text).exists():
             _, parameters = parse_specification(text)
             entries = expected_entries(family, parameters)
-            return cls(text, lambda: (built(family, parameters), None), text, group_of(text), entries)
+            return cls(text, lambda: Contents(built(family, parameters)), text, group_of(text), entries)
         known = GALLERY_PREFIX, suitesparse.PREFIX, COUNTS_PREFIX
         remedy = remedy_for(text.partition(":")[0] + ":", known, "", likeness=0.75) if ":" in text else ""
         if family in gallery_names():
@@ -132,7 +129,7 @@ class Problem:
     @classmethod
     def _file(cls, path: Path) -> Problem:
         def specified() -> str:
-            return f"{FILE_PREFIX}{path.resolve()}?sha256={suitesparse.sha256(path)[: suitesparse.DIGITS]}"
+            return f"{FILE_PREFIX}{path.resolve()}{_DIGEST}{suitesparse.short_digest(path)}"
 
         return cls(matrix_name(path), lambda: read_file(path), specified)
 
@@ -148,23 +145,22 @@ class Problem:
 
     def twin(self, kind: str = "ours", block: int = 1) -> Problem:
         """Return a problem whose matrix is made from this one's Structure alone, by a function of TWINS."""
-        return Problem(
-            f"{kind} twin of {self.name}",
-            lambda: (TWINS[kind](self.structure, block, seed=0), None),
-            lambda: f"{TWIN_PREFIX}{kind}?block={block}&of={self.specification}",
-            self.group,
-            self.expected_nnz,
-        )
+        head = f"{TWIN_PREFIX}{kind}?block={block}&of="
+        return self._derived(f"{kind} twin", head, lambda: TWINS[kind](self.structure, block, seed=0))
 
     def transposed(self) -> Problem:
         """Return the problem of A^T; this one where the matrix equals it."""
         return self if self.proven(["symmetry"]).symmetry.kind == "symmetric" else self._transpose()
 
     def _transpose(self) -> Problem:
+        return self._derived("transpose", TRANSPOSE_PREFIX, lambda: csr_array(self.matrix.T))
+
+    def _derived(self, what: str, prefix: str, make: Callable[[], csr_array[Any]]) -> Problem:
+        """Return the problem of a matrix that is made from this one, and is in its group."""
         return Problem(
-            f"transpose of {self.name}",
-            lambda: (csr_array(self.matrix.T), None),
-            lambda: f"{TRANSPOSE_PREFIX}{self.specification}",
+            f"{what} of {self.name}",
+            lambda: Contents(make()),
+            lambda: f"{prefix}{self.specification}",
             self.group,
             self.expected_nnz,
         )
@@ -179,8 +175,8 @@ class Problem:
         if specification.startswith((TWIN_PREFIX, TRANSPOSE_PREFIX)):
             original = specification.rpartition("of=")[2]
         if original.startswith(FILE_PREFIX):
-            path, _, digest = original.removeprefix(FILE_PREFIX).rpartition("?sha256=")
-            if not Path(path).is_file() or suitesparse.sha256(Path(path))[: suitesparse.DIGITS] != digest:
+            path, _, digest = original.removeprefix(FILE_PREFIX).rpartition(_DIGEST)
+            if not Path(path).is_file() or suitesparse.short_digest(Path(path)) != digest:
                 return None
         elif original.startswith(suitesparse.PREFIX):
             name, _, digest = original.partition(_DIGEST)
@@ -191,23 +187,18 @@ class Problem:
         return cls.named(specification)
 
     @cached_property
-    def _matrix_and_facts(self) -> _Matrix:
+    def _contents(self) -> Contents:
         return self._make()
 
     @property
     def matrix(self) -> csr_array[Any]:
         """The matrix, with values of one of DTYPES."""
-        return self._matrix_and_facts[0]
-
-    @property
-    def facts(self) -> FileFacts | None:
-        """What the file says of the matrix; None where there is no file."""
-        return self._matrix_and_facts[1]
+        return self._contents.matrix
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Sentences for the user: summed duplicates, stored zeros, values that are not finite."""
-        return self.facts.notes if self.facts else ()
+        return self._contents.notes
 
     def in_other_order(self) -> Problem:
         """Return a square matrix in the order of reverse Cuthill-McKee."""
@@ -224,8 +215,7 @@ class Problem:
     @cached_property
     def sampled_structure(self) -> Structure:
         """Features for a forecast: of a sample where the matrix is large."""
-        triangle_nnz = self.facts.triangle_nnz if self.facts else None
-        return structure(self.matrix, is_sampled=True, triangle_nnz=triangle_nnz)
+        return structure(self.matrix, is_sampled=True, triangle_nnz=self._contents.triangle_nnz)
 
     def proven(self, groups: Iterable[str]) -> Structure:
         """Return the `sampled_structure`, from now on with these groups as all entries tell them."""
@@ -245,10 +235,9 @@ class Problem:
 
     def released(self) -> Problem:
         """Return the same problem without its matrix, which is made again on demand; the Structure stays."""
-        released = Problem(self.name, self._make, self._specification, self._group, self.expected_nnz)
-        matrices = "_matrix_and_facts", "built"
-        kept = {key: value for key, value in self.__dict__.items() if key not in matrices}
-        released.__dict__.update(kept)
+        released = copy(self)
+        released.__dict__.pop("_contents", None)
+        released.built = {}
         return released
 
 
@@ -269,8 +258,8 @@ def group_of(specification: str) -> str:
         return specification.partition("?")[0]
     if specification.startswith(ATLAS_PREFIX):
         return atlas_group(str(parse_specification(specification)[1]["name"]))
-    if "?sha256=" in specification:
-        return specification.rpartition("?sha256=")[2]
+    if _DIGEST in specification:
+        return specification.rpartition(_DIGEST)[2]
     return specification.partition(f"&{VALUES}=")[0]
 
 

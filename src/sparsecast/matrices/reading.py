@@ -8,8 +8,7 @@ lists of graphs (``.txt``, ``.tsv``, ``.csv``, ``.edges``, ``.el``, also with ``
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -31,27 +30,20 @@ from sparsecast.matrices.sources import check_file, damaged
 from sparsecast.matrices.values import VALUE_TYPES
 from sparsecast.records import DTYPES
 
-_TEXT_SUFFIXES = (".mtx", *HARWELL_BOEING_SUFFIXES)
-_SUFFIXES = (*_TEXT_SUFFIXES, ".npz", ".mat")
+#: The reader of each suffix; texts may be compressed, with .gz behind it.
+_READERS: dict[str, Callable[[Path, np.dtype[Any] | None], Contents]] = {
+    ".npz": read_npz,
+    ".mat": read_mat,
+    ".mtx": read_matrix_market,
+    **dict.fromkeys(HARWELL_BOEING_SUFFIXES, read_harwell_boeing),
+    **dict.fromkeys(EDGE_LIST_SUFFIXES, read_edge_list),
+}
+_BINARY = (".npz", ".mat")
 _KNOWN = ".mtx, .rb, .hb, .rua and its like (.rsa, .pua, ...), each also with .gz; .npz, .mat"
 _KNOWN_WITH_GRAPHS = f"{_KNOWN}; edge lists {', '.join(EDGE_LIST_SUFFIXES)}, each also with .gz"
 # Integers of larger magnitude need not survive in a float64.
 _LARGEST_EXACT = 2.0**53
 _EXPECTED_DTYPE = f"expected one of {', '.join(DTYPES)}"
-
-
-@dataclass(frozen=True, slots=True)
-class FileFacts:
-    """Facts of a matrix file; the matrix is always whole, whatever the file's symmetry."""
-
-    field: str  # "real", "complex", "integer" or "pattern", where every value is 1
-    symmetry: str  # "general", "symmetric", "skew-symmetric" or "hermitian"
-    explicit_zeros: int
-    duplicates: int  # entries that were summed into another one at the same place
-    nonfinite: int  # values that are NaN or infinite
-    notes: tuple[str, ...]  # sentences for the user, such as "holds 3 NaN or infinite values"
-    #: Entries on and below the diagonal, where the file stores one triangle; else None.
-    triangle_nnz: int | None = None
 
 
 def load(
@@ -87,13 +79,11 @@ def load(
     text = os.fspath(path)
     if text.startswith(suitesparse.PREFIX):
         path = suitesparse.Downloaded.named(text).fetched()
-    return read_file(path, dtype=dtype)[0]
+    return read_file(path, dtype=dtype).matrix
 
 
-def read_file(
-    path: str | os.PathLike[str], *, dtype: npt.DTypeLike | None = None
-) -> tuple[csr_array[Any, tuple[int, int]], FileFacts]:
-    """Read a matrix as `load` does, and return the facts of its file."""
+def read_file(path: str | os.PathLike[str], *, dtype: npt.DTypeLike | None = None) -> Contents:
+    """Read a matrix as `load` does, with what is to be said of its file."""
     file, value_type = Path(path), None
     if dtype is not None:
         try:
@@ -104,17 +94,18 @@ def read_file(
         if value_type not in VALUE_TYPES:
             raise InputError(f"dtype {value_type}: {_EXPECTED_DTYPE}; name one of them")
     check_file(file)
-    suffix = kind = file.suffix.lower()
-    known = (*_SUFFIXES, *EDGE_LIST_SUFFIXES)
-    if suffix == ".gz":
-        kind = file.with_suffix("").suffix.lower()
-        suffix, known = kind + suffix, (*_TEXT_SUFFIXES, *EDGE_LIST_SUFFIXES)
-    if kind not in known:
+    suffix = _suffix(file)
+    kind = suffix.removesuffix(".gz")
+    if kind not in _READERS or (kind in _BINARY and kind != suffix):
         raise damaged(file, f"its suffix '{suffix}' is unknown", f"known are {_KNOWN_WITH_GRAPHS}")
-    readers = {".npz": read_npz, ".mat": read_mat, ".mtx": read_matrix_market}
-    readers |= dict.fromkeys(EDGE_LIST_SUFFIXES, read_edge_list)
     with np.errstate(over="ignore"):  # a value beyond its type is infinite, which a note says
-        return _finished(readers.get(kind, read_harwell_boeing)(file, value_type))
+        return _finished(_READERS[kind](file, value_type))
+
+
+def _suffix(file: Path) -> str:
+    """Return the suffix of a file, with that before ``.gz``, in lower case."""
+    name = file.name.lower()
+    return Path(name.removesuffix(".gz")).suffix + (".gz" if name.endswith(".gz") else "")
 
 
 def matrix_name(path: str | os.PathLike[str]) -> str:
@@ -123,9 +114,8 @@ def matrix_name(path: str | os.PathLike[str]) -> str:
     Other dots of the name are kept. The file need not exist.
     """
     file = Path(path)
-    if file.suffix.lower() == ".gz":
-        file = file.with_suffix("")
-    return file.stem if file.suffix.lower() in (*_SUFFIXES, *EDGE_LIST_SUFFIXES) else file.name
+    suffix = _suffix(file)
+    return file.name[: -len(suffix)] if suffix.removesuffix(".gz") in _READERS else file.name
 
 
 def matrix_files(folder: str | os.PathLike[str]) -> list[Path]:
@@ -133,8 +123,9 @@ def matrix_files(folder: str | os.PathLike[str]) -> list[Path]:
     path = Path(folder)
     if not path.is_dir():
         raise InputError(f"{path} is no folder: expected one with matrix files; check the path")
-    ends = (*_SUFFIXES, *(f"{suffix}.gz" for suffix in _TEXT_SUFFIXES))
-    names = sorted(file for file in path.iterdir() if file.is_file() and file.name.lower().endswith(ends))
+    kinds = _READERS.keys() - EDGE_LIST_SUFFIXES
+    kinds |= {f"{kind}.gz" for kind in kinds.difference(_BINARY)}
+    names = sorted(file for file in path.iterdir() if file.is_file() and _suffix(file) in kinds)
     if not names:
         raise InputError(f"{path} has no matrix files: expected some of {_KNOWN}; name another folder")
     return names
@@ -153,26 +144,22 @@ def collected(matrices: Iterable[Any]) -> list[Any]:
     return list(items.values())
 
 
-def _finished(contents: Contents) -> tuple[csr_array[Any, tuple[int, int]], FileFacts]:
-    matrix, field, symmetry, reader_notes, triangle_nnz = contents
-    notes, stored = list(reader_notes), matrix.nnz
+def _finished(contents: Contents) -> Contents:
+    """Return the contents with sorted rows, duplicates summed, and notes about the values."""
+    matrix, stored = contents.matrix, contents.matrix.nnz
     if not matrix.has_sorted_indices:
         sort_rows(matrix.indptr, matrix.indices, matrix.data)
         matrix.has_sorted_indices = True
     matrix.sum_duplicates()
     duplicates, values = stored - matrix.nnz, matrix.data
-    zeros = int(values.size - np.count_nonzero(values))
-    nonfinite = int(values.size - np.count_nonzero(np.isfinite(values)))
-    if duplicates:
-        notes.append(f"holds {duplicates} duplicate entries, summed")
-    if zeros:
-        notes.append(f"holds {zeros} explicit zeros, kept")
-    if nonfinite:
-        notes.append(f"holds {nonfinite} NaN or infinite values")
-    if field == "integer":
-        large = np.count_nonzero(np.abs(values) > _LARGEST_EXACT)
-        if large:
-            notes.append(f"holds {large} integers beyond 2**53, rounded to floating point")
+    large = np.count_nonzero(np.abs(values) > _LARGEST_EXACT) if contents.is_integer else 0
+    counts = {
+        "duplicate entries, summed": duplicates,
+        "explicit zeros, kept": values.size - np.count_nonzero(values),
+        "NaN or infinite values": values.size - np.count_nonzero(np.isfinite(values)),
+        "integers beyond 2**53, rounded to floating point": large,
+    }
+    found = (f"holds {count} {what}" for what, count in counts.items() if count)
     # With duplicates, some of the file's entries may lie in both triangles.
-    triangle = None if duplicates else triangle_nnz
-    return matrix, FileFacts(field, symmetry, zeros, duplicates, nonfinite, tuple(notes), triangle)
+    triangle_nnz = None if duplicates else contents.triangle_nnz
+    return contents._replace(notes=(*contents.notes, *found), triangle_nnz=triangle_nnz)

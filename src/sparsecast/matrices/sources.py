@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from sparsecast.errors import MatrixFileError, MatrixSizeError, remedy_for
-from sparsecast.system.memory import free_bytes
+from sparsecast.system.memory import require_memory
 from sparsecast.system.progress_events import watcher
 
 try:
@@ -50,11 +50,7 @@ def shown(text: bytes | str) -> str:
 
 def check_memory(path: Path, needed_bytes: int, what: str) -> None:
     """Refuse a matrix that does not fit in the available memory, before anything is allocated."""
-    available = free_bytes()
-    if needed_bytes > available:
-        needed, free = (f"{size / 2**30:.3g} GiB" for size in (needed_bytes, available))
-        problem = f"{what} takes {needed} to read and {free} of memory are available"
-        raise too_large(path, problem, "use a smaller matrix or a machine with more memory")
+    require_memory(needed_bytes, f"{path}: {what}", "use a smaller matrix or a machine with more memory")
 
 
 def check_file(path: Path) -> None:

@@ -13,8 +13,6 @@ import os
 import re
 import tarfile
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from http.client import HTTPException, IncompleteRead
@@ -50,11 +48,10 @@ _PIECE_BYTES = 1 << 16
 
 
 class Origin(msgspec.Struct):
-    """Origin of a matrix file, kept next to it: where it is from, and the checksums of archive and matrix."""
+    """Origin of a matrix file, kept next to it: where and when it is from, and its checksum."""
 
     address: str
     downloaded_at: str
-    archive_sha256: str
     matrix_sha256: str
 
 
@@ -118,43 +115,38 @@ class Downloaded:
             raise damaged(self._origin_path, "does not say what was downloaded", remedy) from error
 
     def _download(self, before: Origin | None) -> None:
-        """Download and unpack the archive, which must equal an earlier one."""
+        """Download and unpack the archive, whose matrix must equal an earlier one."""
         folder = self.path.parent
         storage.ensure_writable(folder)
         with storage.storage_errors(folder), tempfile.TemporaryDirectory(dir=folder) as temporary:
-            archive = Path(temporary) / "archive"
+            archive, matrix = Path(temporary) / "archive", Path(temporary) / self.path.name
             self._retrieve(archive)
-            digest = sha256(archive)
-            if before is not None and digest != before.archive_sha256:
-                problem = f"its archive differs from the one of {before.downloaded_at}, by its SHA-256"
+            self._unpack(archive, matrix)
+            digest = sha256(matrix)
+            if before is not None and digest != before.matrix_sha256:
+                problem = f"its matrix differs from the one of {before.downloaded_at}, by its SHA-256"
                 remedy = f"if the collection has changed it, remove {self._origin_path} to take the new one"
                 raise damaged(self, problem, remedy)
-            storage.write_atomically(self.path, lambda path: self._unpack(archive, path))
-            now = datetime.now(UTC).isoformat(timespec="seconds")
-            text = msgspec.json.format(
-                msgspec.json.encode(Origin(self.address, now, digest, sha256(self.path))), indent=1
-            )
-        # Last, so that a matrix without checksums is downloaded again.
+            matrix.replace(self.path)
+        origin = Origin(self.address, datetime.now(UTC).isoformat(timespec="seconds"), digest)
+        text = msgspec.json.format(msgspec.json.encode(origin), indent=1)
+        # Last, so that a matrix without a checksum is downloaded again.
         storage.write_atomically(self._origin_path, lambda path: path.write_bytes(text))
 
     def _retrieve(self, archive: Path) -> None:
         # Without a second compression by the server: bytes are counted, and compared.
         request, done = Request(self.address, headers={"Accept-Encoding": "identity"}), 0
-        with archive.open("wb") as file, self._failures(), urlopen(request, timeout=_PATIENCE_S) as answer:
-            total = int(answer.headers.get("Content-Length") or 0)
-            while piece := answer.read(_PIECE_BYTES):
-                with storage.storage_errors(archive):
-                    file.write(piece)
-                done += len(piece)
-                tell(f"downloading {self.group}/{self.name}", done, total)
-            if done < total:
-                raise IncompleteRead(b"", total - done)
-
-    @contextmanager
-    def _failures(self) -> Iterator[None]:
         elsewhere = "or download it elsewhere and name its .mtx file"
         try:
-            yield
+            with archive.open("wb") as file, urlopen(request, timeout=_PATIENCE_S) as answer:
+                total = int(answer.headers.get("Content-Length") or 0)
+                while piece := answer.read(_PIECE_BYTES):
+                    with storage.storage_errors(archive):
+                        file.write(piece)
+                    done += len(piece)
+                    tell(f"downloading {self.group}/{self.name}", done, total)
+                if done < total:
+                    raise IncompleteRead(b"", total - done)
         except HTTPError as error:
             error.close()
             if error.code == 404:
@@ -170,25 +162,25 @@ class Downloaded:
 
         No path is taken from the archive, and no other file.
         """
-        member_name, is_found = f"{self.name}/{self.name}.mtx", False
-        size = archive.stat().st_size
+        wanted, size = f"{self.name}/{self.name}.mtx", archive.stat().st_size
         with failures_of(Path(str(self))), archive.open("rb") as raw, gzip.open(raw) as stream:
             try:
-                with tarfile.open(fileobj=stream, mode="r|") as members, target.open("wb") as file:
+                with tarfile.open(fileobj=stream, mode="r|") as members:
                     for member in members:
-                        if is_found or not member.isreg() or member.name.removeprefix("./") != member_name:
+                        source = members.extractfile(member) if member.isreg() else None
+                        if source is None or member.name.removeprefix("./") != wanted:
                             continue
-                        is_found, source = True, members.extractfile(member)
-                        while source and (piece := source.read(BLOCK_BYTES)):
-                            with storage.storage_errors(target):
-                                file.write(piece)
-                            tell(f"unpacking {self.group}/{self.name}", raw.tell(), size)
+                        with target.open("wb") as file:
+                            while piece := source.read(BLOCK_BYTES):
+                                with storage.storage_errors(target):
+                                    file.write(piece)
+                                tell(f"unpacking {self.group}/{self.name}", raw.tell(), size)
             except tarfile.TarError as error:
                 raise damaged(self, f"its archive is damaged ({error})", "try again later") from error
             while stream.read(BLOCK_BYTES):
                 pass
-        if not is_found:
-            raise damaged(self, f"its archive has no file {member_name}", "name another matrix")
+        if not target.exists():
+            raise damaged(self, f"its archive has no file {wanted}", "name another matrix")
         try:
             layout_of(target)
         except (MatrixFileError, MatrixSizeError) as error:
@@ -202,3 +194,8 @@ def sha256(path: Path) -> str:
     check_file(path)
     with failures_of(path), path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def short_digest(path: Path) -> str:
+    """Return the DIGITS of the SHA-256 of a file that a specification has."""
+    return sha256(path)[:DIGITS]

@@ -14,7 +14,7 @@ from scipy.sparse import bsr_array, csr_array, diags_array, tril, triu
 from sparsecast.errors import InputError, MatrixSizeError
 from sparsecast.system.integers import GOLDEN, INT32_MAX, mixed, stream_of
 from sparsecast.system.jit import inner, njit
-from sparsecast.system.memory import free_bytes
+from sparsecast.system.memory import require_memory
 
 #: Width of the band that holds the columns of a benchmark matrix, in entries per row. Within a few times the
 #: row length, the part of x in use stays in the first-level cache, as in most matrices from meshes: the time
@@ -34,16 +34,6 @@ _HALF_BITS = np.uint64(32)
 def csr_bytes(rows: int, nnz: int, index_bytes: int = 4, value_bytes: int = 8) -> int:
     """Return the bytes of the three CSR arrays of a matrix with `rows` rows and `nnz` stored entries."""
     return nnz * (index_bytes + value_bytes) + (rows + 1) * index_bytes
-
-
-def require_memory(wanted_bytes: int, what: str) -> None:
-    """Refuse `what`, a matrix in the user's words, if it does not fit in memory."""
-    available = free_bytes()
-    if wanted_bytes > available:
-        raise MatrixSizeError(
-            f"{what} needs {wanted_bytes / 1e9:.3g} GB, expected at most the {available / 1e9:.3g} GB of "
-            "memory available; choose smaller dimensions or fewer entries a row"
-        )
 
 
 def canonical(
@@ -191,16 +181,10 @@ def diagonal_matrix(rows: int, diagonals: int, reach: float, *, seed: int) -> cs
     row = np.arange(rows)
     first, last = np.searchsorted(offsets, -row), np.searchsorted(offsets, rows - row)
     indptr = starts_of(last - first)
-    indices = np.empty(int(indptr[-1]), dtype=np.int32)
-    _fill_diagonals(indptr, offsets, first, indices)
+    # A row has the diagonals from its first one on.
+    places = np.arange(indptr[-1]) - np.repeat(indptr[:-1] - first, last - first)
+    indices = (np.repeat(row, last - first) + offsets[places]).astype(np.int32)
     return canonical(generator.uniform(-1.0, 1.0, len(indices)), indices, indptr, (rows, rows))
-
-
-@njit(cache=True, nogil=True)
-def _fill_diagonals(indptr, offsets, first, indices):  # type: ignore[no-untyped-def]
-    for row in range(len(first)):
-        for entry in range(indptr[row], indptr[row + 1]):
-            indices[entry] = row + offsets[first[row] + entry - indptr[row]]
 
 
 @inner

@@ -26,12 +26,12 @@ from sparsecast.matrices.synthesis import (
     apportioned,
     check_least,
     csr_bytes,
-    require_memory,
     starts_of,
     uniform,
 )
 from sparsecast.system.integers import GOLDEN, index_dtype, mixed, stream_of
 from sparsecast.system.jit import inner, njit
+from sparsecast.system.memory import require_memory
 
 _ONE, _HALF_BITS = np.uint64(1), np.uint64(32)
 

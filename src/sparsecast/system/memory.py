@@ -11,6 +11,8 @@ import numpy as np
 import psutil
 from numpy.typing import DTypeLike, NDArray
 
+from sparsecast.errors import MatrixSizeError
+
 #: Bytes of a line of the caches.
 CACHE_LINE_BYTES = 64
 
@@ -42,6 +44,16 @@ def free_bytes() -> int:
     """
     available: int = psutil.virtual_memory().available
     return min([available, *_left_in_groups(_GROUPS_OF_PROCESS, _GROUPS)])
+
+
+def require_memory(
+    needed_bytes: int, what: str, remedy: str = "choose smaller dimensions or fewer entries a row"
+) -> None:
+    """Refuse `what`, a matrix or work in the user's words, if it does not fit in memory."""
+    available = free_bytes()
+    if needed_bytes > available:
+        needed, free = (f"{size / 2**30:.3g} GiB" for size in (needed_bytes, available))
+        raise MatrixSizeError(f"{what} takes {needed}, expected at most the {free} available; {remedy}")
 
 
 def _left_in_groups(groups_of_process: Path, groups: Path) -> Iterator[int]:

@@ -42,9 +42,6 @@ WIDTH, HEIGHT, LINE = 560, 300, 26
 #: Letters of a line of a title, pixels of one of its letters, and pixels of a file per pixel of a chart.
 _TITLE_LETTERS, _LETTER, _SCALE = 90, 7, 2.0
 
-#: Greatest number of powers of ten with a tick on a logarithmic axis: hundreds take seconds to draw.
-_MOST_POWERS = 15
-
 #: Least ratio of largest to smallest for a logarithmic axis.
 _WIDE = 8.0
 
@@ -204,8 +201,7 @@ def _ticks(least: float, most: float) -> list[float]:
     of_few = {0.7: tuple(range(1, 10)), 1.2: (1, 2, 3, 5), 2: (1, 2, 5), 3: (1, 3)}
     digits = next((digits for most_decades, digits in of_few.items() if decades < most_decades), (1,))
     first, last = math.floor(math.log10(least)), math.ceil(math.log10(most))
-    step = max(1, math.ceil((last - first) / _MOST_POWERS)) if len(digits) == 1 else 1
-    return [float(f"{digit}e{power}") for power in range(first, last + 1, step) for digit in digits]
+    return [float(f"{digit}e{power}") for power in range(first, last + 1) for digit in digits]
 
 
 def log_from_0(field: str, title: str, most: int) -> Spec:
@@ -235,7 +231,8 @@ def look(field: str, names: Iterable[str], title: str | None = None, fixed: Sequ
     `fixed` names come first in the order of colours, shown or not; `names` may repeat.
     """
     shown = list(dict.fromkeys(names))
-    places = [k for name in shown for k, other in enumerate(dict.fromkeys((*fixed, *shown))) if other == name]
+    ordered = list(dict.fromkeys((*fixed, *shown)))
+    places = [ordered.index(name) for name in shown]
     shared = {"field": field, "type": "nominal", "title": title}
     return {
         channel: {**shared, "scale": {"domain": shown, "range": [range_[k % len(range_)] for k in places]}}

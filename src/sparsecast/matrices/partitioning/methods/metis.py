@@ -17,7 +17,7 @@ from scipy.sparse import csr_array
 from sparsecast.errors import MatrixSizeError
 from sparsecast.matrices.partitioning.methods import METHODS
 from sparsecast.matrices.partitioning.partition import Integers, Partition, require_square
-from sparsecast.system.memory import free_bytes
+from sparsecast.system.memory import require_memory
 
 #: Bytes that METIS takes at most for a vertex and for each end of an edge; R-MAT graphs take the most.
 _BYTES = 110
@@ -31,12 +31,8 @@ def by_metis(A: csr_array[Any], ranks: int, seed: int) -> Partition:
     if ranks == 1 or ranks >= rows:  # METIS would complain or leave parts empty
         bounds = np.minimum(np.arange(ranks + 1), rows) if ranks > 1 else np.array([0, rows])
         return Partition("metis", ranks, bounds, bounds)
-    needed, free = _BYTES * (rows + 2 * int(A.nnz)), free_bytes()
-    if needed > free:  # the system ends a process that takes too much memory
-        raise MatrixSizeError(
-            f"METIS takes about {needed / 2**30:.3g} GiB for this matrix and {free / 2**30:.3g} GiB of "
-            f"memory are available; partition it by nonzeros, or on a machine with more memory"
-        )
+    remedy = "partition it by nonzeros, or on a machine with more memory"
+    require_memory(_BYTES * (rows + 2 * int(A.nnz)), "METIS on this matrix", remedy)
     part_of = _parts(*adjacency(A), ranks, seed)
     bounds = np.concatenate(([0], np.cumsum(np.bincount(part_of, minlength=ranks))))
     return Partition("metis", ranks, bounds, bounds, np.argsort(part_of, kind="stable"))
