@@ -201,7 +201,7 @@ def best_block(fill: tuple[float, ...]) -> int:
 
 
 @njit(nogil=True, cache=True)
-def _ascend(indptr, indices, first, last):  # type: ignore[no-untyped-def]
+def _ascend(indptr, indices, first, last):
     """Tell whether the columns of the rows `first` to `last` - 1 ascend."""
     descents = 0
     for i in range(first, last):
@@ -211,7 +211,7 @@ def _ascend(indptr, indices, first, last):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _enter(indptr, ends, indices, first_row, heads):  # type: ignore[no-untyped-def]
+def _enter(indptr, ends, indices, first_row, heads):
     """Point `heads` at the first entries of a block row's rows; return the rows and the least column."""
     height = min(np.uint64(len(heads)), np.uint64(len(ends)) - first_row)
     least = _NO_COLUMN
@@ -223,7 +223,7 @@ def _enter(indptr, ends, indices, first_row, heads):  # type: ignore[no-untyped-
 
 
 @inner
-def _is_full(indices, k, end, start, c):  # type: ignore[no-untyped-def]
+def _is_full(indices, k, end, start, c):
     """Tell whether the entries from `k` on fill a row of the block at column `start`, as they mostly do."""
     if k + c > end:
         return False
@@ -234,9 +234,7 @@ def _is_full(indices, k, end, start, c):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def _blocks(  # type: ignore[no-untyped-def]
-    indptr, ends, indices, data, height, width, fills, starts, edge, columns, values, first, last
-):
+def _blocks(indptr, ends, indices, data, height, width, fills, starts, edge, columns, values, first, last):
     """Write the number of blocks of each block row behind its place in `starts`, or with `fills` the blocks.
 
     Each step takes the block of the least remaining column, and the entries of every row in it, before its

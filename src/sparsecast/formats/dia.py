@@ -124,7 +124,7 @@ class DIA(StorageFormat):
 
 
 @njit(nogil=True, cache=True)
-def _count_diagonals(indptr, indices, is_counted, most):  # type: ignore[no-untyped-def]
+def _count_diagonals(indptr, indices, is_counted, most):
     """Count the diagonals until they exceed `most`; `is_counted` has an element for each, all 0.
 
     Most rows of a mesh have the diagonals of the row before, so many rows are compared with these at once.
@@ -154,9 +154,7 @@ def _count_diagonals(indptr, indices, is_counted, most):  # type: ignore[no-unty
 
 
 @njit(nogil=True, cache=True)
-def _fill_chunks(  # type: ignore[no-untyped-def]
-    indptr, indices, data, places, values, chunk_rows, diagonals, first, last
-):
+def _fill_chunks(indptr, indices, data, places, values, chunk_rows, diagonals, first, last):
     """Write the diagonals of the chunks first to last - 1; entries of one column are summed."""
     rows = _U64(len(indptr) - 1)
     for chunk in range(first, last):

@@ -96,7 +96,7 @@ class MirroredFormat(StorageFormat):
 
 
 @njit(nogil=True, cache=True)
-def _count_triangle(indptr, indices, counts, odd, first, last):  # type: ignore[no-untyped-def]
+def _count_triangle(indptr, indices, counts, odd, first, last):
     """Count the entries of each row on and below the diagonal; mark rows that descend."""
     for i in range(first, last):
         start, end = indptr[i], indptr[i + _ONE]
@@ -111,7 +111,7 @@ def _count_triangle(indptr, indices, counts, odd, first, last):  # type: ignore[
 
 
 @njit(nogil=True, cache=True)
-def _find_unmirrored(indptr, indices, words, signs, heads, odd, first, last):  # type: ignore[no-untyped-def]
+def _find_unmirrored(indptr, indices, words, signs, heads, odd, first, last):
     """Mark the rows first to last - 1 whose entries above the diagonal differ from those of their column.
 
     Rows are traversed in order, so the entries of a column below the diagonal appear in the order of the

@@ -141,7 +141,7 @@ def refuse(problem: str, expected: str) -> None:
 
 
 @njit(nogil=True, cache=True)
-def _are_alike(bits, first, last):  # type: ignore[no-untyped-def]
+def _are_alike(bits, first, last):
     differing = bits.dtype.type(0)
     for k in range(first, last):
         differing |= bits[k] ^ bits[0]
@@ -149,7 +149,7 @@ def _are_alike(bits, first, last):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def _convert(data, bits, stored, first, last):  # type: ignore[no-untyped-def]
+def _convert(data, bits, stored, first, last):
     """Write values as float32; tell whether all have their bits when they are read again."""
     differing = _ZERO
     for k in range(first, last):
@@ -159,7 +159,7 @@ def _convert(data, bits, stored, first, last):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def _round(data, stored, first, last):  # type: ignore[no-untyped-def]
+def _round(data, stored, first, last):
     """Write values as float32; tell whether none became infinite."""
     is_beyond = False
     for k in range(first, last):
@@ -169,7 +169,7 @@ def _round(data, stored, first, last):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def _count_from_bases(indptr, indices, is_wide, bases, offsets, is_far, first, last):  # type: ignore[no-untyped-def]
+def _count_from_bases(indptr, indices, is_wide, bases, offsets, is_far, first, last):
     """Write the base of each group, and its columns from there on; mark groups that reach too far."""
     rows = np.uint64(len(indptr)) - _ONE
     for group in range(first, last):

@@ -227,7 +227,7 @@ def _checked_window(sigma: int, most_rows: int | None) -> int:
 
 
 @njit(nogil=True, cache=True)
-def sort_rows(row_lengths, window, permutation):  # type: ignore[no-untyped-def]
+def sort_rows(row_lengths, window, permutation):
     """Write the rows by descending length, stably, within windows: a counting sort."""
     rows = len(row_lengths)
     longest = 0
@@ -252,7 +252,7 @@ def sort_rows(row_lengths, window, permutation):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def _windowed_entries(row_lengths, window):  # type: ignore[no-untyped-def]
+def _windowed_entries(row_lengths, window):
     """Count the entries stored after a sort within windows (1: none), without sorting."""
     rows = len(row_lengths)
     longest = 0
@@ -283,9 +283,7 @@ def _windowed_entries(row_lengths, window):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def _fill_chunks(  # type: ignore[no-untyped-def]
-    indptr, by_row, repeats, permutation, chunk_starts, chunked, first, last
-):
+def _fill_chunks(indptr, by_row, repeats, permutation, chunk_starts, chunked, first, last):
     """Write what each entry has, columns or values; padding repeats the last of its row, or is 0."""
     rows, in_order = _U64(len(indptr) - 1), len(permutation) == 0
     for chunk in range(first, last):

@@ -92,7 +92,7 @@ class SymmetricCSR(MirroredFormat):
 
 
 @njit(nogil=True, cache=True)
-def _take_diagonal(indptr, indices, data, starts, diagonal, first, last):  # type: ignore[no-untyped-def]
+def _take_diagonal(indptr, indices, data, starts, diagonal, first, last):
     """Take the last of the entries that are counted behind each row's place in `starts`, if it is there."""
     for i in range(first, last):
         count, end = starts[i + _ONE], np.uint64(indptr[i]) + np.uint64(starts[i + _ONE])
@@ -102,9 +102,7 @@ def _take_diagonal(indptr, indices, data, starts, diagonal, first, last):  # typ
 
 
 @njit(nogil=True, cache=True)
-def _copy_below(  # type: ignore[no-untyped-def]
-    indptr, indices, data, starts, triangle_indices, triangle_data, first, last
-):
+def _copy_below(indptr, indices, data, starts, triangle_indices, triangle_data, first, last):
     for i in range(first, last):
         shift = np.uint64(indptr[i]) - np.uint64(starts[i])
         for place in range(np.uint64(starts[i]), np.uint64(starts[i + _ONE])):

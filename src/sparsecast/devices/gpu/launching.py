@@ -197,7 +197,7 @@ def one_launch(kernel: Kernel, units: int, arguments: Sequence[Any], dtype: Any)
 
 
 def _pointer_type(dtype: Any) -> Any:
-    return numba.types.CPointer(numba.from_dtype(np.dtype(dtype)))  # type: ignore[no-untyped-call]
+    return numba.types.CPointer(numba.from_dtype(np.dtype(dtype)))
 
 
 @functools.cache
@@ -270,7 +270,7 @@ def term_of(stored: Stored) -> Any:
     """Return a device function (data, indices, base, x, k): the product of entry k."""
     value, index, step = stored.value, stored.index, int(not stored.is_alike)
 
-    def term(data, indices, base, x, k):  # type: ignore[no-untyped-def]
+    def term(data, indices, base, x, k):
         return value(data[k * step]) * x[index(base + index(indices[k]))]
 
     return device_function(term)
@@ -281,10 +281,10 @@ def base_of(stored: Stored) -> Any:
     """Return a device function (bases, row): the column that the columns of a row count from."""
     index = stored.index
 
-    def base(bases, row):  # type: ignore[no-untyped-def]
+    def base(bases, row):
         return index(bases[row >> _GROUP_SHIFT])
 
-    def zero(bases, row):  # type: ignore[no-untyped-def]
+    def zero(bases, row):
         return index(0)
 
     return device_function(base if stored.has_bases else zero)
