@@ -90,7 +90,7 @@ def should_run(name: str, args: Any, kwargs: Any) -> bool | str:
 # Functions with the names, parameters and exceptions of networkx; G is a Graph.
 
 
-def pagerank(  # type: ignore[no-untyped-def]
+def pagerank(
     G, alpha=0.85, personalization=None, max_iter=100, tol=1e-6, nstart=None, weight="weight", dangling=None
 ):
     if not len(G):
@@ -114,7 +114,7 @@ def pagerank(  # type: ignore[no-untyped-def]
     return G.by_node(done.ranks)
 
 
-def eigenvector_centrality(G, max_iter=100, tol=1e-6, nstart=None, weight=None):  # type: ignore[no-untyped-def]
+def eigenvector_centrality(G, max_iter=100, tol=1e-6, nstart=None, weight=None):
     if not len(G):
         raise nx.NetworkXPointlessConcept("a graph without nodes: expected at least one")
     x = np.ones(len(G)) if nstart is None else G.vector(nstart)
@@ -124,14 +124,14 @@ def eigenvector_centrality(G, max_iter=100, tol=1e-6, nstart=None, weight=None):
         )
     op = G.operator(weight).T
 
-    def step(x):  # type: ignore[no-untyped-def]
+    def step(x):
         y = x + op.matvec(x)
         return y / (np.linalg.norm(y) or 1.0)
 
     return G.by_node(G.fixed_point(step, x / x.sum(), max_iter, tol))
 
 
-def katz_centrality(  # type: ignore[no-untyped-def]
+def katz_centrality(
     G, alpha=0.1, beta=1.0, max_iter=1000, tol=1e-6, nstart=None, normalized=True, weight=None
 ):
     if not len(G):
@@ -147,7 +147,7 @@ def katz_centrality(  # type: ignore[no-untyped-def]
     return G.by_node(x / (np.linalg.norm(x) or 1.0) if normalized else x)
 
 
-def hits(  # type: ignore[no-untyped-def]
+def hits(
     G, max_iter=100, tol=1e-8, nstart=None, normalized=True, method="svd"
 ):
     if method not in ("svd", "power_iteration"):
@@ -161,7 +161,7 @@ def hits(  # type: ignore[no-untyped-def]
         if start is not None and not start.sum():
             raise nx.NetworkXError("nstart values must not sum to zero; give some that do not")
 
-        def step(hubs):  # type: ignore[no-untyped-def]
+        def step(hubs):
             found = A.matvec(A.T.matvec(hubs))
             if not found.max():  # without edges
                 raise nx.PowerIterationFailedConvergence(max_iter)

@@ -164,13 +164,13 @@ def row_slice(A: csr_array[Any], first: int, last: int) -> csr_array[Any]:
 
 
 @inner
-def _part(part, order, source, out, starts):  # type: ignore[no-untyped-def]
+def _part(part, order, source, out, starts):
     for i in range(starts[part], starts[part + 1]):
         out[i] = source[order[i]]
 
 
 @njit(nogil=True, cache=True)
-def _gather(order, source, out, starts, pool):  # type: ignore[no-untyped-def]
+def _gather(order, source, out, starts, pool):
     each_part(_part, (order, source, out, starts), pool)
 
 

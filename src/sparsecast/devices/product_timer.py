@@ -102,7 +102,7 @@ class ReferenceProduct:
 
 
 @njit(nogil=True, cache=True)
-def _multiply(indptr, indices, data, x, y, low, magnitude, first, last):  # type: ignore[no-untyped-def]
+def _multiply(indptr, indices, data, x, y, low, magnitude, first, last):
     """Compute rows; numbers have their real part, and an imaginary one if they are complex."""
     is_complex = data.shape[1] > 1
     for row in range(first, last):
@@ -130,7 +130,7 @@ def _multiply(indptr, indices, data, x, y, low, magnitude, first, last):  # type
 
 
 @inner
-def _added(high, low, a, b):  # type: ignore[no-untyped-def]
+def _added(high, low, a, b):
     """Return high + low + a b in two numbers."""
     term = a * b
     c, d = _HALVES * a, _HALVES * b

@@ -73,7 +73,7 @@ class Neighbourhood(FeatureGroup):
 
 
 @njit(cache=True, nogil=True)
-def _tally(indptr, indices):  # type: ignore[no-untyped-def]
+def _tally(indptr, indices):
     """Return sums over rows with entries, in the order of the last line."""
     rows, row = len(indptr) - 1, 0
     filled, bandwidths, squares, scatters, pairs, similarities = 0, 0.0, 0.0, 0.0, 0, 0.0
@@ -99,7 +99,7 @@ def _tally(indptr, indices):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _ascending(indptr, indices, row):  # type: ignore[no-untyped-def]
+def _ascending(indptr, indices, row):
     columns = indices[indptr[row] : indptr[row + 1]]
     for entry in range(1, len(columns)):
         if columns[entry] < columns[entry - 1]:
@@ -108,7 +108,7 @@ def _ascending(indptr, indices, row):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _similar(columns, beside):  # type: ignore[no-untyped-def]
+def _similar(columns, beside):
     """Count the columns that have one of `beside` at a distance of at most 1; both ascend."""
     count, place = 0, 0
     for column in columns:

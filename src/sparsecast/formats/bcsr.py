@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import _sparsetools, csr_array
 
 from sparsecast.errors import InputError
 from sparsecast.features.blocks import BLOCK_SIZES, block_fill
@@ -16,7 +17,7 @@ from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
 from sparsecast.formats import FORMATS
 from sparsecast.formats.csr import CSR
-from sparsecast.formats.narrowing import Narrow, refuse
+from sparsecast.formats.narrowing import VALUES, Narrow, refuse
 from sparsecast.formats.storage_format import Integers, StorageFormat
 from sparsecast.system.jit import inner, njit
 from sparsecast.system.memory import aligned_empty
@@ -56,7 +57,7 @@ class BCSR(StorageFormat):
     benchmark_kinds: ClassVar[tuple[str, ...]] = ("blocks",)
     predicted_from_rows: ClassVar[bool] = False
     pads_with_own_columns: ClassVar[bool] = False
-    narrow_parameters: ClassVar[tuple[str, ...]] = ("values",)
+    narrow_parameters: ClassVar[Mapping[str, tuple[Any, ...]]] = {"values": VALUES[1:]}
 
     #: The format that streams more if this one suits a matrix.
     plain_format: ClassVar[type[StorageFormat]] = CSR
@@ -78,9 +79,10 @@ class BCSR(StorageFormat):
         it, `best_block` chooses. `values` is as in Narrow; not ``"one"``.
         """
         nnz = int(A.indptr[-1])
-        if not all(in_parts(_ascend, (A.indptr, A.indices), balanced_parts(A.indptr))):
+        # A matrix remembers what SciPy found before somebody changed the indices.
+        if not _sparsetools.csr_has_sorted_indices(A.shape[0], A.indptr, A.indices):
             A = A.copy()
-            A.has_sorted_indices = False  # SciPy believes what it found before somebody changed the indices
+            A.has_sorted_indices = False
             A.sort_indices()
         if block is None:
             block = best_blocks(A)
@@ -127,10 +129,6 @@ class BCSR(StorageFormat):
     def compiled_for(cls, matrix: Structure) -> dict[str, Any]:
         side = best_block(matrix.blocks.fill)
         return {"block": (side, side)}
-
-    @classmethod
-    def takes(cls, name: str, value: Any) -> bool:
-        return super().takes(name, value) and value != "one"
 
     @classmethod
     def stored_entries(cls, blocks: RowBlocks, **how: Any) -> Integers:
@@ -200,18 +198,8 @@ def best_block(fill: tuple[float, ...]) -> int:
     return BLOCK_SIZES[int(np.argmin(streamed))]
 
 
-@njit(nogil=True, cache=True)
-def _ascend(indptr, indices, first, last):  # type: ignore[no-untyped-def]
-    """Tell whether the columns of the rows `first` to `last` - 1 ascend."""
-    descents = 0
-    for i in range(first, last):
-        for k in range(indptr[i] + _ONE, indptr[i + _ONE]):
-            descents += indices[k] < indices[k - _ONE]
-    return descents == 0
-
-
 @inner
-def _enter(indptr, ends, indices, first_row, heads):  # type: ignore[no-untyped-def]
+def _enter(indptr, ends, indices, first_row, heads):
     """Point `heads` at the first entries of a block row's rows; return the rows and the least column."""
     height = min(np.uint64(len(heads)), np.uint64(len(ends)) - first_row)
     least = _NO_COLUMN
@@ -223,7 +211,7 @@ def _enter(indptr, ends, indices, first_row, heads):  # type: ignore[no-untyped-
 
 
 @inner
-def _is_full(indices, k, end, start, c):  # type: ignore[no-untyped-def]
+def _is_full(indices, k, end, start, c):
     """Tell whether the entries from `k` on fill a row of the block at column `start`, as they mostly do."""
     if k + c > end:
         return False
@@ -234,9 +222,7 @@ def _is_full(indices, k, end, start, c):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def _blocks(  # type: ignore[no-untyped-def]
-    indptr, ends, indices, data, height, width, fills, starts, edge, columns, values, first, last
-):
+def _blocks(indptr, ends, indices, data, height, width, fills, starts, edge, columns, values, first, last):
     """Write the number of blocks of each block row behind its place in `starts`, or with `fills` the blocks.
 
     Each step takes the block of the least remaining column, and the entries of every row in it, before its

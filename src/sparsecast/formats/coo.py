@@ -58,7 +58,7 @@ class COO(StorageFormat):
 
 
 @njit(nogil=True, cache=True)
-def _expand_rows(indptr, rows, first, last):  # type: ignore[no-untyped-def]
+def _expand_rows(indptr, rows, first, last):
     for i in range(first, last):
         for k in range(indptr[i], indptr[i + _ONE]):
             rows[k] = i

@@ -60,7 +60,7 @@ def padded_rows(A: csr_array[Any], width: int) -> tuple[NDArray[Any], NDArray[An
 
 
 @njit(nogil=True, cache=True)
-def _pad_rows(indptr, indices, data, padded_indices, padded_data, first, last):  # type: ignore[no-untyped-def]
+def _pad_rows(indptr, indices, data, padded_indices, padded_data, first, last):
     width = _U64(padded_indices.shape[1])
     for i in range(first, last):
         start = _U64(indptr[i])

@@ -119,7 +119,7 @@ def threshold(row_lengths: NDArray[Any], least_rows: int = 1) -> int:
 
 
 @njit(nogil=True, cache=True)
-def _copy_overflow(indptr, indices, data, ends, width, rows, cols, values, first, last):  # type: ignore[no-untyped-def]
+def _copy_overflow(indptr, indices, data, ends, width, rows, cols, values, first, last):
     """Write the entries beyond the width; `ends` has where those of each row end."""
     for i in range(first, last):
         start, end = _U64(indptr[i]) + width, _U64(indptr[i + _ONE])

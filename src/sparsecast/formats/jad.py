@@ -74,7 +74,7 @@ def sorted_lengths(diagonal_starts: NDArray[np.int64], rows: int) -> NDArray[np.
 
 
 @njit(nogil=True, cache=True)
-def _fill_diagonals(  # type: ignore[no-untyped-def]
+def _fill_diagonals(
     indptr, indices, data, permutation, diagonal_starts, diagonal_indices, diagonal_data, first, last
 ):
     for place in range(first, last):

@@ -16,7 +16,7 @@ from sparsecast.features.narrow_storage import GROUP_ROWS, NARROW_COLUMNS
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.row_lengths import ROW_LENGTH_LEVELS
 from sparsecast.formats import FORMATS
-from sparsecast.formats.narrowing import Narrow, refuse
+from sparsecast.formats.narrowing import COLUMNS, VALUES, Narrow, refuse
 from sparsecast.formats.storage_format import Integers, StorageFormat
 from sparsecast.system.jit import njit
 from sparsecast.system.memory import aligned_empty
@@ -65,7 +65,7 @@ class SELL(StorageFormat):
     has_slices: ClassVar[bool] = True
     benchmark_kinds: ClassVar[tuple[str, ...]] = ("blocks", "symmetric")
     predicted_within: ClassVar[float] = 0.1
-    narrow_parameters: ClassVar[tuple[str, ...]] = ("values", "columns")
+    narrow_parameters: ClassVar[Mapping[str, tuple[Any, ...]]] = {"values": VALUES, "columns": COLUMNS}
 
     sigma: int  # rows of a sorting window; 1 leaves the rows in order
     chunk_starts: Integers  # first entry of each chunk, and the number of stored entries: shape (chunks + 1,)
@@ -227,7 +227,7 @@ def _checked_window(sigma: int, most_rows: int | None) -> int:
 
 
 @njit(nogil=True, cache=True)
-def sort_rows(row_lengths, window, permutation):  # type: ignore[no-untyped-def]
+def sort_rows(row_lengths, window, permutation):
     """Write the rows by descending length, stably, within windows: a counting sort."""
     rows = len(row_lengths)
     longest = 0
@@ -252,7 +252,7 @@ def sort_rows(row_lengths, window, permutation):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def _windowed_entries(row_lengths, window):  # type: ignore[no-untyped-def]
+def _windowed_entries(row_lengths, window):
     """Count the entries stored after a sort within windows (1: none), without sorting."""
     rows = len(row_lengths)
     longest = 0
@@ -283,9 +283,7 @@ def _windowed_entries(row_lengths, window):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def _fill_chunks(  # type: ignore[no-untyped-def]
-    indptr, by_row, repeats, permutation, chunk_starts, chunked, first, last
-):
+def _fill_chunks(indptr, by_row, repeats, permutation, chunk_starts, chunked, first, last):
     """Write what each entry has, columns or values; padding repeats the last of its row, or is 0."""
     rows, in_order = _U64(len(indptr) - 1), len(permutation) == 0
     for chunk in range(first, last):

@@ -72,7 +72,7 @@ class SymmetricBCSR(MirroredFormat, BCSR):
 
 
 @njit(nogil=True, cache=True)
-def _end_with_the_block(indptr, indices, side, ends, first, last):  # type: ignore[no-untyped-def]
+def _end_with_the_block(indptr, indices, side, ends, first, last):
     """Move the end of each row from behind the diagonal to the end of the block that is on it."""
     for i in range(first, last):
         k, beyond = np.uint64(ends[i]), (i // side + _ONE) * side

@@ -12,7 +12,7 @@ from typing import Any
 
 import numba
 from filelock import FileLock
-from llvmlite import binding  # type: ignore[import-untyped]
+from llvmlite import binding
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher

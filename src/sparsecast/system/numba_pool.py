@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import numba
 import numpy as np
-from llvmlite import ir  # type: ignore[import-untyped]
+from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
@@ -23,14 +23,14 @@ T = TypeVar("T")
 
 
 @intrinsic
-def _each_part(typingctx, part, arguments, pool):  # type: ignore[no-untyped-def]
+def _each_part(typingctx, part, arguments, pool):
     """Call part(number, *arguments) for each part, from compiled code.
 
     The function `part` returns nothing and raises nothing. The last of the `arguments` is the array `starts`
     of `share`, and `pool` is from there: 0, and the parts are done one after another.
     """
 
-    def generate(context, builder, signature, given):  # type: ignore[no-untyped-def]
+    def generate(context, builder, signature, given):
         kinds = (types.int64, *signature.args[1].types)
         signature.args[0].get_call_type(context.typing_context, kinds, {})
         compiled = signature.args[0].dispatcher.overloads[kinds]
@@ -40,15 +40,15 @@ def _each_part(typingctx, part, arguments, pool):  # type: ignore[no-untyped-def
             function = context.declare_function(builder.module, compiled.fndesc)
             context.call_conv.call_function(builder, function, types.none, kinds, values)
 
-        arguments, address = cgutils.unpack_tuple(builder, given[1]), given[2]  # type: ignore[no-untyped-call]
+        arguments, address = cgutils.unpack_tuple(builder, given[1]), given[2]
         starts = context.make_array(kinds[-1])(context, builder, arguments[-1])
         parts = builder.sub(builder.extract_value(starts.shape, 0), WORD(1))
-        with builder.if_else(cgutils.is_null(builder, address)) as (alone, together):  # type: ignore[no-untyped-call]
+        with builder.if_else(cgutils.is_null(builder, address)) as (alone, together):
             with alone, cgutils.for_range(builder, parts, intp=WORD) as loop:
                 call(builder, [loop.index, *arguments])
             with together:
-                packed = cgutils.pack_struct(builder, arguments)  # type: ignore[no-untyped-call]
-                memory = cgutils.alloca_once_value(builder, packed)  # type: ignore[no-untyped-call]
+                packed = cgutils.pack_struct(builder, arguments)
+                memory = cgutils.alloca_once_value(builder, packed)
                 # The pool calls a function that unpacks the arguments and calls the part.
                 unpacks = ir.Function(builder.module, PART, builder.module.get_unique_name("part_by_pointer"))
                 unpacks.linkage = "internal"

@@ -1,13 +1,12 @@
 """The driver of NVIDIA's GPUs: how one is found, and what is said where there is none."""
 
-import sys
 from contextlib import nullcontext
-from importlib.machinery import ModuleSpec
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 
 import pytest
 
 from sparsecast.devices.cuda import detect_gpu, device_uuid, driver_errors, numba_cuda
+from sparsecast.devices.gpu import launching
 from sparsecast.errors import DeviceError, InputError, MatrixSizeError
 
 from ...conftest import H200
@@ -25,21 +24,20 @@ class Gpu(nullcontext):
 
 @pytest.fixture
 def cuda(monkeypatch):
-    """A stand-in for the packages numba-cuda and numba.cuda, with two devices."""
-    fake = ModuleType("numba.cuda")
-    fake.gpus = [Gpu(), Gpu()]
-    fake.selected = []
-    fake.select_device = fake.selected.append
-    fake.is_available, fake.cuda_error = lambda: True, lambda: None
-    context = SimpleNamespace(
-        get_memory_info=lambda: SimpleNamespace(total=140 << 30), device=SimpleNamespace(id=1)
+    """A stand-in for numba.cuda, with two devices."""
+    device = SimpleNamespace(id=1, uuid="GPU-01234567-89ab-cdef-0123-456789abcdef")
+    context = SimpleNamespace(get_memory_info=lambda: SimpleNamespace(total=140 << 30), device=device)
+    selected = []
+    fake = SimpleNamespace(
+        gpus=[Gpu(), Gpu()],
+        selected=selected,
+        select_device=selected.append,
+        is_available=lambda: True,
+        cuda_error=lambda: None,
+        current_context=lambda: context,
     )
-    fake.current_context = lambda: context
-    package = ModuleType("numba_cuda")
-    package.__spec__ = ModuleSpec("numba_cuda", None)
-    monkeypatch.setitem(sys.modules, "numba_cuda", package)
-    monkeypatch.setitem(sys.modules, "numba.cuda", fake)
-    monkeypatch.setattr("numba.config.ENABLE_CUDASIM", 0)
+    monkeypatch.setattr(launching, "cuda", fake)
+    monkeypatch.setattr(launching, "SIMULATED", False)
     monkeypatch.setattr("numpy.__version__", "2.4.6")
     return fake
 
@@ -52,52 +50,43 @@ class CUDAError(Exception):
     """As cuda.core raises it."""
 
 
-LOST = "[719] Call to cuLaunchKernel results in CUDA_ERROR_LAUNCH_FAILED"
-
-
-@pytest.mark.parametrize("error", [CudaAPIError(LOST), CUDAError("CUDA_ERROR_UNKNOWN: an unknown\nerror")])
-def test_a_device_that_is_lost_is_said_in_one_line(error):
-    with pytest.raises(DeviceError) as refusal, driver_errors():
-        raise error
-    assert refusal.value.__cause__ is error
-
-
-def test_a_full_device_and_an_old_driver_are_not_called_lost():
-    with pytest.raises(MatrixSizeError), driver_errors():
-        raise CudaAPIError("[2] Call to cuMemAlloc results in CUDA_ERROR_OUT_OF_MEMORY")
-    with pytest.raises(DeviceError), driver_errors():
-        raise CUDAError("CUDA_ERROR_UNSUPPORTED_PTX_VERSION: the PTX was compiled with a newer toolchain")
+LOST = CudaAPIError("[719] Call to cuLaunchKernel results in CUDA_ERROR_LAUNCH_FAILED")
+FULL = CudaAPIError("[2] Call to cuMemAlloc results in CUDA_ERROR_OUT_OF_MEMORY")
+TOO_OLD = CUDAError("CUDA_ERROR_UNSUPPORTED_PTX_VERSION: the PTX was compiled with a newer toolchain")
+#: Of the driver, but our own faults; and others that look like those of the driver.
+OURS = [
+    CudaAPIError("[700] Call to cuCtxSynchronize results in CUDA_ERROR_ILLEGAL_ADDRESS"),
+    CUDAError("CUDA_ERROR_INVALID_VALUE: one of the parameters is not in range"),
+    ValueError("CUDA_ERROR_LAUNCH_FAILED"),
+    CudaAPIError("an answer without a name"),
+]
 
 
 @pytest.mark.parametrize(
-    "error",
+    ("error", "expected"),
     [
-        CudaAPIError("[700] Call to cuCtxSynchronize results in CUDA_ERROR_ILLEGAL_ADDRESS"),
-        CUDAError("CUDA_ERROR_INVALID_VALUE: one of the parameters is not in range"),
-        ValueError("CUDA_ERROR_LAUNCH_FAILED"),
-        CudaAPIError("an answer without a name"),
+        (LOST, DeviceError),
+        (CUDAError("CUDA_ERROR_UNKNOWN: an unknown\nerror"), DeviceError),
+        (FULL, MatrixSizeError),
+        (TOO_OLD, DeviceError),
+        *((error, type(error)) for error in OURS),
     ],
 )
-def test_our_own_faults_stay_what_they_are(error):
-    with pytest.raises(type(error)) as raised, driver_errors():
+def test_errors_of_the_driver_are_said_in_one_line_and_our_own_faults_stay_what_they_are(error, expected):
+    with pytest.raises(expected) as raised, driver_errors():
         raise error
-    assert raised.value is error
+    assert raised.value is error if error in OURS else raised.value.__cause__ is error
 
 
 def test_the_uuid_is_that_of_the_current_device(cuda):
-    uuid = "GPU-01234567-89ab-cdef-0123-456789abcdef"
-    cuda.current_context = lambda: SimpleNamespace(device=SimpleNamespace(uuid=uuid))
-    assert device_uuid() == uuid
+    assert device_uuid() == cuda.current_context().device.uuid
 
 
 def test_a_device_is_described_in_si_units(cuda):
     assert detect_gpu(0) == detect_gpu(1) == H200
     assert cuda.selected == [0, 1], "what is described is computed on from then on"
-
-
-def test_without_a_number_the_current_device_stays_the_current_one(cuda):
     assert detect_gpu() == H200
-    assert cuda.selected == [1]
+    assert cuda.selected == [0, 1, 1], "without a number, the current device stays the current one"
 
 
 @pytest.mark.parametrize("index", (2, -1))
@@ -129,13 +118,13 @@ def test_a_driver_that_does_not_answer_is_said_in_one_line(cuda, why):
 
 
 def test_the_missing_package_is_named_with_the_extra_that_brings_it(monkeypatch):
-    monkeypatch.setitem(sys.modules, "numba_cuda", None)
+    monkeypatch.setattr(launching, "cuda", None)
     with pytest.raises(DeviceError) as refusal:
         numba_cuda()
     assert isinstance(refusal.value, InputError)
 
 
 def test_the_simulator_is_no_device_to_describe(cuda, monkeypatch):
-    monkeypatch.setattr("numba.config.ENABLE_CUDASIM", 1)
+    monkeypatch.setattr(launching, "SIMULATED", True)
     with pytest.raises(DeviceError):
         detect_gpu()

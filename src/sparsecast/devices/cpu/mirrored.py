@@ -29,7 +29,7 @@ def kind_of(matrix: MirroredFormat) -> tuple[int, ...]:
 
 
 @inner
-def mirrored(value, kind):  # type: ignore[no-untyped-def]
+def mirrored(value, kind):
     """Return the mirror image of a value below the diagonal, for a matrix of this `kind_of`."""
     if len(kind) == HERMITIAN:
         return np.conj(value)
@@ -56,7 +56,7 @@ def buffers(
 
 
 @inner
-def collect(part, lowest, shifts, scratch, y, parts):  # type: ignore[no-untyped-def]
+def collect(part, lowest, shifts, scratch, y, parts):
     """Add to the rows of a part what the parts after it have for them."""
     for later in range(part + 1, len(parts) - 1):
         start, end = max(lowest[later], parts[part]), min(parts[later], parts[part + 1])

@@ -67,14 +67,12 @@ def panels(
 
 
 @intrinsic
-def _emitted(  # type: ignore[no-untyped-def]
-    typingctx, columns, data, X, Y, sizes, first, end, stride, row, panel
-):
+def _emitted(typingctx, columns, data, X, Y, sizes, first, end, stride, row, panel):
     """Compute one panel of a row of blocks of Y; `sizes` are three tuples as long as the sizes are large."""
     word = types.uint64
     signature = types.void(columns, data, X, Y, sizes, word, word, word, word, word)
 
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def generate(context, builder, signature, arguments):
         rows, cols, lanes = (each.count for each in signature.args[4].types)
         number, parts = number_of(context, signature.args[2].dtype)
         values = StoredValues(context, builder, signature.args[1], arguments[1], number)
@@ -120,7 +118,7 @@ def _emitted(  # type: ignore[no-untyped-def]
 
 
 @inner
-def row_of_blocks(columns, data, X, Y, sizes, first, end, stride, row):  # type: ignore[no-untyped-def]
+def row_of_blocks(columns, data, X, Y, sizes, first, end, stride, row):
     """Compute the rows of Y from `row` on, as many as a block has.
 
     `columns` holds the first column of every block, and `data` the values of the blocks, each row by row. The
@@ -131,6 +129,6 @@ def row_of_blocks(columns, data, X, Y, sizes, first, end, stride, row):  # type:
     lanes, width = np.uint64(len(sizes[2])), np.uint64(X.shape[1])
     panel = np.uint64(0)
     while panel + lanes < width:
-        _emitted(columns, data, X, Y, sizes, first, end, stride, row, panel)  # type: ignore[call-arg]
+        _emitted(columns, data, X, Y, sizes, first, end, stride, row, panel)
         panel += lanes
-    _emitted(columns, data, X, Y, sizes, first, end, stride, row, width - lanes)  # type: ignore[call-arg]
+    _emitted(columns, data, X, Y, sizes, first, end, stride, row, width - lanes)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from llvmlite import ir  # type: ignore[import-untyped]
+from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic, overload
 from numpy.typing import NDArray
@@ -40,7 +40,7 @@ def value_at(data: Any, k: Any) -> Any:
 
 
 @overload(value_at)
-def _value_at(data, k):  # type: ignore[no-untyped-def]
+def _value_at(data, k):
     return (lambda data, k: data[k]) if isinstance(data, types.Array) else lambda data, k: data
 
 
@@ -53,7 +53,7 @@ def end_of_group(bases: Any, first: Any, last: Any, units: Any) -> Any:
 
 
 @overload(end_of_group)
-def _end_of_group(bases, first, last, units):  # type: ignore[no-untyped-def]
+def _end_of_group(bases, first, last, units):
     if isinstance(bases, types.Array):
         return lambda bases, first, last, units: min(last, (first | (units - _ONE)) + _ONE)
     return lambda bases, first, last, units: last
@@ -65,17 +65,17 @@ def from_base(x: Any, bases: Any, first: Any, units: Any) -> Any:
 
 
 @overload(from_base)
-def _from_base(x, bases, first, units):  # type: ignore[no-untyped-def]
+def _from_base(x, bases, first, units):
     if isinstance(bases, types.Array):
-        return lambda x, bases, first, units: _moved(x, np.uint64(bases[first // units]))  # type: ignore[call-arg]
+        return lambda x, bases, first, units: _moved(x, np.uint64(bases[first // units]))
     return lambda x, bases, first, units: x
 
 
 @intrinsic
-def _moved(typingctx, x, rows):  # type: ignore[no-untyped-def]
+def _moved(typingctx, x, rows):
     """Return x[rows:] for a C-contiguous x, with its shape as before, and without counting references."""
 
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def generate(context, builder, signature, arguments):
         array = context.make_array(signature.args[0])(context, builder, arguments[0])
         places = arguments[1]
         for axis in range(1, signature.args[0].ndim):

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from functools import reduce
 from typing import Any
 
-from llvmlite import ir  # type: ignore[import-untyped]
+from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
@@ -52,7 +52,7 @@ def structures(context: Any, builder: Any, kinds: Sequence[Any], arrays: Sequenc
 
 def variable(builder: Any, value: Any) -> Any:
     """Return a variable that holds `value`; LLVM keeps it in a register."""
-    made = cgutils.alloca_once(builder, value.type)  # type: ignore[no-untyped-call]
+    made = cgutils.alloca_once(builder, value.type)
     builder.store(value, made)
     return made
 
@@ -229,7 +229,7 @@ class _Gather(VectorCode):
         self._pointers = ir.VectorType(self.number.as_pointer(), self.lanes)
         kind = ir.FunctionType(self.vector, [self._pointers, I32, self._mask, self.vector])
         name = f"llvm.masked.gather.v{self.lanes}f{8 * number_bytes}.v{self.lanes}p0"
-        self._gather = cgutils.get_or_insert_function(builder.module, kind, name)  # type: ignore[no-untyped-call]
+        self._gather = cgutils.get_or_insert_function(builder.module, kind, name)
 
     def add(self, sums: Any, entry: Any, mask: Any = None) -> None:
         """Add the products of the entries from `entry` on, or those in the lanes of a mask."""
@@ -281,7 +281,7 @@ class _Gather(VectorCode):
 
 
 @intrinsic
-def vector_row(typingctx, data, indices, x, gathers, wide, first, end, final):  # type: ignore[no-untyped-def]
+def vector_row(typingctx, data, indices, x, gathers, wide, first, end, final):
     """Return the sum of the products from `first` on, before `end`: real numbers.
 
     What is left at the end, of one vector or eight entries, is multiplied as if it were whole, and lanes with
@@ -292,7 +292,7 @@ def vector_row(typingctx, data, indices, x, gathers, wide, first, end, final):  
     word = types.uint64
     signature = x.dtype(data, indices, x, gathers, wide, word, word, final)
 
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def generate(context, builder, signature, arguments):
         gather = _Gather(context, builder, signature.args[:4], arguments[:3])
         sums, count = (gather.sums(), gather.sums()), (8 // gather.lanes if len(signature.args[4]) else 1)
         # One behind the next entry: a last vector that is full is left to the masked ones.
@@ -315,7 +315,7 @@ def vector_row(typingctx, data, indices, x, gathers, wide, first, end, final):  
 
 
 @intrinsic
-def vector_chunk(typingctx, data, indices, x, gathers, lengths, row, first, shortest, end):  # type: ignore[no-untyped-def]
+def vector_chunk(typingctx, data, indices, x, gathers, lengths, row, first, shortest, end):
     """Return the sums of eight rows whose entries alternate from `first` on, before `end`: real numbers.
 
     Where `data` is one number for all entries, rows have padding from entry `shortest` on: the `lengths` from
@@ -323,9 +323,9 @@ def vector_chunk(typingctx, data, indices, x, gathers, lengths, row, first, shor
     """
     word = types.uint64
     words = (word,) * 4
-    signature = types.UniTuple(x.dtype, 8)(data, indices, x, gathers, lengths, *words)  # type: ignore[no-untyped-call]
+    signature = types.UniTuple(x.dtype, 8)(data, indices, x, gathers, lengths, *words)
 
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def generate(context, builder, signature, arguments):
         gather = _Gather(context, builder, signature.args[:4], arguments[:3])
         sums = [gather.sums() for _ in range(8 // gather.lanes)]
         row, first, shortest, end = arguments[5:]

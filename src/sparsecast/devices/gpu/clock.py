@@ -86,12 +86,12 @@ def _words(size_bytes: int) -> int:
     return max(1, -(-size_bytes // 8))
 
 
-def _fill_with_ones(target):  # type: ignore[no-untyped-def]
+def _fill_with_ones(target):
     for i in range(cuda.grid(1), target.size, cuda.gridsize(1)):
         target[i] = 1.0
 
 
-def _sum_strided(source, sums):  # type: ignore[no-untyped-def]
+def _sum_strided(source, sums):
     first = cuda.grid(1)
     total = 0.0
     for i in range(first, source.size, cuda.gridsize(1)):

@@ -33,7 +33,7 @@ from sparsecast.features.narrow_storage import GROUP_ROWS
 SIMULATED = bool(numba.config.ENABLE_CUDASIM)  # type: ignore[attr-defined]
 
 #: The module numba.cuda, of numba-cuda or a replacement. It is None without one: matrices are then forecast,
-#: never bound.
+#: never bound. Numba itself has an older module of that name.
 cuda: Any = None
 if importlib.util.find_spec("numba_cuda"):
     with warnings.catch_warnings():
@@ -138,19 +138,19 @@ class Launch:
     def __init__(
         self, kernel: Kernel, blocks: int, arguments: Sequence[Any], dtype: Any, threads: int = THREADS
     ) -> None:
-        self.arrays = [argument for argument in arguments if not isinstance(argument, np.integer)]
-        self._arguments = [
-            argument if isinstance(argument, np.integer) else pointer(argument) for argument in arguments
-        ]
-        vector = _pointer_type(dtype)
-        kinds = (
-            numba.from_dtype(argument.dtype)
-            if isinstance(argument, np.integer)
-            else _pointer_type(argument.dtype)
-            for argument in arguments
-        )
-        signature = numba.types.void(*kinds, vector, vector)
-        self._queue = _queue(_compiled(kernel, signature), blocks, threads)
+        self.arrays = []
+        self._arguments, kinds = [], []
+        for argument in arguments:
+            kind = numba.from_dtype(np.dtype(argument.dtype))
+            if isinstance(argument, np.integer):
+                self._arguments.append(argument)
+            else:
+                self.arrays.append(argument)
+                self._arguments.append(pointer(argument))
+                kind = numba.types.CPointer(kind)
+            kinds.append(kind)
+        vector = numba.types.CPointer(numba.from_dtype(np.dtype(dtype)))
+        self._queue = _queue(_compiled(kernel, numba.types.void(*kinds, vector, vector)), blocks, threads)
 
     def __call__(self, x: Any, y: Any, stream: Any) -> None:
         """Queue the kernel on `stream`; `x` and `y` are results of `pointer`."""
@@ -194,10 +194,6 @@ class DeviceProduct:
 def one_launch(kernel: Kernel, units: int, arguments: Sequence[Any], dtype: Any) -> DeviceProduct:
     """Return the product of a kernel with a thread for each unit of work; without units, an empty one."""
     return DeviceProduct([Launch(kernel, blocks_of(units), arguments, dtype)] if units else ())
-
-
-def _pointer_type(dtype: Any) -> Any:
-    return numba.types.CPointer(numba.from_dtype(np.dtype(dtype)))  # type: ignore[no-untyped-call]
 
 
 @functools.cache
@@ -270,7 +266,7 @@ def term_of(stored: Stored) -> Any:
     """Return a device function (data, indices, base, x, k): the product of entry k."""
     value, index, step = stored.value, stored.index, int(not stored.is_alike)
 
-    def term(data, indices, base, x, k):  # type: ignore[no-untyped-def]
+    def term(data, indices, base, x, k):
         return value(data[k * step]) * x[index(base + index(indices[k]))]
 
     return device_function(term)
@@ -281,10 +277,10 @@ def base_of(stored: Stored) -> Any:
     """Return a device function (bases, row): the column that the columns of a row count from."""
     index = stored.index
 
-    def base(bases, row):  # type: ignore[no-untyped-def]
+    def base(bases, row):
         return index(bases[row >> _GROUP_SHIFT])
 
-    def zero(bases, row):  # type: ignore[no-untyped-def]
+    def zero(bases, row):
         return index(0)
 
     return device_function(base if stored.has_bases else zero)

@@ -33,7 +33,7 @@ from sparsecast.devices.gpu.launching import (
 _ALL_LANES = 0xFFFFFFFF
 
 
-def _sum_by_shuffles(value, lanes):  # type: ignore[no-untyped-def]
+def _sum_by_shuffles(value, lanes):
     offset = lanes >> 1
     while offset > 0:
         value += cuda.shfl_down_sync(_ALL_LANES, value, offset)
@@ -41,7 +41,7 @@ def _sum_by_shuffles(value, lanes):  # type: ignore[no-untyped-def]
     return value
 
 
-def _sum_in_shared_memory(value, lanes):  # type: ignore[no-untyped-def]
+def _sum_in_shared_memory(value, lanes):
     shared = cuda.shared.array(cuda.blockDim.x, value.dtype)
     thread = cuda.threadIdx.x
     shared[thread] = value
@@ -95,7 +95,7 @@ class Parts:
 
 
 @device_function
-def scan(total, ended, sums, ends):  # type: ignore[no-untyped-def]
+def scan(total, ended, sums, ends):
     """Sum up `total` over each thread of a block and the threads before it, back to the last row end.
 
     The last thread whose `ended` is not 0 is the first that counts. The sums are in `sums`, at the returned
@@ -121,7 +121,7 @@ def scan(total, ended, sums, ends):  # type: ignore[no-untyped-def]
 
 @made_once
 def _add_carries(value: type, adds: bool) -> Kernel:
-    def add_carries(carries, firsts, lasts, rows, runs, x, y):  # type: ignore[no-untyped-def]
+    def add_carries(carries, firsts, lasts, rows, runs, x, y):
         run = cuda.grid(1) >> 5
         lane = cuda.threadIdx.x & 31
         total = value(0)

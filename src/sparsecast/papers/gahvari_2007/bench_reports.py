@@ -137,7 +137,7 @@ def real_tables(real: RealMatrices) -> list[Table]:
 
 def versions() -> dict[str, str]:
     """Return the versions of what a measurement depends on: ourselves, Python, packages, the compiler."""
-    from llvmlite.binding import llvm_version_info  # type: ignore[import-untyped]
+    from llvmlite.binding import llvm_version_info
 
     packages = {name: metadata.version(name) for name in ("numpy", "scipy", "numba", "llvmlite")}
     compiler = f"LLVM {'.'.join(map(str, llvm_version_info))}"

@@ -148,12 +148,12 @@ class Block(VectorCode):
 
 
 @intrinsic
-def _block_row(typingctx, columns, data, x, y, height, width, first, end, i):  # type: ignore[no-untyped-def]
+def _block_row(typingctx, columns, data, x, y, height, width, first, end, i):
     """Compute y[i * r : (i + 1) * r] from the blocks `first` to `end` - 1."""
     word = types.uint64
     signature = types.void(columns, data, x, y, height, width, word, word, word)
 
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def generate(context, builder, signature, arguments):
         block = Block(context, builder, signature.args[2].dtype, height.count, width.count)
         columns, data, x, y = block.pointers(signature.args[:4], arguments[:4])
         first, end, i = arguments[6:]
@@ -166,7 +166,7 @@ def _block_row(typingctx, columns, data, x, y, height, width, first, end, i):  #
 
 
 @inner
-def _last_rows(starts, columns, data, x, y, r, c, i):  # type: ignore[no-untyped-def]
+def _last_rows(starts, columns, data, x, y, r, c, i):
     """Compute the rows of a block row that reaches beyond the matrix; there is one at most."""
     for row in range(len(y) - i * r):
         total = x.dtype.type(0)
@@ -177,12 +177,12 @@ def _last_rows(starts, columns, data, x, y, r, c, i):  # type: ignore[no-untyped
 
 
 @inner
-def _part(part, starts, columns, data, height, width, x, y, parts):  # type: ignore[no-untyped-def]
+def _part(part, starts, columns, data, height, width, x, y, parts):
     first, last = parts[part], parts[part + 1]
     full = min(last, np.uint64(len(y) // len(height)))
     for i in range(first, full):
         begin, end = starts[i], starts[i + ONE]
-        _block_row(columns, data, x, y, height, width, begin, end, i)  # type: ignore[call-arg]
+        _block_row(columns, data, x, y, height, width, begin, end, i)
     if first <= full < last:
         # As plain integers: a length of a tuple is a constant, and would be compiled for anew.
         r, c = np.int64(len(height)), np.int64(len(width))
@@ -190,7 +190,7 @@ def _part(part, starts, columns, data, height, width, x, y, parts):  # type: ign
 
 
 @njit(nogil=True, cache=True)
-def _product(starts, columns, data, height, width, x, y, parts, pool):  # type: ignore[no-untyped-def]
+def _product(starts, columns, data, height, width, x, y, parts, pool):
     each_part(_part, (starts, columns, data, height, width, x, y, parts), pool)
 
 
@@ -221,7 +221,7 @@ def of_long_x(product: Product, matrix: BCSR) -> Product:
 
 
 @inner
-def _several_last_rows(starts, columns, data, X, Y, r, c, i):  # type: ignore[no-untyped-def]
+def _several_last_rows(starts, columns, data, X, Y, r, c, i):
     Y[i * r :] = 0
     for k in range(np.int64(starts[i]), np.int64(starts[i + 1])):
         for row in range(Y.shape[0] - i * r):
@@ -232,7 +232,7 @@ def _several_last_rows(starts, columns, data, X, Y, r, c, i):  # type: ignore[no
 
 
 @inner
-def _several_part(part, starts, columns, data, height, width, lanes, X, Y, parts):  # type: ignore[no-untyped-def]
+def _several_part(part, starts, columns, data, height, width, lanes, X, Y, parts):
     first, last = parts[part], parts[part + 1]
     r, c = np.int64(len(height)), np.int64(len(width))
     full = min(last, np.uint64(Y.shape[0] // r))
@@ -244,7 +244,7 @@ def _several_part(part, starts, columns, data, height, width, lanes, X, Y, parts
 
 
 @njit(nogil=True, cache=True)
-def _several(starts, columns, data, height, width, lanes, X, Y, parts, pool):  # type: ignore[no-untyped-def]
+def _several(starts, columns, data, height, width, lanes, X, Y, parts, pool):
     each_part(_several_part, (starts, columns, data, height, width, lanes, X, Y, parts), pool)
 
 

@@ -15,7 +15,7 @@ from sparsecast.system.parallel import equal_parts
 
 
 @inner
-def _part(part, rows, cols, data, carry, x, y, starts):  # type: ignore[no-untyped-def]
+def _part(part, rows, cols, data, carry, x, y, starts):
     """Add up the entries of one part; each row belongs to the part that holds its first entry.
 
     What a part adds to a row that began in an earlier part goes to carry[part]; rows without entries are
@@ -52,7 +52,7 @@ def _part(part, rows, cols, data, carry, x, y, starts):  # type: ignore[no-untyp
 
 
 @njit(nogil=True, cache=True)
-def _product(rows, cols, data, carry, x, y, starts, pool):  # type: ignore[no-untyped-def]
+def _product(rows, cols, data, carry, x, y, starts, pool):
     each_part(_part, (rows, cols, data, carry, x, y, starts), pool)
     for part in range(1, len(carry)):
         y[rows[starts[part]]] += carry[part]

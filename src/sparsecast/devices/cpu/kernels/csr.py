@@ -45,7 +45,7 @@ MOST_BEHIND = U32(8)
 
 
 @inner
-def _plain_rows(indptr, indices, data, x, y, first, last):  # type: ignore[no-untyped-def]
+def _plain_rows(indptr, indices, data, x, y, first, last):
     k = indptr[first]
     for i in range(first, last):
         end = indptr[i + ONE]
@@ -57,7 +57,7 @@ def _plain_rows(indptr, indices, data, x, y, first, last):  # type: ignore[no-un
 
 
 @inner
-def _unrolled_rows(indptr, indices, data, x, y, first, last):  # type: ignore[no-untyped-def]
+def _unrolled_rows(indptr, indices, data, x, y, first, last):
     zero = x.dtype.type(0)
     k = indptr[first]
     for i in range(first, last):
@@ -77,7 +77,7 @@ def _unrolled_rows(indptr, indices, data, x, y, first, last):  # type: ignore[no
 
 
 @inner
-def _masked_rows(indptr, indices, data, x, y, first, last):  # type: ignore[no-untyped-def]
+def _masked_rows(indptr, indices, data, x, y, first, last):
     zero = x.dtype.type(0)
     final = indptr[last] - ONE
     k = indptr[first]
@@ -104,19 +104,19 @@ def _masked_rows(indptr, indices, data, x, y, first, last):  # type: ignore[no-u
 
 
 @inner
-def _vector_rows(indptr, indices, data, gathers, wide, x, y, first, last):  # type: ignore[no-untyped-def]
+def _vector_rows(indptr, indices, data, gathers, wide, x, y, first, last):
     # What the last rows would read behind them may be no entry, or in a group with another base.
     safe, final = last, np.uint64(indptr[last] - ONE)
     while safe > first and indptr[safe] + MOST_BEHIND > indptr[last]:
         safe -= ONE
     for i in range(first, safe):
-        y[i] = vector_row(data, indices, x, gathers, wide, indptr[i], indptr[i + ONE], ())  # type: ignore[call-arg]
+        y[i] = vector_row(data, indices, x, gathers, wide, indptr[i], indptr[i + ONE], ())
     for i in range(safe, last):
-        y[i] = vector_row(data, indices, x, gathers, wide, indptr[i], indptr[i + ONE], final)  # type: ignore[call-arg]
+        y[i] = vector_row(data, indices, x, gathers, wide, indptr[i], indptr[i + ONE], final)
 
 
 @inner
-def _rows(indptr, indices, data, loop, x, y, first, last):  # type: ignore[no-untyped-def]
+def _rows(indptr, indices, data, loop, x, y, first, last):
     # The length of a tuple is known to the compiler, which leaves one of the six.
     if indptr[first] == indptr[last]:
         y[first:last] = 0
@@ -135,7 +135,7 @@ def _rows(indptr, indices, data, loop, x, y, first, last):  # type: ignore[no-un
 
 
 @inner
-def part_of_rows(part, indptr, indices, data, bases, loop, x, y, starts):  # type: ignore[no-untyped-def]
+def part_of_rows(part, indptr, indices, data, bases, loop, x, y, starts):
     """Do the rows from starts[part] on; the length of `loop` is the number of the variant."""
     first, last = starts[part], starts[part + 1]
     while first < last:
@@ -145,7 +145,7 @@ def part_of_rows(part, indptr, indices, data, bases, loop, x, y, starts):  # typ
 
 
 @njit(nogil=True, cache=True)
-def _product(indptr, indices, data, bases, loop, x, y, starts, pool):  # type: ignore[no-untyped-def]
+def _product(indptr, indices, data, bases, loop, x, y, starts, pool):
     each_part(part_of_rows, (indptr, indices, data, bases, loop, x, y, starts), pool)
 
 
@@ -181,7 +181,7 @@ def _shared(matrix: CSR, threads: int) -> tuple[tuple[Any, ...], NDArray[Any]]:
 
 
 @inner
-def _several_part(part, indptr, indices, data, bases, height, width, lanes, X, Y, starts):  # type: ignore[no-untyped-def]
+def _several_part(part, indptr, indices, data, bases, height, width, lanes, X, Y, starts):
     first, last = starts[part], starts[part + 1]
     while first < last:
         end, moved = end_of_group(bases, first, last, ROWS), from_base(X, bases, first, ROWS)
@@ -191,7 +191,7 @@ def _several_part(part, indptr, indices, data, bases, height, width, lanes, X, Y
 
 
 @njit(nogil=True, cache=True)
-def _several(indptr, indices, data, bases, height, width, lanes, X, Y, starts, pool):  # type: ignore[no-untyped-def]
+def _several(indptr, indices, data, bases, height, width, lanes, X, Y, starts, pool):
     each_part(_several_part, (indptr, indices, data, bases, height, width, lanes, X, Y, starts), pool)
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from llvmlite import ir  # type: ignore[import-untyped]
+from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
@@ -71,14 +71,14 @@ class _Sums(VectorCode):
 
 
 @intrinsic
-def _sum_chunk(typingctx, data, offsets, x, y, octets, row, first, last):  # type: ignore[no-untyped-def]
+def _sum_chunk(typingctx, data, offsets, x, y, octets, row, first, last):
     """Write to the chunk of y from `row` on the sums of the diagonals `first` to `last` - 1.
 
     They lie inside x in all rows of the chunk.
     """
     signature = types.void(data, offsets, x, y, octets, types.int64, types.int64, types.int64)
 
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def generate(context, builder, signature, arguments):
         kinds = signature.args[:4]
         arrays = structures(context, builder, kinds, arguments[:4])
         data, offsets, x, y = (array.data for array in arrays)
@@ -105,7 +105,7 @@ def _sum_chunk(typingctx, data, offsets, x, y, octets, row, first, last):  # typ
 
 
 @inner
-def _add_inside(data, offsets, x, y, row, height, diagonal):  # type: ignore[no-untyped-def]
+def _add_inside(data, offsets, x, y, row, height, diagonal):
     """Add what lies inside the matrix of one diagonal of a chunk of `height` rows from `row` on."""
     offset = np.int64(offsets[diagonal])
     first, last = max(0, -row - offset), min(height, len(x) - row - offset)
@@ -116,12 +116,12 @@ def _add_inside(data, offsets, x, y, row, height, diagonal):  # type: ignore[no-
 
 
 @inner
-def _edge_chunk(data, offsets, octets, x, y, row):  # type: ignore[no-untyped-def]
+def _edge_chunk(data, offsets, octets, x, y, row):
     """Compute a chunk that some diagonals enter, leave or miss."""
     height, cols = 8 * len(octets), len(x)
     enter, inside = np.searchsorted(offsets, -row - height, side="right"), np.searchsorted(offsets, -row)
     leave = max(inside, np.searchsorted(offsets, cols - row - height, side="right"))
-    _sum_chunk(data, offsets, x, y, octets, row, inside, leave)  # type: ignore[call-arg]
+    _sum_chunk(data, offsets, x, y, octets, row, inside, leave)
     for diagonal in range(enter, inside):
         _add_inside(data, offsets, x, y, row, height, diagonal)
     for diagonal in range(leave, np.searchsorted(offsets, cols - row)):
@@ -129,7 +129,7 @@ def _edge_chunk(data, offsets, octets, x, y, row):  # type: ignore[no-untyped-de
 
 
 @inner
-def _part(part, data, offsets, octets, x, y, starts):  # type: ignore[no-untyped-def]
+def _part(part, data, offsets, octets, x, y, starts):
     first, last = starts[part], starts[part + 1]
     height, rows, diagonals = 8 * len(octets), len(y), len(offsets)
     full = min(last, rows // height)
@@ -138,7 +138,7 @@ def _part(part, data, offsets, octets, x, y, starts):  # type: ignore[no-untyped
     for chunk in range(first, full):
         row = chunk * height
         if row >= begin and row + height <= end:
-            _sum_chunk(data, offsets, x, y, octets, row, 0, diagonals)  # type: ignore[call-arg]
+            _sum_chunk(data, offsets, x, y, octets, row, 0, diagonals)
         else:
             _edge_chunk(data, offsets, octets, x, y, row)
     if first <= full < last:
@@ -149,7 +149,7 @@ def _part(part, data, offsets, octets, x, y, starts):  # type: ignore[no-untyped
 
 
 @njit(nogil=True, cache=True)
-def _product(data, offsets, octets, x, y, starts, pool):  # type: ignore[no-untyped-def]
+def _product(data, offsets, octets, x, y, starts, pool):
     each_part(_part, (data, offsets, octets, x, y, starts), pool)
 
 

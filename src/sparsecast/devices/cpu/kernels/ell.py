@@ -18,7 +18,7 @@ ONE, TWO, THREE, FOUR = U64(1), U64(2), U64(3), U64(4)
 
 
 @inner
-def padded_rows(indices, data, width, x, y, first, last):  # type: ignore[no-untyped-def]
+def padded_rows(indices, data, width, x, y, first, last):
     """Compute rows `first` to `last` of two padded arrays of this width, both flattened."""
     zero = data.dtype.type(0)
     k = first * width
@@ -38,12 +38,12 @@ def padded_rows(indices, data, width, x, y, first, last):  # type: ignore[no-unt
 
 
 @inner
-def _part(part, indices, data, width, x, y, starts):  # type: ignore[no-untyped-def]
+def _part(part, indices, data, width, x, y, starts):
     padded_rows(indices, data, width, x, y, starts[part], starts[part + 1])
 
 
 @njit(nogil=True, cache=True)
-def _product(indices, data, width, x, y, starts, pool):  # type: ignore[no-untyped-def]
+def _product(indices, data, width, x, y, starts, pool):
     each_part(_part, (indices, data, width, x, y, starts), pool)
 
 

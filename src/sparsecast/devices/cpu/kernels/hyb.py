@@ -16,7 +16,7 @@ from sparsecast.system.parallel import balanced_parts
 
 
 @inner
-def _part(part, indices, data, width, rows, cols, overflow, x, y, starts):  # type: ignore[no-untyped-def]
+def _part(part, indices, data, width, rows, cols, overflow, x, y, starts):
     first, last = starts[part], starts[part + 1]
     padded_rows(indices, data, width, x, y, first, last)
     k, end = np.uint64(np.searchsorted(rows, first)), np.uint64(len(rows))
@@ -30,7 +30,7 @@ def _part(part, indices, data, width, rows, cols, overflow, x, y, starts):  # ty
 
 
 @njit(nogil=True, cache=True)
-def _product(indices, data, width, rows, cols, overflow, x, y, starts, pool):  # type: ignore[no-untyped-def]
+def _product(indices, data, width, rows, cols, overflow, x, y, starts, pool):
     each_part(_part, (indices, data, width, rows, cols, overflow, x, y, starts), pool)
 
 

@@ -30,7 +30,7 @@ FEW_ROWS = U64(8)
 
 
 @njit(nogil=True, inline="always")
-def _add_four(starts, indices, data, x, sums, diagonal, row, present):  # type: ignore[no-untyped-def]
+def _add_four(starts, indices, data, x, sums, diagonal, row, present):
     """Add four diagonals of which the last one has `present` rows of the block, and the others at least."""
     k0, k1, k2, k3 = (
         starts[diagonal] + row,
@@ -45,7 +45,7 @@ def _add_four(starts, indices, data, x, sums, diagonal, row, present):  # type: 
 
 
 @njit(nogil=True, inline="always")
-def _add_one(starts, indices, data, x, sums, diagonal, row, first, last):  # type: ignore[no-untyped-def]
+def _add_one(starts, indices, data, x, sums, diagonal, row, first, last):
     """Add one diagonal for the block's rows first to last, of which it may have fewer."""
     k = starts[diagonal] + row
     length = starts[diagonal + ONE] - starts[diagonal]
@@ -54,7 +54,7 @@ def _add_one(starts, indices, data, x, sums, diagonal, row, first, last):  # typ
 
 
 @njit(nogil=True, inline="always")
-def _add_rest(starts, indices, data, x, sums, diagonal, row, present):  # type: ignore[no-untyped-def]
+def _add_rest(starts, indices, data, x, sums, diagonal, row, present):
     """Add all diagonals from this one on, which has `present` rows of the block, row by row."""
     zero = data.dtype.type(0)
     end = U64(len(starts) - 1)
@@ -73,7 +73,7 @@ def _add_rest(starts, indices, data, x, sums, diagonal, row, present):  # type: 
 
 
 @njit(nogil=True, inline="always")
-def _block(starts, indices, data, x, sums, row, rows):  # type: ignore[no-untyped-def]
+def _block(starts, indices, data, x, sums, row, rows):
     """Sum up `rows` stored rows from `row` on."""
     end = U64(len(starts) - 1)
     diagonal = ZERO
@@ -101,7 +101,7 @@ def _block(starts, indices, data, x, sums, row, rows):  # type: ignore[no-untype
 
 
 @inner
-def _part(part, diagonal_starts, indices, data, permutation, x, y, starts):  # type: ignore[no-untyped-def]
+def _part(part, diagonal_starts, indices, data, permutation, x, y, starts):
     sums = np.empty(BLOCK_ROWS, dtype=data.dtype)
     row, last = starts[part], starts[part + 1]
     while row < last:
@@ -114,7 +114,7 @@ def _part(part, diagonal_starts, indices, data, permutation, x, y, starts):  # t
 
 
 @njit(nogil=True, cache=True)
-def _product(diagonal_starts, indices, data, permutation, x, y, starts, pool):  # type: ignore[no-untyped-def]
+def _product(diagonal_starts, indices, data, permutation, x, y, starts, pool):
     each_part(_part, (diagonal_starts, indices, data, permutation, x, y, starts), pool)
 
 

@@ -34,7 +34,7 @@ CHUNKS = U64(GROUP_ROWS // CHUNK_ROWS)
 
 
 @inner
-def _sums(indices, data, x, k, end):  # type: ignore[no-untyped-def]
+def _sums(indices, data, x, k, end):
     zero = x.dtype.type(0)
     sum0, sum1, sum2, sum3, sum4, sum5, sum6, sum7 = zero, zero, zero, zero, zero, zero, zero, zero
     while k < end:
@@ -51,23 +51,23 @@ def _sums(indices, data, x, k, end):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _chunk_sums(indices, data, lengths, step, x, i, k, end):  # type: ignore[no-untyped-def]
+def _chunk_sums(indices, data, lengths, step, x, i, k, end):
     # The length of a tuple is known to the compiler, which leaves one of the six.
     if len(step) == 1:
         return _sums(indices, data, x, k, end)
     if len(step) == 2:
-        return vector_chunk(data, indices, x, (0,), lengths, i, k, end, end)  # type: ignore[call-arg]
+        return vector_chunk(data, indices, x, (0,), lengths, i, k, end, end)
     if len(step) == 3:
-        return vector_chunk(data, indices, x, (), lengths, i, k, end, end)  # type: ignore[call-arg]
+        return vector_chunk(data, indices, x, (), lengths, i, k, end, end)
     # Padding has the value of all entries: from the end of the shortest row on, it is read but not added.
     len0, len1, len2, len3 = lengths[i], lengths[i + ONE], lengths[i + TWO], lengths[i + THREE]
     len4, len5, len6, len7 = lengths[i + FOUR], lengths[i + FIVE], lengths[i + SIX], lengths[i + SEVEN]
     column = U64(min(len0, len1, len2, len3, len4, len5, len6, len7))
     shortest = k + EIGHT * column
     if len(step) == 5:
-        return vector_chunk(data, indices, x, (0,), lengths, i, k, shortest, end)  # type: ignore[call-arg]
+        return vector_chunk(data, indices, x, (0,), lengths, i, k, shortest, end)
     if len(step) == 6:
-        return vector_chunk(data, indices, x, (), lengths, i, k, shortest, end)  # type: ignore[call-arg]
+        return vector_chunk(data, indices, x, (), lengths, i, k, shortest, end)
     sum0, sum1, sum2, sum3, sum4, sum5, sum6, sum7 = _sums(indices, data, x, k, shortest)
     k, zero = shortest, x.dtype.type(0)
     while k < end:
@@ -90,7 +90,7 @@ def _chunk_sums(indices, data, lengths, step, x, i, k, end):  # type: ignore[no-
 
 
 @inner
-def _rows_in_order(chunk_starts, indices, data, lengths, step, x, y, first, last):  # type: ignore[no-untyped-def]
+def _rows_in_order(chunk_starts, indices, data, lengths, step, x, y, first, last):
     for chunk in range(first, last):
         i = chunk * EIGHT
         k, end = chunk_starts[chunk], chunk_starts[chunk + ONE]
@@ -100,7 +100,7 @@ def _rows_in_order(chunk_starts, indices, data, lengths, step, x, y, first, last
 
 
 @inner
-def _sorted_rows(chunk_starts, indices, data, permutation, lengths, step, x, y, first, last):  # type: ignore[no-untyped-def]
+def _sorted_rows(chunk_starts, indices, data, permutation, lengths, step, x, y, first, last):
     for chunk in range(first, last):
         i = chunk * EIGHT
         k, end = chunk_starts[chunk], chunk_starts[chunk + ONE]
@@ -112,7 +112,7 @@ def _sorted_rows(chunk_starts, indices, data, permutation, lengths, step, x, y, 
 
 
 @inner
-def _end_of_row(chunk_starts, lengths, place):  # type: ignore[no-untyped-def]
+def _end_of_row(chunk_starts, lengths, place):
     """Return the end of the entries of a stored row: that of its chunk where padding may be added."""
     chunk = place // EIGHT
     if len(lengths) == 0:
@@ -121,7 +121,7 @@ def _end_of_row(chunk_starts, lengths, place):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _part(part, chunk_starts, indices, data, permutation, lengths, bases, step, x, y, starts):  # type: ignore[no-untyped-def]
+def _part(part, chunk_starts, indices, data, permutation, lengths, bases, step, x, y, starts):
     first, last = starts[part], starts[part + 1]
     rows = U64(len(y))
     full = min(last, rows // EIGHT)
@@ -146,7 +146,7 @@ def _part(part, chunk_starts, indices, data, permutation, lengths, bases, step, 
 
 
 @njit(nogil=True, cache=True)
-def _product(chunk_starts, indices, data, permutation, lengths, bases, step, x, y, starts, pool):  # type: ignore[no-untyped-def]
+def _product(chunk_starts, indices, data, permutation, lengths, bases, step, x, y, starts, pool):
     each_part(_part, (chunk_starts, indices, data, permutation, lengths, bases, step, x, y, starts), pool)
 
 
@@ -167,7 +167,7 @@ def _bind(matrix: SELL, variant: str, threads: int) -> Product:
 
 
 @inner
-def _several_part(  # type: ignore[no-untyped-def]
+def _several_part(
     part, chunk_starts, indices, data, permutation, lengths, bases, height, width, lanes, X, Y, starts
 ):
     rows, sizes = U64(Y.shape[0]), (height, width, lanes)
@@ -181,7 +181,7 @@ def _several_part(  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def _several(  # type: ignore[no-untyped-def]
+def _several(
     chunk_starts, indices, data, permutation, lengths, bases, height, width, lanes, X, Y, starts, pool
 ):
     arrays = (chunk_starts, indices, data, permutation, lengths, bases)

@@ -69,7 +69,7 @@ class _MirroredBlock(Block):
 
 
 @intrinsic
-def _block_row(  # type: ignore[no-untyped-def]
+def _block_row(
     typingctx, columns, data, scratch, x, y, height, kind, shift, first_row, begin, middle, end, i
 ):
     """Compute a row of blocks: those before `middle` are below the diagonal, the one behind it is on it.
@@ -79,7 +79,7 @@ def _block_row(  # type: ignore[no-untyped-def]
     arrays, words = (columns, data, scratch, x, y), (types.uint64,) * 6
     signature = types.void(*arrays, height, kind, *words)
 
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def generate(context, builder, signature, arguments):
         block = _MirroredBlock(context, builder, x.dtype, height.count, height.count)
         block.kind = kind.count
         columns_, data_, scratch_, x_, y_ = block.pointers(arrays, arguments[:5])
@@ -106,9 +106,7 @@ def _block_row(  # type: ignore[no-untyped-def]
 
 
 @inner
-def _last_rows(  # type: ignore[no-untyped-def]
-    columns, data, scratch, x, y, side, kind, shift, first_row, begin, middle, end, i
-):
+def _last_rows(columns, data, scratch, x, y, side, kind, shift, first_row, begin, middle, end, i):
     """Compute the rows of a row of blocks that reaches beyond the matrix; there is one at most."""
     for row in range(len(y) - i * side):
         place, total = np.uint64(i * side + row), x.dtype.type(0)
@@ -124,7 +122,7 @@ def _last_rows(  # type: ignore[no-untyped-def]
 
 
 @inner
-def _part(part, starts, columns, data, height, kind, lowest, shifts, scratch, x, y, parts):  # type: ignore[no-untyped-def]
+def _part(part, starts, columns, data, height, kind, lowest, shifts, scratch, x, y, parts):
     first, last, shift, side = parts[part], parts[part + 1], shifts[part], np.uint64(len(height))
     for j in range(lowest[part], first):
         scratch[j + shift] = 0
@@ -134,9 +132,7 @@ def _part(part, starts, columns, data, height, kind, lowest, shifts, scratch, x,
         middle = end - np.uint64(end > begin and np.uint64(columns[end - ONE]) + side > i * side)
         # No row before these has added to them, which are therefore set.
         if (i + ONE) * side <= np.uint64(len(y)):
-            _block_row(  # type: ignore[call-arg]
-                columns, data, scratch, x, y, height, kind, shift, first, begin, middle, end, i
-            )
+            _block_row(columns, data, scratch, x, y, height, kind, shift, first, begin, middle, end, i)
         else:
             # As plain integers: a length of a tuple is a constant, and would be compiled for anew.
             span = np.int64(begin), np.int64(middle), np.int64(end), np.int64(i)
@@ -144,9 +140,7 @@ def _part(part, starts, columns, data, height, kind, lowest, shifts, scratch, x,
 
 
 @njit(nogil=True, cache=True)
-def _product(  # type: ignore[no-untyped-def]
-    starts, columns, data, height, kind, lowest, shifts, scratch, x, y, parts, pool
-):
+def _product(starts, columns, data, height, kind, lowest, shifts, scratch, x, y, parts, pool):
     arguments = starts, columns, data, height, kind, lowest, shifts, scratch, x, y, parts
     each_part(_part, arguments, pool)
     each_part(collect, (lowest, shifts, scratch, y, parts), pool)

@@ -30,9 +30,7 @@ NO_LIMIT = np.uint64(2**64 - 1)
 
 
 @inner
-def _one_by_one(  # type: ignore[no-untyped-def]
-    indices, data, kind, x, xi, total, target, shift, k, end, limit
-):
+def _one_by_one(indices, data, kind, x, xi, total, target, shift, k, end, limit):
     """Multiply a row's entries before column `limit`; return the sum and the entry after them."""
     while k < end and np.uint64(indices[k]) < limit:
         j = np.uint64(indices[k])
@@ -43,9 +41,7 @@ def _one_by_one(  # type: ignore[no-untyped-def]
 
 
 @inner
-def _four_at_once(  # type: ignore[no-untyped-def]
-    indices, data, kind, x, xi, total, target, shift, k, end, limit
-):
+def _four_at_once(indices, data, kind, x, xi, total, target, shift, k, end, limit):
     """As `_one_by_one`; the columns of a row differ, so four results may be written after four were read."""
     zero = x.dtype.type(0)
     sum0, sum1, sum2, sum3 = total, zero, zero, zero
@@ -68,9 +64,7 @@ def _four_at_once(  # type: ignore[no-untyped-def]
 
 
 @inner
-def _entries(  # type: ignore[no-untyped-def]
-    indices, data, step, kind, x, xi, total, target, shift, k, end, limit
-):
+def _entries(indices, data, step, kind, x, xi, total, target, shift, k, end, limit):
     # The length of a tuple is known to the compiler, which leaves one of the two.
     if len(step) == 1:
         return _one_by_one(indices, data, kind, x, xi, total, target, shift, k, end, limit)
@@ -78,9 +72,7 @@ def _entries(  # type: ignore[no-untyped-def]
 
 
 @inner
-def _part(  # type: ignore[no-untyped-def]
-    part, starts, indices, data, diagonal, step, kind, lowest, shifts, scratch, x, y, parts
-):
+def _part(part, starts, indices, data, diagonal, step, kind, lowest, shifts, scratch, x, y, parts):
     first, last = parts[part], parts[part + 1]
     buffer, shift = scratch, shifts[part]
     for j in range(lowest[part], first):
@@ -97,9 +89,7 @@ def _part(  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def _product(  # type: ignore[no-untyped-def]
-    starts, indices, data, diagonal, step, kind, lowest, shifts, scratch, x, y, parts, pool
-):
+def _product(starts, indices, data, diagonal, step, kind, lowest, shifts, scratch, x, y, parts, pool):
     each_part(
         _part, (starts, indices, data, diagonal, step, kind, lowest, shifts, scratch, x, y, parts), pool
     )

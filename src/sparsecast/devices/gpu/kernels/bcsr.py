@@ -40,9 +40,7 @@ def _block_rows(r: int, c: int, at_once: int, value: type, index: type, offset: 
     threads = groups * r * c * at_once
     height, width, size, group = U32(r), U32(c), U32(r * c), U32(r * c * at_once)
 
-    def bcsr_block_rows(  # type: ignore[no-untyped-def]
-        starts, columns, data, block_rows, rows, cols, x, y
-    ):
+    def bcsr_block_rows(starts, columns, data, block_rows, rows, cols, x, y):
         totals = cuda.shared.array(threads, value)
         thread = U32(cuda.threadIdx.x)
         group_here = U32(thread // group)

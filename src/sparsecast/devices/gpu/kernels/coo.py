@@ -41,7 +41,7 @@ from sparsecast.formats.coo import COO
 
 @made_once
 def _zeros(value: type) -> Kernel:
-    def coo_zeros(empty_rows, count, x, y):  # type: ignore[no-untyped-def]
+    def coo_zeros(empty_rows, count, x, y):
         i = cuda.grid(1)
         if i < count:
             y[empty_rows[i]] = value(0)
@@ -51,9 +51,7 @@ def _zeros(value: type) -> Kernel:
 
 @made_once
 def _segments(value: type, index: type, offset: type, adds: bool) -> Kernel:
-    def coo_segments(  # type: ignore[no-untyped-def]
-        rows, cols, data, carries, tiles, tiles_each, nnz, x, y
-    ):
+    def coo_segments(rows, cols, data, carries, tiles, tiles_each, nnz, x, y):
         products = cuda.shared.array(TILE, value)
         row_of = cuda.shared.array(TILE_AND_ONE, index)
         sums = cuda.shared.array(SCANNED, value)

@@ -78,7 +78,7 @@ PIECE = 1024
 def _scalar(stored: Stored) -> Kernel:
     value, offset, base_of_row, term = stored.value, stored.offset, base_of(stored), term_of(stored)
 
-    def csr_scalar(indptr, indices, data, bases, rows, x, y):  # type: ignore[no-untyped-def]
+    def csr_scalar(indptr, indices, data, bases, rows, x, y):
         i = cuda.grid(1)
         if i < rows:
             total = value(0)
@@ -98,7 +98,7 @@ def _vector(lanes: int, stored: Stored) -> Kernel:
     value, offset, base_of_row, term = stored.value, stored.offset, base_of(stored), term_of(stored)
     shift, last_lane = lanes.bit_length() - 1, lanes - 1
 
-    def csr_vector(indptr, indices, data, bases, rows, x, y):  # type: ignore[no-untyped-def]
+    def csr_vector(indptr, indices, data, bases, rows, x, y):
         i = cuda.grid(1) >> shift
         lane = cuda.threadIdx.x & last_lane
         total = value(0)
@@ -120,9 +120,7 @@ def _vector(lanes: int, stored: Stored) -> Kernel:
 def _adaptive(stored: Stored) -> Kernel:
     value, offset, base_of_row, term = stored.value, stored.offset, base_of(stored), term_of(stored)
 
-    def csr_adaptive(  # type: ignore[no-untyped-def]
-        indptr, indices, data, bases, firsts, shifts, piece_rows, sums, tasks, rows, x, y
-    ):
+    def csr_adaptive(indptr, indices, data, bases, firsts, shifts, piece_rows, sums, tasks, rows, x, y):
         task = cuda.grid(1) >> 5
         lanes, lane = np.int32(1), np.int32(0)
         total = value(0)
@@ -167,7 +165,7 @@ def _adaptive(stored: Stored) -> Kernel:
 
 
 @device_function
-def row_ends_before(place, row_ends, rows, entries):  # type: ignore[no-untyped-def]
+def row_ends_before(place, row_ends, rows, entries):
     """Count the row ends among the first `place` steps of the merge of a tile's row ends and entries."""
     low = U32(place - entries) if place > entries else U32(0)
     high = U32(min(place, rows))
@@ -184,9 +182,7 @@ def row_ends_before(place, row_ends, rows, entries):  # type: ignore[no-untyped-
 def _balanced(stored: Stored) -> Kernel:
     value, index, offset, term = stored.value, stored.index, stored.offset, term_of(stored)
 
-    def csr_balanced(  # type: ignore[no-untyped-def]
-        indptr, indices, data, tile_rows, carries, tiles, tiles_each, work, x, y
-    ):
+    def csr_balanced(indptr, indices, data, tile_rows, carries, tiles, tiles_each, work, x, y):
         products = cuda.shared.array(TILE, value)
         row_ends = cuda.shared.array(TILE_AND_ONE, np.uint32)
         sums = cuda.shared.array(SCANNED, value)

@@ -31,7 +31,7 @@ _PANEL = 1024
 
 @made_once
 def _columns(value: type, offset: type) -> Kernel:
-    def ell_columns(indices, data, pitch, fours, stored, rows, x, y):  # type: ignore[no-untyped-def]
+    def ell_columns(indices, data, pitch, fours, stored, rows, x, y):
         i = cuda.grid(1)
         if i < rows:
             total = value(0)

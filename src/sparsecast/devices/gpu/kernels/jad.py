@@ -25,9 +25,7 @@ from sparsecast.formats.jad import JAD, sorted_lengths
 
 @made_once
 def _diagonals(value: type, offset: type) -> Kernel:
-    def jad_diagonals(  # type: ignore[no-untyped-def]
-        starts, indices, data, permutation, lengths, rows, x, y
-    ):
+    def jad_diagonals(starts, indices, data, permutation, lengths, rows, x, y):
         i = cuda.grid(1)
         if i < rows:
             total = value(0)

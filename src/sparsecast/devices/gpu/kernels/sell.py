@@ -40,7 +40,7 @@ def _chunks(stored: Stored, in_order: bool) -> Kernel:
     value, offset, base_of_row, term = stored.value, stored.offset, base_of(stored), term_of(stored)
     is_alike = stored.is_alike
 
-    def sell_chunks(starts, indices, data, bases, lengths, permutation, rows, x, y):  # type: ignore[no-untyped-def]
+    def sell_chunks(starts, indices, data, bases, lengths, permutation, rows, x, y):
         i = cuda.grid(1)
         if i < rows:
             chunk = i >> 5
@@ -61,7 +61,7 @@ def _chunks(stored: Stored, in_order: bool) -> Kernel:
 
 
 @njit(nogil=True, cache=True)
-def _widen(chunk_starts, stored, repeats, wide_starts, wide_stored, first, last):  # type: ignore[no-untyped-def]
+def _widen(chunk_starts, stored, repeats, wide_starts, wide_stored, first, last):
     """Write the wide chunks first to last; what a row lacks repeats its last entry, or is 0."""
     chunks = _U64(len(chunk_starts) - 1)
     for wide in range(first, last):
