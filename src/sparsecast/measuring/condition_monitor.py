@@ -5,7 +5,7 @@ the time in which a thread waited for a core. Values that a container or another
 None. One reading takes tens of microseconds.
 
 A Disturbance tells whether other work slowed a measurement, and by how much at most. The figures are from
-`python benchmarks/run.py busy-calibrations`.
+`python benchmarks/run.py busy-calibrations` of commit 40d5b332.
 """
 
 from __future__ import annotations
