@@ -1,9 +1,8 @@
 """Our products beside those of cuSPARSE, CuPy and torch on one matrix, sampled in turn; and beside a graph.
 
-cuSPARSE is called through CuPy, and through nvmath-python: there its CSR algorithms are prepared for the
-matrix, and it has sliced ELL and blocks. Matrix and vectors of nvmath are placed by numba-cuda, so that CuPy
-is not needed. Handles and descriptors, some hundred bytes each, live as long as the process; device memory as
-long as the product.
+cuSPARSE is called through nvmath-python: its CSR algorithms as they are and prepared for the matrix, sliced
+ELL and blocks. Matrix and vectors are placed by numba-cuda, so that CuPy is not needed. Handles and
+descriptors, some hundred bytes each, live as long as the process; device memory as long as the product.
 """
 
 from __future__ import annotations
@@ -151,44 +150,15 @@ def _handle() -> int:
     return int(_cusparse().create())
 
 
-def cusparse_call(A: csr_array, x: np.ndarray, algorithm: int) -> tuple[Call, Call]:
-    """Return cuSPARSE's product with descriptors and buffer made before, and its result."""
-    cupy, sparse = _cupy()
-    cusparse = importlib.import_module("cupyx.cusparse")
-    library = importlib.import_module("cupy_backends.cuda.libs.cusparse")
-    cuda_type = importlib.import_module("cupy._core._dtype").to_cuda_dtype(A.dtype)
-    matrix = sparse.csr_matrix(tuple(map(cupy.asarray, (A.data, A.indices, A.indptr))), shape=A.shape)
-    there, y = cupy.asarray(x), cupy.zeros(A.shape[0], A.dtype)
-    descriptors = cusparse.SpMatDescriptor.create(matrix), *map(cusparse.DnVecDescriptor.create, (there, y))
-    scalars = np.ones(1, A.dtype), np.zeros(1, A.dtype)
-    a, v, w = (descriptor.desc for descriptor in descriptors)
-    one, zero = (scalar.ctypes.data for scalar in scalars)
-    handle = cupy.cuda.device.get_cusparse_handle()
-    operation = library.CUSPARSE_OPERATION_NON_TRANSPOSE
-    arguments = (handle, operation, one, a, v, zero, w, cuda_type, algorithm)
-    buffer = cupy.empty(max(1, library.spMV_bufferSize(*arguments)), cupy.int8)
-    held = matrix, there, descriptors, scalars, buffer
-    spmv, place = library.spMV, buffer.data.ptr
-
-    def product(held: Any = held) -> None:
-        spmv(*arguments, place)
-
-    return product, lambda: (product(), y.get())[1]
-
-
 def cupy_call(A: csr_array, x: np.ndarray) -> tuple[Call, Call]:
     """Return CuPy's csr @ x, which allocates y, and its result."""
-    cupy, sparse = _cupy()
+    try:
+        cupy, sparse = importlib.import_module("cupy"), importlib.import_module("cupyx.scipy.sparse")
+    except ImportError as error:
+        raise MissingPeerError("CuPy is not installed") from error
     matrix = sparse.csr_matrix(tuple(map(cupy.asarray, (A.data, A.indices, A.indptr))), shape=A.shape)
     there = cupy.asarray(x)
     return (lambda: matrix @ there), (lambda: (matrix @ there).get())
-
-
-def _cupy() -> tuple[Any, Any]:
-    try:
-        return importlib.import_module("cupy"), importlib.import_module("cupyx.scipy.sparse")
-    except ImportError as error:
-        raise MissingPeerError("CuPy is not installed") from error
 
 
 def torch_call(A: csr_array, x: np.ndarray) -> tuple[Call, Call]:
@@ -207,11 +177,9 @@ def torch_call(A: csr_array, x: np.ndarray) -> tuple[Call, Call]:
     return (lambda: matrix @ vector), (lambda: (matrix @ vector).cpu().numpy())
 
 
-#: cuSPARSE by its algorithms (cusparseSpMVAlg_t: default 0, CSR_ALG1 2, CSR_ALG2 3), and libraries.
+#: cuSPARSE by its algorithms, and libraries.
 PEERS: dict[str, Peer] = {
-    "cuSPARSE": functools.partial(cusparse_call, algorithm=0),
-    "cuSPARSE CSR_ALG1": functools.partial(cusparse_call, algorithm=2),
-    "cuSPARSE CSR_ALG2": functools.partial(cusparse_call, algorithm=3),
+    "cuSPARSE": functools.partial(nvmath_call, as_csr, "DEFAULT", False),
     "CuPy": cupy_call,
     "torch": torch_call,
     "cuSPARSE CSR_ALG1 prepared": functools.partial(nvmath_call, as_csr, "CSR_ALG1", True),
