@@ -200,7 +200,7 @@ def _misses(
     turns = 2 if is_coo else 1
     y_begin = cols // a_line + 1  # lines of x come first, those of y behind them
     last_use = np.full(y_begin + len(indptr) // a_line + 1, -1, dtype=np.int64)  # -1: not in the cache
-    used = np.empty(turns * len(indices), dtype=np.int64)  # the line of each access
+    used = np.empty(turns * len(indices), dtype=np.int32)  # the line of each access
     access = oldest = cached = misses = 0
     for row in range(len(indptr) - 1):
         for entry in range(indptr[row], indptr[row + 1]):
