@@ -328,7 +328,7 @@ def start_time(profile: ProfileName = None, processes: int = 9) -> Rows:
         name: partial(subprocess.run, [sys.executable, "-c", code, *arguments], check=True)
         for name, code in STARTS.items()
     }
-    seconds = alternated(tasks, processes)
+    seconds = alternated(tasks, processes, list)
     bare_s = statistics.median(seconds["python alone"])
     for name, values in seconds.items():
         median_s = statistics.median(values)

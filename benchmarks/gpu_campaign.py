@@ -66,7 +66,7 @@ from sparsecast.system.tabular import Column, Table, document
 
 PACKAGES = (
     *("numpy", "scipy", "numba", "numba-cuda", "cuda-core", "cuda-bindings", "cupy", "torch"),
-    *("nvidia-ml-py", "nvmath-python"),
+    *("cupy-cuda12x", "cupy-cuda13x", "nvidia-ml-py", "nvmath-python"),
 )
 
 Item = TypeVar("Item")
@@ -191,19 +191,12 @@ class Campaign:
 
 def describe(campaign: Campaign, end_s: float) -> None:
     """Write the device and the versions."""
-    versions = {name: version for name in PACKAGES if (version := _version(name))}
+    installed = {
+        (each.name or "").replace("_", "-"): each.version for each in importlib.metadata.distributions()
+    }
+    versions = {name: installed[name] for name in PACKAGES if name in installed}
     described = {"python": platform.python_version(), "packages": versions, "simulated": SIMULATED}
     campaign.write("device.json", {"machine": campaign.machine.to_dict(), **described})
-
-
-def _version(package: str) -> str | None:
-    # CuPy's package is named after the version of campaign.device.
-    for name in (package, f"{package}-cuda12x", f"{package}-cuda13x"):
-        try:
-            return importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return None
 
 
 def correctness(campaign: Campaign, end_s: float) -> None:
