@@ -32,8 +32,6 @@ from experiment import (
     checked_product,
     error_columns,
     experiment,
-    geometric_mean,
-    medians,
     named,
     timed,
 )
@@ -41,23 +39,13 @@ from sparsecast import api
 from sparsecast.api.forecast_basis import ForecastBasis
 from sparsecast.api.settings import Trust
 from sparsecast.devices.target import Target
-from sparsecast.errors import InputError, ProfileError
+from sparsecast.errors import InputError
 from sparsecast.features.analysis import structure as structure_of
 from sparsecast.features.structure import Structure
 from sparsecast.formats import FORMATS
 from sparsecast.formats.storage_format import StorageFormat
-from sparsecast.machines.machine import detect
-from sparsecast.matrices.gallery import gallery_from_specification
-from sparsecast.matrices.partitioning.distributing import distribute
-from sparsecast.matrices.partitioning.estimates import estimated_distribution
-from sparsecast.matrices.partitioning.methods import METHODS, partition, usable_method
 from sparsecast.matrices.problem import Problem
 from sparsecast.matrices.reading import load
-from sparsecast.models import MODELS
-from sparsecast.models.training import TrainingSet
-from sparsecast.operators.applications.application import Laps, ScipyOperator, no_iteration
-from sparsecast.planning.dynamic_programme import strip_statistics
-from sparsecast.planning.plan import Goal, make_plan
 from sparsecast.system.tabular import grouped
 from sparsecast.system.texts import percent
 
@@ -73,20 +61,6 @@ LARGE = (
 )
 
 
-def least(tasks: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
-    """Return the least seconds of tasks that take turns."""
-    return {name: min(values) for name, values in alternated(tasks, rounds).items()}
-
-
-def peak_bytes(task: Callable[[], Any]) -> tuple[Any, int]:
-    """Return what a call gives, and the most memory that it had allocated, as far as NumPy tells."""
-    tracemalloc.start()
-    try:
-        return task(), tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-
-
 def bytes_of(A: csr_array[Any]) -> int:
     """Return the bytes of the arrays of a matrix."""
     return int(A.indptr.nbytes + A.indices.nbytes + A.data.nbytes)
@@ -94,7 +68,12 @@ def bytes_of(A: csr_array[Any]) -> int:
 
 def extra_memory(build: Callable[[], StorageFormat], A: csr_array[Any]) -> float:
     """Return the peak of a conversion beside its source and its target, over the bytes of both."""
-    target, peak = peak_bytes(build)
+    tracemalloc.start()
+    try:
+        target = build()
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
     arrays, before = target.arrays.values(), (A.indptr, A.indices, A.data)
     new = [array for array in arrays if not any(np.shares_memory(array, other) for other in before)]
     both = bytes_of(A) + sum(array.nbytes for array in arrays)
@@ -130,7 +109,7 @@ def conversions(matrices: Matrices = None, dtype: str = "float64", rounds: int =
         products = {}
         for threads in dict.fromkeys((1, MOST_THREADS)):
             numba.set_num_threads(threads)
-            seconds = medians({"product": checked_product(A, "csr", threads), **calls}, rounds)
+            seconds = alternated({"product": checked_product(A, "csr", threads), **calls}, rounds)
             products[threads] = {name: seconds[name] / seconds["product"] for name in calls}
         for name, call in calls.items():
             yield {
@@ -139,31 +118,6 @@ def conversions(matrices: Matrices = None, dtype: str = "float64", rounds: int =
                 **{f"products, {threads} threads": values[name] for threads, values in products.items()},
                 "memory share": extra_memory(call, A),
             }
-
-
-@experiment(PANEL)
-def structure(matrices: Matrices = None, rounds: int = 15) -> Rows:
-    """Time a Structure in products of SciPy's CSR: the goals are 3 products and a tenth of the bytes."""
-    defaults = (
-        *("poisson3d", "poisson3d?n=60&points=27", "elasticity3d", "banded", "random"),
-        *("random?n=600000&nnz_per_row=2", "rmat", "circuit", "arrow"),
-    )
-    threads = numba.get_num_threads()
-    for problem in named(matrices, defaults):
-        A, x = problem.matrix, np.ones(problem.matrix.shape[1])
-        tasks: dict[str, Callable[[], Any]] = {"product": lambda A=A, x=x: A @ x}
-        tasks |= {f"{n} threads": partial(structure_of, A, threads=n) for n in dict.fromkeys((1, threads))}
-        _, peak = peak_bytes(tasks[f"{threads} threads"])
-        seconds = least(tasks, rounds)
-        yield {
-            "matrix": problem.name,
-            "entries": A.nnz,
-            "product_s": seconds["product"],
-            **{
-                f"{name}, products": seconds[name] / seconds["product"] for name in tasks if name != "product"
-            },
-            "memory share": peak / bytes_of(A),
-        }
 
 
 def _by_scipy(path: Path) -> csr_array[Any]:
@@ -193,7 +147,7 @@ def reading(files: Annotated[list[Path], typer.Argument(metavar="FILE...")], rou
     """
     for path in files:
         matrix = load(path)
-        seconds = medians({name: partial(read, path) for name, read in READERS.items()}, rounds)
+        seconds = alternated({name: partial(read, path) for name, read in READERS.items()}, rounds)
         peaks = {}
         for name in READERS:
             command = [sys.executable, __file__, name, str(path)]
@@ -254,7 +208,7 @@ def forecast_cost(
             "sample": partial(structure_of, A, threads=1, is_sampled=True),
         }
         tasks |= {name: partial(basis.estimates, sample) for name, basis in bases.items()}
-        seconds = least(tasks, rounds)
+        seconds = alternated(tasks, rounds, min)
         row: dict[str, Any] = {
             "matrix": problem.name.removeprefix("gallery:"),
             "entries": A.nnz,
@@ -281,45 +235,6 @@ def relative_differences(basis: Any, sample: Structure, exact: Structure) -> lis
     if of_sample.keys() != of_all.keys():
         raise InputError(f"the sample has other candidates: {of_sample.keys() ^ of_all.keys()}")
     return [abs(of_sample[candidate] / of_all[candidate] - 1) for candidate in of_all]
-
-
-@experiment(PANEL)
-def planning_time(profile: ProfileName = None, rows_per_strip: int = 64) -> Rows:
-    """Time strip statistics and the dynamic programme, for 10 to 100,000 strips and every model.
-
-    The strips have few rows, so that 100,000 of them fit in memory: the work depends on the number of strips.
-    """
-    chosen_profile = sc.profile(profile)
-    first = chosen_profile.records[0].candidate
-    target = Target(first.device, first.dtype, first.index_bits, first.threads)
-    records = chosen_profile.select(device=first.device, dtype=first.dtype, threads=first.threads)
-    for name in MODELS.names():
-        try:
-            model = MODELS.get(name)().fit(TrainingSet.of(chosen_profile, records))
-        except ProfileError as error:
-            yield str(error)
-            continue
-        for strips in (10, 100, 1_000, 10_000, 100_000):
-            A = short_rows(strips * rows_per_strip)
-            count = partial(strip_statistics, A.indptr, sc.structure(A), rows_per_strip)
-            counted = count()
-            plan = partial(make_plan, counted, model, target, detect(), Goal(1000))
-            used = counted.strips
-            yield {
-                "model": name,
-                "strips": strips,
-                "strips used": used,
-                "blocks evaluated": used * (used + 1) // 2 * len(model.formats()),
-                **least({"statistics_s": count, "programme_s": plan}, 3),
-            }
-
-
-def short_rows(rows: int) -> csr_array[Any]:
-    """Return a matrix whose rows hold 0 to 8 entries at random, all in column 0."""
-    indptr = np.zeros(rows + 1, dtype=np.int32)
-    np.cumsum(np.random.default_rng(0).integers(0, 9, rows), out=indptr[1:])
-    entries = int(indptr[-1])
-    return csr_array((np.ones(entries, np.float32), np.zeros(entries, np.int32), indptr), (rows, rows))
 
 
 #: Symmetric positive definite matrices, and graphs.
@@ -392,53 +307,6 @@ def whole_runs(matrices: Matrices = None, threads: Threads = 1, least_nnz: int =
         yield f"{application}: {sum(row['inside'] for row in own)} of {len(own)} whole runs in the interval."
 
 
-@experiment(PANEL)
-def solvers(
-    matrices: Matrices = None, threads: Threads = 1, least_nnz: int = 100_000, rounds: int = 5
-) -> Rows:
-    """Time `sc.pagerank` and `sc.cg` against the same solvers with SciPy's product, from the matrix on.
-
-    All have what there is to it: transposed graph, first iterations, plan, trials and conversion. Compiled
-    kernels are at hand. "plan first" tries iterations with SciPy, and plans for all of them before the run.
-    """
-    ratios: dict[str, list[float]] = {}
-    for problem in named(matrices, SOLVED):
-        for application, problem_of_run in applications_of(problem, least_nnz):
-            A, b = problem_of_run.matrix, np.random.default_rng(0).standard_normal(problem.matrix.shape[0])
-
-            def solved(application: str, A: csr_array[Any], is_planned: bool) -> Any:
-                asked = api.application_question(application, A)
-                solver, op = asked.application, ScipyOperator(asked.problem.matrix)
-                if is_planned:
-                    expected = solver.iterations().expected
-                    op = sc.compile(asked.problem, sc.plan(asked.problem, products=expected, threads=threads))
-                return solver.run(op, solver.most_iterations, no_iteration, Laps())
-
-            ours = partial(sc.pagerank, A) if application == "pagerank" else partial(sc.cg, A, b)
-            tasks = {
-                "SciPy": partial(solved, application, A, is_planned=False),
-                "ours": partial(ours, threads=threads),
-                "plan first": partial(solved, application, A, is_planned=True),
-            }
-            seconds = alternated(tasks, rounds)
-            over = {
-                name: statistics.median(a / b for a, b in zip(values, seconds["SciPy"], strict=True))
-                for name, values in seconds.items()
-            }
-            ratios.setdefault(application, []).append(over["ours"])
-            yield {
-                "run": application,
-                "matrix": problem.name,
-                "entries": A.nnz,
-                "iterations": ours(threads=threads).iterations,
-                **{f"{name}_s": statistics.median(values) for name, values in seconds.items()},
-                **{f"{name} / SciPy": over[name] for name in ("ours", "plan first")},
-            }
-    for application, found in ratios.items():
-        ends = f"geometric mean {geometric_mean(found):.2f}, {min(found):.2f} to {max(found):.2f}"
-        yield f"{application}: ours over SciPy's, {ends}."
-
-
 #: What a fresh process does, by the name of the row.
 STARTS = {
     "python alone": "pass",
@@ -460,7 +328,7 @@ def start_time(profile: ProfileName = None, processes: int = 9) -> Rows:
         name: partial(subprocess.run, [sys.executable, "-c", code, *arguments], check=True)
         for name, code in STARTS.items()
     }
-    seconds = alternated(tasks, processes)
+    seconds = alternated(tasks, processes, list)
     bare_s = statistics.median(seconds["python alone"])
     for name, values in seconds.items():
         median_s = statistics.median(values)
@@ -482,45 +350,6 @@ def session_time(profile: ProfileName = None, matrices: int = 1000) -> Rows:
     _, each_s = timed(lambda: [sc.session(profile, threads=1).predict(A) for A in few])
     yield {"sessions": "one", "matrices": matrices, "forecast_s": one_s / matrices}
     yield {"sessions": "one each", "matrices": len(few), "forecast_s": each_s / len(few)}
-
-
-@experiment(PANEL)
-def partitions(
-    ranks: Annotated[list[int], typer.Option(help="Repeat for several.")] = [16, 64, 256, 1024, 10_000],  # noqa: B006
-) -> Rows:
-    """Count what partitions of meshes communicate, against theory, and time making and counting them.
-
-    Words are entries of x that all ranks receive in one product of local 1D, in 2D of x and y. Theory is
-    `estimated_distribution`: strips for rows and non-zeros, cubes for METIS, from counts alone.
-    """
-    methods = [name for name in METHODS.names() if usable_method(name)[0] == name]
-    small = gallery_from_specification("poisson2d?n=10")
-    for method in methods:  # compiles
-        distribute(small, partition(small, 4, method))
-    meshes = {"poisson2d?n=1400": 2, "delaunay?n=1000000": 2, "poisson3d?n=115": 3}
-    meshes |= {"poisson3d?n=72&points=27": 3}
-    for specification, dimension in meshes.items():
-        A = gallery_from_specification(specification)
-        for count in ranks:
-            for method in methods:
-                parts, partition_s = timed(lambda A=A, c=count, m=method: partition(A, c, m))
-                counted, distribute_s = timed(lambda A=A, parts=parts: distribute(A, parts))
-                row = {
-                    "mesh": specification,
-                    "ranks": count,
-                    "method": method,
-                    "words": counted.volume_words,
-                    "imbalance": counted.imbalance,
-                    "to partition_s": partition_s,
-                    "to count_s": distribute_s,
-                }
-                if not counted.is_2d:
-                    theory = estimated_distribution(*A.shape, A.nnz, count, method, dimension)
-                    row["words over theory"] = counted.volume_words / theory.received_words.sum()
-                    row["most over mean"] = counted.received_words.max() / counted.received_words.mean()
-                    row["neighbours"] = float(counted.received_messages.mean())
-                    row["in theory"] = float(theory.received_messages.mean())
-                yield row
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import inspect
 import json
-import math
 import statistics
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -163,26 +162,23 @@ def timed(task: Callable[[], Any]) -> tuple[Any, float]:
     return result, perf_counter() - start
 
 
-def alternated(tasks: Mapping[str, Callable[[], Any]], rounds: int) -> dict[str, list[float]]:
-    """Return the seconds of tasks that take turns, after a first turn that is not timed."""
+def alternated(
+    tasks: Mapping[str, Callable[[], Any]],
+    rounds: int,
+    of: Callable[[list[float]], Any] = statistics.median,
+) -> dict[str, Any]:
+    """Return the median seconds of tasks that take turns, or another value of them.
+
+    A first turn is not timed.
+    """
     turns = [{name: timed(task)[1] for name, task in tasks.items()} for _ in range(rounds + 1)]
-    return {name: [turn[name] for turn in turns[1:]] for name in tasks}
-
-
-def medians(tasks: Mapping[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
-    """Return the median seconds of tasks that take turns."""
-    return {name: statistics.median(values) for name, values in alternated(tasks, rounds).items()}
-
-
-def geometric_mean(ratios: Iterable[float]) -> float:
-    """Return the geometric mean of some ratios."""
-    return math.exp(statistics.fmean(map(math.log, ratios)))
+    return {name: of([turn[name] for turn in turns[1:]]) for name in tasks}
 
 
 def mean_and_worst(ratios: Mapping[str, Sequence[float]]) -> Iterator[str]:
     """Yield a sentence for each kind of ratios, of which the greatest is the worst."""
     for name, values in ratios.items():
-        yield f"{name}: geometric mean {geometric_mean(values):.3f}, worst {max(values):.3f}."
+        yield f"{name}: geometric mean {statistics.geometric_mean(values):.3f}, worst {max(values):.3f}."
 
 
 def error_columns(errors: Sequence[float], what: str = "") -> dict[str, float]:

@@ -2,17 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import os
-import shlex
-import signal
-import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import replace
-from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -23,23 +13,19 @@ import sparsecast as sc
 from experiment import Matrices, ProfileName, Rows, Threads, experiment, named
 from sparsecast import api
 from sparsecast.api.profiles import training_for
-from sparsecast.benchmark.evaluation import errors_of
 from sparsecast.benchmark.replay import replay
 from sparsecast.devices.target import Target
 from sparsecast.errors import InputError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
-from sparsecast.machines.machine import Machine
-from sparsecast.machines.storage import HOME_VARIABLE
 from sparsecast.models.fitting import INTERVAL_SHARE
 from sparsecast.models.linear import LinearModel, WorkCosts
 from sparsecast.models.sparsecast import SparsecastModel
 from sparsecast.models.training import TrainingSet
-from sparsecast.models.work import CountedWork, ProductWork, at_one_speed
+from sparsecast.models.work import ProductWork
 from sparsecast.operators.applications.application import Laps, ScipyOperator, no_iteration
 from sparsecast.records import Candidate
 from sparsecast.results.evaluation import EvaluationRow
-from sparsecast.system.tabular import grouped
 from sparsecast.system.texts import percent
 
 PANEL = "Forecasts"
@@ -93,49 +79,6 @@ class WithoutCostModel(SparsecastModel):
     name, physics_class = "without the linear cost model", _ByteCosts
 
 
-class _OfOneThread(ProductWork):
-    def of(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, Any]:
-        return super().of(replace(candidate, threads=1), blocks)
-
-
-class _OfOneThreadCosts(WorkCosts):
-    work = _OfOneThread
-
-
-class WithoutThreads(SparsecastModel):
-    """Nobody waits for the longest row or adds up buffers, and threads have the caches of one."""
-
-    name, physics_class = "without the work of threads", _OfOneThreadCosts
-
-
-class _WithoutStart(ProductWork):
-    def of(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, Any]:
-        return {**super().of(candidate, blocks), "start": np.zeros(len(blocks.rows))}
-
-
-class _WithoutStartCosts(WorkCosts):
-    work = _WithoutStart
-
-
-class WithoutStart(SparsecastModel):
-    """A product without entries takes no time: with several threads, there is no hand-off."""
-
-    name, physics_class = "without the start", _WithoutStartCosts
-
-
-class _PrintedCacheCosts(WorkCosts):
-    @classmethod
-    def counted(cls, training: TrainingSet) -> tuple[Machine, list[CountedWork]]:
-        work = cls.work(training.machine).counted(training)
-        return training.machine, at_one_speed(training.machine, work, training.records)
-
-
-class WithPrintedCache(SparsecastModel):
-    """The last cache is as large as the processor reports it."""
-
-    name, physics_class = "with the printed last cache", _PrintedCacheCosts
-
-
 class WithSlowRecords(SparsecastModel):
     """Also what was measured while the cores were slow."""
 
@@ -147,8 +90,7 @@ class WithSlowRecords(SparsecastModel):
 
 
 VARIANTS = (
-    *(SparsecastModel, WithoutAtlas, WithoutUserRecords, WithoutTrees, WithoutCostModel, WithoutThreads),
-    *(WithoutStart, WithPrintedCache, WithSlowRecords),
+    *(SparsecastModel, WithoutAtlas, WithoutUserRecords, WithoutTrees, WithoutCostModel, WithSlowRecords),
 )
 
 
@@ -267,106 +209,3 @@ def iterations(
         f"{percent(float(sizes.mean()))} in the mean; {within}; a factor of {np.median(ratios):.2f} in the "
         f"median, {np.quantile(ratios, 0.9):.2f} at the 90th percentile; {sum(inside)} in the interval."
     )
-
-
-@contextmanager
-def running(commands: list[list[str]]) -> Iterator[None]:
-    """Keep other processes running while the body runs."""
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    others = [subprocess.Popen(command, start_new_session=True, **quiet) for command in commands]
-    try:
-        yield
-    finally:
-        for other in others:
-            with suppress(ProcessLookupError):  # a command may have come to its end
-                os.killpg(other.pid, signal.SIGKILL)
-            other.wait()
-
-
-_GALLERY = (
-    *("gallery:poisson2d?n=300", "gallery:poisson3d?n=40&points=27", "gallery:circuit?n=30000"),
-    *("gallery:banded?n=100000&half_bandwidth=4", "gallery:rmat?scale=14&degree=10"),
-    *("gallery:random?n=60000&nnz_per_row=10", "gallery:elasticity3d?n=14"),
-)
-
-
-def command_document(home: Path, *arguments: str) -> dict[str, Any]:
-    """Return the JSON document of a command with its own data folder."""
-    command = [sys.executable, "-c", "from sparsecast.cli.main import main; main()", *arguments, "--json"]
-    environment = {**os.environ, HOME_VARIABLE: str(home)}
-    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
-    return dict(json.loads(done.stdout))
-
-
-@experiment(PANEL)
-def busy_calibrations(
-    matrices: Matrices = None,
-    budget: int = 60,
-    threads: Threads = 1,
-    busy: Annotated[int, typer.Option(help="Busy loops beside the second calibration.")] = 1,
-    beside: Annotated[
-        str | None, typer.Option(help="A command, such as a test suite, beside a third one.")
-    ] = None,
-) -> Rows:
-    """Calibrate undisturbed and beside other programs; compare the forecasts with the undisturbed ones.
-
-    The kernels are compiled before. All forecasts are made undisturbed.
-    """
-    setting = ["--threads", str(threads)]
-    api.calibration(budget, threads=threads, dtype="float64").compile_kernels()
-    busy_loop = [sys.executable, "-c", "while True: pass"]
-    programs = {"nothing": [], "busy loops": [busy_loop] * busy}
-    programs |= {beside: [shlex.split(beside)]} if beside else {}
-    quiet: dict[tuple[str, str], float] = {}
-    with tempfile.TemporaryDirectory() as folder:
-        for number, (name, others) in enumerate(programs.items()):
-            home = Path(folder) / str(number)
-            with running(others):
-                calibrate = ["calibrate", "--budget", str(budget), *setting, "--dtype", "float64"]
-                calibrated = command_document(home, *calibrate)
-            times = {
-                (matrix, forecast["format"]): forecast["time_s"]
-                for matrix in matrices or _GALLERY
-                for forecast in command_document(home, "predict", matrix, *setting, "--anyway")["forecasts"]
-            }
-            quiet = quiet or times
-            differences = [abs(time_s / quiet[key] - 1) for key, time_s in times.items() if key in quiet]
-            yield {
-                "beside": name,
-                "records": calibrated["records"],
-                "forecasts": len(differences),
-                "median difference": float(np.median(differences)),
-                "90th percentile difference": float(np.quantile(differences, 0.9)),
-            }
-            yield from (f"Beside {name}: {note}" for note in calibrated["notes"])
-
-
-@experiment(PANEL)
-def library_errors(matrices: Matrices = None, threads: Threads = 1) -> Rows:
-    """Forecast and measure real matrices with every library that is installed, held back from the fit.
-
-    This machine's profile must have Records of libraries (calibrate --libraries). An error is |forecast /
-    measured - 1|; the ratio of medians says how much worse libraries are forecast than our formats.
-    """
-    asked = matrices or ["gallery:poisson3d?n=30", "gallery:rmat?scale=12"]
-    found = sc.evaluate(asked, threads=threads, library="any", models=["sparsecast"], keeps=False)
-    formats = grouped(found.rows, lambda row: row.estimate.candidate.format)
-
-    def kind(row: EvaluationRow) -> str:
-        return "all libraries" if FORMATS.get(row.record.candidate.format).is_library else "all of ours"
-
-    kinds, medians = grouped(found.rows, kind), {}
-    for name, rows in {**dict(sorted(formats.items())), **kinds}.items():
-        score = errors_of(rows)
-        medians[name] = score.median_error
-        yield {
-            "format": name,
-            "matrices": len({row.matrix for row in rows}),
-            "median error": score.median_error,
-            "90th percentile error": score.p90_error,
-            "within": score.coverage,
-        }
-    if kinds.keys() == {"all libraries", "all of ours"}:
-        ratio = medians["all libraries"] / medians["all of ours"]
-        yield f"Median error of libraries over that of our formats: {ratio:.2f}."
-    yield from (f"{name} left out: {why}" for name, why in found.refused.items())

@@ -17,7 +17,6 @@ import os
 import random
 import re
 import resource
-import signal
 import struct
 import sys
 import tempfile
@@ -43,8 +42,11 @@ from sparsecast.errors import InputError
 #: Memory that a child says is free, and what reading may take beyond that: the libraries' own buffers.
 FREE_BYTES, SLACK_BYTES = 64 << 20, 192 << 20
 
-#: Seconds without a further file after which a child hangs.
+#: Seconds for a file after which a child hangs.
 HANGING_S = 20.0
+
+#: A finding.
+TOO_MUCH = "more memory than is allowed"
 
 #: Numbers at which arithmetic of 8, 16, 32 or 64 bits, or of doubles, goes wrong.
 _ODD = (
@@ -84,9 +86,14 @@ class Outcome:
     findings: Counter[str] = field(default_factory=Counter)
     first: dict[str, tuple[int, str]] = field(default_factory=dict)
 
-    def add(self, what: str, index: int, details: str) -> None:
-        self.findings[what] += 1
-        self.first.setdefault(what, (index, details))
+    def add(self, what: str, details: str) -> None:
+        """Add the next file: what is "read" or "refused", and else a finding."""
+        self.read += what == "read"
+        self.refused += what == "refused"
+        if what not in ("read", "refused"):
+            self.findings[what] += 1
+            self.first.setdefault(what, (self.files, details))
+        self.files += 1
 
 
 # Changes. Each takes the random numbers of a file and a content, and returns another content.
@@ -321,12 +328,10 @@ def damaged_file(samples: list[Sample], seed: int, index: int) -> tuple[str, byt
 # The child, which reads, and its parent, which sees what becomes of it.
 
 
-def _read_all(reader: Reader, seed: int, indices: range, progress: Any, folder: Path) -> None:
-    """Read damaged files, one after another; write a line for each finding.
-
-    `progress` are numbers that the parent shares: the file being read, and how many were read or refused.
-    """
-    faulthandler.enable((folder / "trace").open("w"))
+def _read_all(reader: Reader, seed: int, indices: range, folder: Path) -> None:
+    """Read damaged files, one after another; write a line for each: what became of it, and details."""
+    trace = (folder / "trace").open("w")
+    faulthandler.enable(trace)
     sys.stdout = sys.stderr = (folder / "printed").open("w")
     available = SimpleNamespace(available=FREE_BYTES)
     psutil.virtual_memory = lambda: available
@@ -337,48 +342,39 @@ def _read_all(reader: Reader, seed: int, indices: range, progress: Any, folder: 
     warnings.simplefilter("error")
     space = psutil.Process().memory_info().vms + 8 * (FREE_BYTES + SLACK_BYTES)
     resource.setrlimit(resource.RLIMIT_AS, (space, space))
-    _, read, refused = progress
-    with (folder / "findings").open("a") as findings:
+    with (folder / "lines").open("w") as lines:
         for index in indices:
-            progress[:] = index, read, refused
             name, content = damaged_file(samples, seed, index)
-            path = folder / name
-            path.write_bytes(content)
-            what, rest, before = None, psutil.Process().memory_info().rss, _peak_bytes()
-            try:
-                reader.read(path)
-                read += 1
-            except InputError as error:
-                refused += 1
-                what = _fault_of_refusal(error)
-                details = str(error)
-            except Exception as error:
-                frames = traceback.extract_tb(error.__traceback__)
-                place = ([f for f in frames if "sparsecast" in f.filename] or frames)[-1]
-                what = f"{type(error).__name__} at {Path(place.filename).name}:{place.lineno}"
-                details = f"{error}"[:300]
+            (folder / name).write_bytes(content)
+            rest, before = psutil.Process().memory_info().rss, _peak_bytes()
+            faulthandler.dump_traceback_later(HANGING_S, exit=True, file=trace)
+            what, details = _outcome(reader, folder / name)
             # Libraries grow by a little with each of 30,000 files.
             is_much = _peak_bytes() > max(before, rest + FREE_BYTES + SLACK_BYTES)
             if is_much:
-                what, details = "more memory than is allowed", name
-            if what:
-                findings.write(json.dumps((what, index, details)) + "\n")
-                findings.flush()
+                what, details = TOO_MUCH, name
+            print(json.dumps((what, details)), file=lines, flush=True)
             if is_much:
-                os._exit(3)  # the peak hides those after it
-    progress[:] = indices.stop, read, refused
+                os._exit(0)  # the peak hides those after it
     os._exit(0)  # nothing of the parent is to be ended here
 
 
-def _fault_of_refusal(error: BaseException) -> str | None:
-    if "\n" in str(error):
-        return "a refusal of several lines"
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, MemoryError):
-            return "more memory than is allowed"
-        cause = cause.__cause__
-    return None
+def _outcome(reader: Reader, path: Path) -> tuple[str, str]:
+    """Return what became of a file, and details of a finding."""
+    try:
+        reader.read(path)
+    except InputError as error:
+        cause: BaseException | None = error
+        while cause is not None:
+            if isinstance(cause, MemoryError):
+                return TOO_MUCH, str(error)
+            cause = cause.__cause__
+        return ("a refusal of several lines" if "\n" in str(error) else "refused"), str(error)
+    except Exception as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        place = ([f for f in frames if "sparsecast" in f.filename] or frames)[-1]
+        return f"{type(error).__name__} at {Path(place.filename).name}:{place.lineno}", f"{error}"[:300]
+    return "read", ""
 
 
 def _peak_bytes() -> int:
@@ -393,44 +389,24 @@ def read_damaged(reader: Reader, seed: int, files: int) -> Outcome:
     RuntimeError
         If an undamaged sample is not read.
     """
-    context = multiprocessing.get_context("fork")
-    outcome, progress, begin = Outcome(), context.RawArray("q", 3), 0
+    outcome = Outcome()
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as name:
         folder = Path(name)
-        while begin < files:
-            progress[:] = begin - 1, outcome.read, outcome.refused
-            child = context.Process(
-                target=_read_all, args=(reader, seed, range(begin, files), progress, folder), daemon=True
-            )
+        while outcome.files < files:
+            (folder / "lines").unlink(missing_ok=True)
+            arguments = reader, seed, range(outcome.files, files), folder
+            child = multiprocessing.get_context("fork").Process(target=_read_all, args=arguments, daemon=True)
             child.start()
-            is_hanging = _waited(child, progress)
-            index, outcome.read, outcome.refused = progress
-            if index < begin:
-                raise RuntimeError(f"a whole sample is not read: {(folder / 'printed').read_text()[-2000:]}")
-            begin = index + 1
-            if child.exitcode not in (0, 3):
-                trace = (folder / "trace").read_text() + (folder / "printed").read_text()[-2000:]
-                outcome.add("hang" if is_hanging else f"ended with status {child.exitcode}", index, trace)
-        for line in (folder / "findings").read_text().splitlines():
-            outcome.add(*json.loads(line))
-    outcome.files = min(begin, files)
-    return outcome
-
-
-def _waited(child: Any, progress: Any) -> bool:
-    """Wait for a child; end it, and return True, if it hangs."""
-    last, since = progress[0], monotonic()
-    while child.is_alive():
-        child.join(0.1)
-        index = progress[0]
-        if index != last:
-            last, since = index, monotonic()
-        # The first file waits for what is compiled.
-        if monotonic() - since > HANGING_S * (1 if index >= 0 else 10):
-            os.kill(child.pid, signal.SIGABRT)
             child.join()
-            return True
-    return False
+            printed, trace = (folder / "printed").read_text()[-2000:], (folder / "trace").read_text()
+            if not (folder / "lines").exists():
+                raise RuntimeError(f"a whole sample is not read: {printed}")
+            for line in (folder / "lines").read_text().splitlines():
+                outcome.add(*json.loads(line))
+            if child.exitcode:
+                is_hanging = trace.startswith("Timeout")
+                outcome.add("hang" if is_hanging else f"ended with status {child.exitcode}", trace + printed)
+    return outcome
 
 
 @experiment("Readers")

@@ -26,7 +26,7 @@ import subprocess
 import sys
 import time
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from itertools import chain, product, zip_longest
@@ -34,9 +34,6 @@ from operator import methodcaller
 from pathlib import Path
 from time import perf_counter
 from typing import Any, TypeVar
-
-import numpy as np
-from scipy.sparse import csr_array
 
 from gpu_peers import beside_graph, beside_peers, mean_ratio
 from gpu_scope import SIMULATOR, SMALL, TINY, Scope, label
@@ -50,9 +47,8 @@ from sparsecast.devices.binding import prepared
 from sparsecast.devices.cuda import NvidiaGPU, NvmlMeter, detect_gpu
 from sparsecast.devices.device import measure_bandwidths
 from sparsecast.devices.gpu import launching
-from sparsecast.devices.gpu.clock import EventClock
 from sparsecast.devices.gpu.launching import SIMULATED
-from sparsecast.devices.product_timer import ReferenceProduct, right_hand_side
+from sparsecast.devices.product_timer import ProductTimer
 from sparsecast.devices.target import Target, whole_matrix
 from sparsecast.errors import DeviceError, InputError, ProfileError
 from sparsecast.machines import storage
@@ -70,7 +66,7 @@ from sparsecast.system.tabular import Column, Table, document
 
 PACKAGES = (
     *("numpy", "scipy", "numba", "numba-cuda", "cuda-core", "cuda-bindings", "cupy", "torch"),
-    *("nvidia-ml-py", "nvmath-python"),
+    *("cupy-cuda12x", "cupy-cuda13x", "nvidia-ml-py", "nvmath-python"),
 )
 
 Item = TypeVar("Item")
@@ -129,7 +125,6 @@ class Campaign:
     usable: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.clock = EventClock()
         self.path = self.out / f"{self.machine.name}.parquet"
         self.device = replace(
             self.device, matrices=tuple(self.scope.matrices(self.machine)), variants=self.scope.variants
@@ -196,19 +191,12 @@ class Campaign:
 
 def describe(campaign: Campaign, end_s: float) -> None:
     """Write the device and the versions."""
-    versions = {name: version for name in PACKAGES if (version := _version(name))}
+    installed = {
+        (each.name or "").replace("_", "-"): each.version for each in importlib.metadata.distributions()
+    }
+    versions = {name: installed[name] for name in PACKAGES if name in installed}
     described = {"python": platform.python_version(), "packages": versions, "simulated": SIMULATED}
     campaign.write("device.json", {"machine": campaign.machine.to_dict(), **described})
-
-
-def _version(package: str) -> str | None:
-    # CuPy's package is named after the version of campaign.device.
-    for name in (package, f"{package}-cuda12x", f"{package}-cuda13x"):
-        try:
-            return importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return None
 
 
 def correctness(campaign: Campaign, end_s: float) -> None:
@@ -232,11 +220,12 @@ def _against_oracle(campaign: Campaign, dtype: str) -> Iterator[str]:
     for name in ("circuit?n=24", "elasticity3d?n=2") if SIMULATED else ("circuit?n=2000", "elasticity3d?n=9"):
         problem = Problem.of(prepared(Problem.named(f"gallery:{name}").matrix, dtype, 32), name)
         chosen = whole_matrix(problem.structure, Target("cuda", dtype, 32, 1), campaign.machine).candidates
+        timer = ProductTimer(problem.matrix, chosen[0], NvidiaGPU())
         for candidate in NvidiaGPU().calibrated(chosen):
             what = f"{label(candidate)} {dtype}"
             with campaign.kept_going(f"correctness of {what}"):
                 try:
-                    error = _checked(problem.matrix, candidate, what)
+                    error = timer.build(candidate).error
                 except Exception:
                     wrong = campaign.device.wrong | {what}
                     campaign.device = replace(campaign.device, wrong=wrong)
@@ -244,20 +233,11 @@ def _against_oracle(campaign: Campaign, dtype: str) -> Iterator[str]:
                 yield f"{what} on {name}: equals the oracle, relative error {error:.1e}"
 
 
-def _checked(A: csr_array, candidate: Candidate, what: str) -> float:
-    """Return the error of one product; raise where it is more than rounding."""
-    gpu, x = NvidiaGPU(), right_hand_side(A.shape[1], candidate.dtype)
-    bound, _ = gpu.bind(A, candidate)
-    out = gpu.put(np.full(A.shape[0], np.nan, dtype=A.dtype))
-    bound.product(gpu.put(x), out)
-    return ReferenceProduct.of(A, x).check(gpu.take(out), what)
-
-
 def bandwidth(campaign: Campaign, end_s: float) -> None:
     """Measure stream reads and copies, whose bytes count twice, and transfers, at several sizes."""
     effort = campaign.scope.effort
     for size in _while_time(campaign.scope.stream_bytes, end_s):
-        found = measure_bandwidths(campaign.device, [size], 1, effort, campaign.clock)
+        found = measure_bandwidths(campaign.device, [size], 1, effort)
         known = (*campaign.device.bandwidths, *found)
         campaign.device = replace(campaign.device, bandwidths=known)
         rows = [
@@ -400,21 +380,17 @@ def _energy_records(campaign: Campaign, problem: Problem, meter: NvmlMeter) -> l
 
 def evaluation(campaign: Campaign, end_s: float) -> None:
     """Score every model on the matrices that it has not seen; a model that refuses says why."""
-    profile = campaign.profile
-    found = {
-        dtype: scores(TrainingSet.of(profile, profile.select(dtype=dtype))) for dtype in campaign.scope.dtypes
-    }
+    found: dict[str, dict[str, dict[str, Any]]] = {}
+    for dtype in campaign.scope.dtypes:
+        training = TrainingSet.of(campaign.profile, campaign.profile.select(dtype=dtype))
+        try:
+            replayed = replay(training, [MODELS.get(name) for name in MODELS.names()])
+        except ProfileError as error:
+            found[dtype] = {name: {"refused": str(error)} for name in MODELS.names()}
+        else:
+            found[dtype] = {name: asdict(score) for name, score in replayed.models.items()}
+            found[dtype] |= {name: {"refused": why} for name, why in replayed.refused.items()}
     campaign.write("evaluation.json", found)
-
-
-def scores(training: TrainingSet) -> dict[str, dict[str, Any]]:
-    """Return the score of each model, or why there is none."""
-    try:
-        found = replay(training, [MODELS.get(name) for name in MODELS.names()])
-    except ProfileError as error:
-        return {name: {"refused": str(error)} for name in MODELS.names()}
-    refused = {name: {"refused": why} for name, why in found.refused.items()}
-    return {**{name: asdict(score) for name, score in found.models.items()}, **refused}
 
 
 def processor(campaign: Campaign, end_s: float) -> None:
@@ -460,31 +436,27 @@ def _run_until(end_s: float, command: Sequence[str], path: Path, mode: str = "w"
 def page(campaign: Campaign, end_s: float) -> None:
     """Join all that was found in one page of Markdown."""
     sections = [f"# {campaign.machine.gpu.name if campaign.machine.gpu else 'No GPU'}", "make gpu-campaign"]
-    for path in sorted([*campaign.out.glob("*.json"), *campaign.out.glob("*.jsonl")]):
+    for path in sorted(campaign.out.glob("*.json*")):
         text = path.read_text(encoding="utf-8")
-        is_lines = path.suffix == ".jsonl"
-        found = list(map(json.loads, text.splitlines())) if is_lines else json.loads(text)
+        found = list(map(json.loads, text.splitlines())) if path.suffix == ".jsonl" else json.loads(text)
         if isinstance(found, dict):
-            found = found.get("matrices") or found.get("candidates") or _scores(found)
-        if table := _markdown(found):
-            sections += [f"## {path.stem}", table]
-    for path in sorted(campaign.out.glob("*-float*.md")):
-        sections.append(path.read_text(encoding="utf-8"))
+            scored = {name: found[name] for name in campaign.scope.dtypes if name in found}
+            found = found.get("matrices") or found.get("candidates") or _rows_of_scores(scored)
+        if found:
+            sections += [f"## {path.stem}", _markdown(found)]
+    sections += [path.read_text(encoding="utf-8") for path in sorted(campaign.out.glob("*-float*.md"))]
     for path in sorted(campaign.out.glob("processor-*.txt")):
         sections += [f"## {path.stem}", f"```\n{path.read_text(encoding='utf-8').strip()}\n```"]
     (campaign.out / "results.md").write_text("\n\n".join(sections) + "\n", encoding="utf-8")
 
 
-def _scores(found: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the scores of models by type as rows, of other documents none."""
-    models = [
+def _rows_of_scores(scored: Mapping[str, dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the scores of models by type as rows."""
+    return [
         {"type": dtype, "model": name, **score}
-        for dtype, of_type in found.items()
-        if isinstance(of_type, dict)
+        for dtype, of_type in scored.items()
         for name, score in of_type.items()
-        if isinstance(score, dict)
     ]
-    return [row for row in models if {"median_error", "refused"} & row.keys()]
 
 
 def _markdown(rows: Sequence[dict[str, Any]]) -> str:
@@ -496,7 +468,7 @@ def _markdown(rows: Sequence[dict[str, Any]]) -> str:
             plain["candidate"] = label(Candidate.from_dict(candidate))
         flat.append(plain | {f"{name}_s": seconds for name, seconds in (row.get("times_s") or {}).items()})
     columns = [Column(key, key, methodcaller("get", key)) for key in dict.fromkeys(chain.from_iterable(flat))]
-    return Table("", tuple(columns), flat).to_markdown() if flat else ""
+    return Table("", tuple(columns), flat).to_markdown()
 
 
 #: The phases and the seconds of each; what one leaves goes to the next.

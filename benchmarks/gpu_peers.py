@@ -1,9 +1,8 @@
 """Our products beside those of cuSPARSE, CuPy and torch on one matrix, sampled in turn; and beside a graph.
 
-cuSPARSE is called through CuPy, and through nvmath-python: there its CSR algorithms are prepared for the
-matrix, and it has sliced ELL and blocks. Matrix and vectors of nvmath are placed by numba-cuda, so that CuPy
-is not needed. Handles and descriptors, some hundred bytes each, live as long as the process; device memory as
-long as the product.
+cuSPARSE is called through nvmath-python: its CSR algorithms as they are and prepared for the matrix, sliced
+ELL and blocks. Matrix and vectors are placed by numba-cuda, so that CuPy is not needed. Handles and
+descriptors, some hundred bytes each, live as long as the process; device memory as long as the product.
 """
 
 from __future__ import annotations
@@ -13,23 +12,24 @@ import importlib
 import importlib.util
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from statistics import geometric_mean
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import bsr_array, csr_array
 
-from experiment import geometric_mean
 from gpu_scope import label
 from sparsecast.api import read_matrix
 from sparsecast.devices.binding import prepared
 from sparsecast.devices.gpu.launching import as_graph, interface, upload
-from sparsecast.devices.product_timer import ReferenceProduct, right_hand_side
+from sparsecast.devices.product_timer import ProductTimer, ReferenceProduct, right_hand_side
 from sparsecast.errors import FormatError, InputError, MatrixSizeError
 from sparsecast.features.blocks import BLOCK_SIZES, block_fill
 from sparsecast.formats.bcsr import best_block
 from sparsecast.matrices.problem import Problem
-from sparsecast.measuring.timing import Call, measure
+from sparsecast.measuring.timing import Call
 
 if TYPE_CHECKING:
     from gpu_campaign import Campaign
@@ -150,44 +150,15 @@ def _handle() -> int:
     return int(_cusparse().create())
 
 
-def cusparse_call(A: csr_array, x: np.ndarray, algorithm: int) -> tuple[Call, Call]:
-    """Return cuSPARSE's product with descriptors and buffer made before, and its result."""
-    cupy, sparse = _cupy()
-    cusparse = importlib.import_module("cupyx.cusparse")
-    library = importlib.import_module("cupy_backends.cuda.libs.cusparse")
-    cuda_type = importlib.import_module("cupy._core._dtype").to_cuda_dtype(A.dtype)
-    matrix = sparse.csr_matrix(tuple(map(cupy.asarray, (A.data, A.indices, A.indptr))), shape=A.shape)
-    there, y = cupy.asarray(x), cupy.zeros(A.shape[0], A.dtype)
-    descriptors = cusparse.SpMatDescriptor.create(matrix), *map(cusparse.DnVecDescriptor.create, (there, y))
-    scalars = np.ones(1, A.dtype), np.zeros(1, A.dtype)
-    a, v, w = (descriptor.desc for descriptor in descriptors)
-    one, zero = (scalar.ctypes.data for scalar in scalars)
-    handle = cupy.cuda.device.get_cusparse_handle()
-    operation = library.CUSPARSE_OPERATION_NON_TRANSPOSE
-    arguments = (handle, operation, one, a, v, zero, w, cuda_type, algorithm)
-    buffer = cupy.empty(max(1, library.spMV_bufferSize(*arguments)), cupy.int8)
-    held = matrix, there, descriptors, scalars, buffer
-    spmv, place = library.spMV, buffer.data.ptr
-
-    def product(held: Any = held) -> None:
-        spmv(*arguments, place)
-
-    return product, lambda: (product(), y.get())[1]
-
-
 def cupy_call(A: csr_array, x: np.ndarray) -> tuple[Call, Call]:
     """Return CuPy's csr @ x, which allocates y, and its result."""
-    cupy, sparse = _cupy()
+    try:
+        cupy, sparse = importlib.import_module("cupy"), importlib.import_module("cupyx.scipy.sparse")
+    except ImportError as error:
+        raise MissingPeerError("CuPy is not installed") from error
     matrix = sparse.csr_matrix(tuple(map(cupy.asarray, (A.data, A.indices, A.indptr))), shape=A.shape)
     there = cupy.asarray(x)
     return (lambda: matrix @ there), (lambda: (matrix @ there).get())
-
-
-def _cupy() -> tuple[Any, Any]:
-    try:
-        return importlib.import_module("cupy"), importlib.import_module("cupyx.scipy.sparse")
-    except ImportError as error:
-        raise MissingPeerError("CuPy is not installed") from error
 
 
 def torch_call(A: csr_array, x: np.ndarray) -> tuple[Call, Call]:
@@ -206,11 +177,9 @@ def torch_call(A: csr_array, x: np.ndarray) -> tuple[Call, Call]:
     return (lambda: matrix @ vector), (lambda: (matrix @ vector).cpu().numpy())
 
 
-#: cuSPARSE by its algorithms (cusparseSpMVAlg_t: default 0, CSR_ALG1 2, CSR_ALG2 3), and libraries.
+#: cuSPARSE by its algorithms, and libraries.
 PEERS: dict[str, Peer] = {
-    "cuSPARSE": functools.partial(cusparse_call, algorithm=0),
-    "cuSPARSE CSR_ALG1": functools.partial(cusparse_call, algorithm=2),
-    "cuSPARSE CSR_ALG2": functools.partial(cusparse_call, algorithm=3),
+    "cuSPARSE": functools.partial(nvmath_call, as_csr, "DEFAULT", False),
     "CuPy": cupy_call,
     "torch": torch_call,
     "cuSPARSE CSR_ALG1 prepared": functools.partial(nvmath_call, as_csr, "CSR_ALG1", True),
@@ -247,58 +216,43 @@ def beside_peers(campaign: Campaign, specification: str) -> dict[str, Any]:
     least = campaign.scope.least_peer_entries
     if read.matrix.nnz < least or np.iscomplexobj(read.matrix.data):
         raise InputError(f"{read.name}: expected real values, at least {least:,} of them; name another")
-    A = prepared(read.matrix, read.matrix.dtype.name, 32)
-    problem = Problem.of(A, read.name)
-    x = right_hand_side(A.shape[1], A.dtype.name)
-    reference = ReferenceProduct.of(A, x)
-    ours, traffic = _our_calls(campaign, problem, x, reference)
-    theirs, missing = _peer_calls(campaign, problem, x, reference)
-    timings = measure({**ours, **theirs}, campaign.scope.effort, clock=campaign.clock)
+    problem = Problem.of(prepared(read.matrix, read.matrix.dtype.name, 32), read.name)
+    candidates = campaign.candidates(problem, read.matrix.dtype.name)
+    timer = ProductTimer(problem.matrix, candidates[0], campaign.device)
+    ours: dict[str, Call] = {}
+    traffic: dict[str, int] = {}  # bytes that each streams
+    for candidate in candidates:
+        with suppress(FormatError, MatrixSizeError):  # left out, as in every measurement
+            built = timer.build(candidate)
+            ours[label(candidate)] = timer.call(built)
+            traffic[label(candidate)] = built.bound.matrix.traffic()
+    theirs, missing = _peer_calls(campaign, problem)
+    timings = timer.time({**ours, **theirs}, campaign.scope.effort)
     for name, peer in list(theirs.items()):
         if peer.error is not None:
             missing[name] = f"failed when it was repeated: {type(peer.error).__name__}: {peer.error}"
             del theirs[name], timings[name]
-    best_ours, best_peer = (
-        min(calls, key=lambda name: timings[name].time_s, default=None) for calls in (ours, theirs)
-    )
+    times_s = {name: timing.time_s for name, timing in timings.items()}
+    best_ours, best_peer = (min(calls, key=times_s.__getitem__, default=None) for calls in (ours, theirs))
     return {
         "matrix": read.name,
-        "nnz": A.nnz,
-        "dtype": A.dtype.name,
+        "nnz": problem.matrix.nnz,
+        "dtype": problem.matrix.dtype.name,
         "best_ours": best_ours,
         "best_peer": best_peer,
-        "ratio": timings[best_peer].time_s / timings[best_ours].time_s if best_ours and best_peer else None,
-        "bytes_per_s": traffic[best_ours] / timings[best_ours].time_s if best_ours else None,
-        "times_s": {name: timing.time_s for name, timing in timings.items()},
+        "ratio": times_s[best_peer] / times_s[best_ours] if best_ours and best_peer else None,
+        "bytes_per_s": traffic[best_ours] / times_s[best_ours] if best_ours else None,
+        "times_s": times_s,
         "noise": {name: timing.noise for name, timing in timings.items()},
         "missing": missing,
     }
 
 
-def _our_calls(
-    campaign: Campaign, problem: Problem, x: np.ndarray, reference: ReferenceProduct
-) -> tuple[dict[str, Call], dict[str, int]]:
-    """Return the checked products of a matrix, and the bytes that each streams."""
-    device, calls, traffic = campaign.device, {}, {}
-    there = device.put(x)
-    for candidate in campaign.candidates(problem, x.dtype.name):
-        name = label(candidate)
-        try:
-            bound, _ = device.bind(problem.matrix, candidate)
-        except (FormatError, MatrixSizeError):  # left out, as in every measurement
-            continue
-        out = device.put(np.full(problem.matrix.shape[0], np.nan, dtype=x.dtype))
-        calls[name], traffic[name] = device.call(candidate, bound, there, out), bound.matrix.traffic()
-        calls[name]()
-        reference.check(device.take(out), name)
-    return calls, traffic
-
-
-def _peer_calls(
-    campaign: Campaign, problem: Problem, x: np.ndarray, reference: ReferenceProduct
-) -> tuple[dict[str, Guarded], dict[str, str]]:
+def _peer_calls(campaign: Campaign, problem: Problem) -> tuple[dict[str, Guarded], dict[str, str]]:
     """Return the checked products of the peers, and why others are missing."""
     calls, missing = dict[str, Guarded](), dict[str, str]()
+    x = right_hand_side(problem.matrix.shape[1], problem.matrix.dtype.name)
+    reference = ReferenceProduct.of(problem.matrix, x)
     for name, make in PEERS.items():
         try:
             call, result = make(problem.matrix, x)
@@ -321,19 +275,19 @@ def mean_ratio(found: Sequence[dict[str, Any]]) -> float | None:
 
 def beside_graph(campaign: Campaign, specification: str) -> dict[str, Any]:
     """Return the seconds of a product of a gallery matrix, of GRAPHED launched one by one and as a graph."""
-    gpu = campaign.device
     A = prepared(Problem.named(f"gallery:{specification}").matrix, campaign.scope.dtypes[0], 32)
     problem = Problem.of(A, specification)
     candidate = next(each for each in campaign.candidates(problem, A.dtype.name) if each.format == "csr")
-    x = right_hand_side(A.shape[1], A.dtype.name)
-    there, out = gpu.put(x), gpu.put(np.full(A.shape[0], np.nan, dtype=A.dtype))
-    bound, _ = gpu.bind(A, candidate)
-    one = gpu.call(candidate, bound, there, out)
-    graph = as_graph(lambda stream: [bound.product(there, out, stream) for _ in range(GRAPHED)])
+    timer = ProductTimer(A, candidate, campaign.device)
+    built = timer.build(candidate)
+    one, product = timer.call(built), built.bound.product
+
+    graph = as_graph(lambda stream: [product(timer.x, timer.out, stream) for _ in range(GRAPHED)])
     graph()
-    error = ReferenceProduct.of(A, x).check(gpu.take(out), f"a graph of {candidate.kernel}")
-    calls = {"launched": lambda: [one() for _ in range(GRAPHED)], "graph": graph}
-    timings = measure(calls, campaign.scope.effort, clock=campaign.clock)
+    reference = ReferenceProduct.of(A, right_hand_side(A.shape[1], A.dtype.name))
+    error = reference.check(timer.device.take(timer.out), f"a graph of {candidate.kernel}")
+    calls: dict[str, Call] = {"launched": lambda: [one() for _ in range(GRAPHED)], "graph": graph}
+    timings = timer.time(calls, campaign.scope.effort)
     return {
         "matrix": specification,
         "nnz": A.nnz,

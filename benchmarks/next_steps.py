@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from statistics import geometric_mean
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
 
 import sparsecast as sc
-from experiment import Matrices, Rows, Threads, experiment, geometric_mean, named
+from experiment import Matrices, Rows, Threads, experiment, named
 from sparsecast import api
 from sparsecast.api import next_steps as api_next_steps
 from sparsecast.matrices.problem import Problem

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from statistics import geometric_mean
 from time import perf_counter, sleep
 from typing import Annotated, Any
 
@@ -23,7 +24,6 @@ from experiment import (
     checked_calls,
     checked_product,
     experiment,
-    geometric_mean,
     in_words,
     mean_and_worst,
     named,

@@ -22,8 +22,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from experiment import Rows, error_columns, experiment, named, timed
-from sparsecast.benchmark.evaluation import choice_ratios, regret
+from experiment import Rows, experiment, named, timed
 from sparsecast.benchmark.published import FIVE, OPTIONAL, REQUIRED, published_profiles
 from sparsecast.benchmark.published_moments import table_lines
 from sparsecast.devices import machine_of
@@ -40,10 +39,9 @@ from sparsecast.matrices.atlas import MIRRORED, SIZES, AtlasEntry
 from sparsecast.matrices.banded_synthesis import BandStatistics, DensityClass
 from sparsecast.matrices.problem import PUBLISHED_PREFIX, group_of
 from sparsecast.models import DEFAULT_MODEL, MODELS
-from sparsecast.models.sparsecast import SparsecastModel
 from sparsecast.models.store import SHIPPED, fitted
 from sparsecast.models.training import TrainingSet
-from sparsecast.records import MicroBenchmark, Record
+from sparsecast.records import MicroBenchmark
 from sparsecast.system.tabular import grouped
 from sparsecast.system.version import VERSION
 
@@ -131,28 +129,21 @@ def _source(name: str) -> dict[str, Any]:
 DENSITY_CLASSES = (0.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 
 
-def derive(structures: Iterable[Structure], source: dict[str, Any]) -> BandStatistics:
+def derive(corpus: Sequence[Structure], source: dict[str, Any]) -> BandStatistics:
     """Return the statistics of a corpus of square matrices with entries, all of equal weight."""
-    corpus = list(structures)
-    if not corpus:
-        raise InputError("0 matrices: expected at least one square matrix with entries; name more files")
-    for structure in corpus:
-        if structure.rows != structure.cols or structure.nnz == 0:
-            raise InputError(
-                f"{structure.rows} x {structure.cols} with {structure.nnz} entries: expected square matrices "
-                "with entries; leave it out"
-            )
-    ends = (*DENSITY_CLASSES[1:], np.inf)
+    if not corpus or not all(structure.rows == structure.cols and structure.nnz for structure in corpus):
+        raise InputError(
+            f"{len(corpus)} matrices: expected at least one, all square with entries; name others"
+        )
     classes = []
-    for least, end in zip(DENSITY_CLASSES, ends, strict=True):
+    for least, end in zip(DENSITY_CLASSES, (*DENSITY_CLASSES[1:], np.inf), strict=True):
         members = [structure for structure in corpus if least <= structure.row_lengths.mean < end]
         if members:
             bands = np.mean([structure.bands.histogram for structure in members], axis=0)
             density = float(np.mean([structure.row_lengths.mean for structure in members]))
             classes.append(DensityClass(least, len(members), density, tuple((bands / bands.sum()).tolist())))
-    return BandStatistics(
-        source, float(np.mean([structure.row_lengths.mean for structure in corpus])), tuple(classes)
-    )
+    mean = float(np.mean([structure.row_lengths.mean for structure in corpus]))
+    return BandStatistics(source, mean, tuple(classes))
 
 
 @experiment(PANEL)
@@ -168,7 +159,8 @@ def band_statistics(out: Out, files: Files) -> Rows:
     counts = {"matrices": len(usable), "names": sorted(usable), "left_out": len(files) - len(usable)}
     note = "Averages over a corpus on purpose: the benchmark needs statistics of practical matrices."
     source = {**_source("band-statistics"), **counts, "note": note}
-    out.write_text(json.dumps(asdict(derive(usable.values(), source)), indent=1) + "\n", "utf-8")
+    statistics = derive(list(usable.values()), source)
+    out.write_text(json.dumps(asdict(statistics), indent=1) + "\n", "utf-8")
     yield from (
         f"left out {name}: not square, or without entries" for name in structures.keys() - usable.keys()
     )
@@ -196,9 +188,6 @@ PROFILES = Path(profiles.__file__).parent / "profiles"
 
 #: Matrices that are kept of each machine.
 MATRICES = 800
-
-#: Parts of the groups, one of which is held out.
-PARTS = 5
 
 
 def _digest(text: str) -> str:
@@ -249,53 +238,24 @@ def reduced(whole: Profile, name: str, known: Mapping[str, dict[str, Any]]) -> P
     return Profile(replace(whole.machine, published_as=name, source=SOURCE), tuple(records), matrices)
 
 
-def _score(learned: Sequence[Record], held_out: Sequence[Record], whole: Profile) -> dict[str, float]:
-    """Return how forecasts of Records fare that were learned from others."""
-    model = SparsecastModel().fit(TrainingSet.of(whole, learned))
-    found = [
-        (record.matrix, record.time_s, estimate)
-        for record in held_out
-        for estimate in model.estimates(whole.structure(record), [record.candidate])
-    ]
-    matrices = [matrix for matrix, _, _ in found]
-    measured, values = np.array([(time_s, estimate.value) for _, time_s, estimate in found]).T
-    within = [(each.low or 0) <= time_s <= (each.high or math.inf) for _, time_s, each in found]
-    return {
-        **error_columns(values / measured - 1),
-        "within": float(np.mean(within)),
-        "regret": regret(choice_ratios(matrices, values, measured)),
-    }
-
-
 @experiment(PANEL)
 def shipped_machines(
     table: Annotated[Path, typer.Argument(metavar="GINKGO")],
     names: Annotated[list[str] | None, typer.Argument(metavar="NAME...")] = None,
-    check: Annotated[bool, typer.Option("--check", help="Write nothing; score what is lost.")] = False,
 ) -> Rows:
-    """Write the shipped profiles of machines that others measured, or score what they lose.
+    """Write the shipped profiles of machines that others measured.
 
     The table is that of ginkgo-project/ginkgo-data, commit b9082895 (CC BY 4.0). The same table gives the
-    same bytes again. With --check a fifth of the groups is held out: forecasts are learned from everything
-    else that was published, and then from everything else that is shipped. The repository of the National
-    Technical University of Athens (cslab-ntua/SpMV-Research) names no licence for its results, so nothing of
-    them is shipped.
+    same bytes again. The repository of the National Technical University of Athens (cslab-ntua/SpMV-Research)
+    names no licence for its results, so nothing of them is shipped.
     """
     known = summaries(table)
     for name, whole in published_profiles(table).items():
         if names and NAMES[name] not in names:
             continue
         small = reduced(whole, NAMES[name], known[name])
-        if not check:
-            path = small.save(PROFILES / f"{small.name}{profiles.SUFFIX}", is_packed=True)
-            yield f"{path.name}: {path.stat().st_size / 1e3:.0f} kB, {small.table().title}"
-            continue
-        groups = sorted({group_of(matrix) for matrix in whole.matrices}, key=_digest)
-        held_out = set(groups[::PARTS])
-        tested = [record for record in whole.records if group_of(record.matrix) in held_out]
-        for source, profile in {"all that was published": whole, "what is shipped": small}.items():
-            learned = [record for record in profile.records if group_of(record.matrix) not in held_out]
-            yield {"machine": NAMES[name], "learned from": source, **_score(learned, tested, whole)}
+        path = small.save(PROFILES / f"{small.name}{profiles.SUFFIX}", is_packed=True)
+        yield f"{path.name}: {path.stat().st_size / 1e3:.0f} kB, {small.table().title}"
 
 
 @experiment(PANEL)

@@ -4,7 +4,7 @@ Linux reports in /proc how many threads run or wait for a core, and the time tha
 Values that a container or another system does not report are None. One reading takes tens of microseconds.
 
 A Disturbance tells whether other work slowed a measurement, and by how much at most. The figures are from
-`python benchmarks/run.py busy-calibrations`.
+`python benchmarks/run.py busy-calibrations` of commit 40d5b332.
 """
 
 from __future__ import annotations

@@ -29,8 +29,8 @@ def estimated_distribution(
     along each axis. Parts of METIS are cubes of v = n/P points with 2 d faces of v^((d-1)/d) points, except
     on the boundary of the mesh. Other methods cut a mesh that is numbered along its axes into strips. More
     entries per row than 2 d + 1 count as neighbours across corners: more entries are remote then, and words
-    are underestimated. `python benchmarks/run.py partitions` compares with counted words: METIS has 1.01 to
-    1.14 times the words in theory for 5 and 7 points, and 1.4 to 2.1 times for 27.
+    are underestimated. `python benchmarks/run.py partitions` of commit 40d5b332 compares with counted words:
+    METIS has 1.01 to 1.14 times the words in theory for 5 and 7 points, and 1.4 to 2.1 times for 27.
     """
     ranks = checked_ranks(ranks)
     METHODS.get(method)

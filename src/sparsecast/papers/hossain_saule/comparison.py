@@ -21,7 +21,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
-from itertools import product
 from math import isqrt
 from statistics import fmean, median
 from typing import Any
@@ -123,32 +122,19 @@ class PublishedTime:
         )
 
 
-def _rows(file: str) -> list[dict[str, str]]:
-    text = resources.files("sparsecast.papers").joinpath("hossain_saule", file).read_text(encoding="utf-8")
-    return list(csv.DictReader(text.splitlines()))
-
-
 @cache
 def published_times() -> Sequence[PublishedTime]:
     """Return the rows of tables II to XI, in their order: a time or an error of a product each."""
-    printed = _rows("tables_ii_to_ix.csv")
-    # Tables X and XI have columns for each algorithm and format.
-    kinds = list(product(("local-1d", "global-1d", "uniform-2d"), ("csr", "coo")))
-    for (algorithm, name), row in product(kinds, _rows("table_x.csv")):
-        shared = {"table": "X", "algorithm": algorithm, "format": name}
-        printed.append({**row, **shared, "error_percent": row[f"{name} {algorithm}"]})
-    for row, (algorithm, name) in product(_rows("table_xi.csv"), kinds):
-        times_s = {key: row[f"{name} {algorithm} {key}"] for key in ("actual_s", "predicted_s")}
-        printed.append({**row, "table": "XI", "algorithm": algorithm, "format": name, **times_s})
     numbers = published("hossain_saule")
     counts = numbers["matrices"] | numbers["rmat"]
+    file = resources.files("sparsecast.papers").joinpath("hossain_saule", "tables.csv")
     times = []
-    for row in printed:
+    for row in csv.DictReader(file.read_text(encoding="utf-8").splitlines()):
         name, matrix = row["format"], row["matrix"]
         algorithm, partition = ALGORITHMS[row["algorithm"]]
         way = Configuration(algorithm, name, name, partition, int(row["processes"]), int(row["nodes"]))
         columns = ("actual_s", "predicted_s", "error_percent")
-        actual_s, predicted_s, percent = (float(row[key]) if row.get(key) else None for key in columns)
+        actual_s, predicted_s, percent = (float(row[key]) if row[key] else None for key in columns)
         error = None if percent is None else percent / 100
         rows, nnz = counts[matrix]["rows"], counts[matrix]["nnz"]
         times.append(PublishedTime(row["table"], matrix, rows, nnz, way, actual_s, predicted_s, error))

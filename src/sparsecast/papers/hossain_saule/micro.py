@@ -193,35 +193,26 @@ def lru_misses(block: csr_array[Any], configuration: Configuration, lines: float
 def _misses(
     indptr: NDArray[Any], indices: NDArray[Any], cols: int, a_line: int, capacity: int, is_coo: bool
 ) -> int:
-    """Count misses; a ring of the cached lines goes from the oldest, at `newer[end]`, to the newest."""
-    rows = len(indptr) - 1
+    """Count misses; a line that is evicted was used last at the oldest access that still counts."""
+    turns = 2 if is_coo else 1
     y_begin = cols // a_line + 1  # lines of x come first, those of y behind them
-    end = y_begin + rows // a_line + 1
-    newer = np.full(end + 1, -1, dtype=np.int64)
-    older = np.full(end + 1, -1, dtype=np.int64)
-    newer[end] = older[end] = end
-    cached = misses = 0
-    for row in range(rows):
+    last_use = np.full(y_begin + len(indptr) // a_line + 1, -1, dtype=np.int64)  # -1: not in the cache
+    used = np.empty(turns * len(indices), dtype=np.int32)  # the line of each access
+    access = oldest = cached = misses = 0
+    for row in range(len(indptr) - 1):
         for entry in range(indptr[row], indptr[row + 1]):
-            for turn in range(2 if is_coo else 1):
+            for turn in range(turns):
                 line = y_begin + row // a_line if turn else indices[entry] // a_line
-                if newer[line] >= 0:  # cached: take it out of its place
-                    newer[older[line]] = newer[line]
-                    older[newer[line]] = older[line]
-                else:
+                if last_use[line] < 0:
                     misses += 1
-                    if cached == capacity:
-                        oldest = newer[end]
-                        newer[end] = newer[oldest]
-                        older[newer[oldest]] = end
-                        newer[oldest] = -1
-                    else:
-                        cached += 1
-                newest = older[end]
-                newer[newest] = line
-                older[line] = newest
-                newer[line] = end
-                older[end] = line
+                    cached += 1
+                last_use[line], used[access] = access, line
+                access += 1
+                if cached > capacity:
+                    while last_use[used[oldest]] != oldest:  # used again since, or evicted
+                        oldest += 1
+                    last_use[used[oldest]] = -1
+                    cached -= 1
     return misses
 
 

@@ -53,7 +53,7 @@ from sparsecast.papers.hossain_saule.comparison import (
     summaries,
 )
 from sparsecast.papers.hossain_saule.linear import SUITE
-from sparsecast.reports.charts.chart import Chart, axis, counts_axis, format_look, panels
+from sparsecast.reports.charts.chart import Chart, axis, counts_axis, format_look, layer, panels
 from sparsecast.results.cluster import ClusterEvaluation
 from sparsecast.results.paper import PaperReport, known_mean
 from sparsecast.system.tabular import Column, Columns, Table, grouped, lines_of
@@ -149,8 +149,8 @@ ON_RANKS: Columns = (
 #: What rows of both formats share, beside tables, matrices and algorithms.
 SHARED = ("paper_model", "ranks", "model", "products")
 
-#: What a chart shows of each format: line, dashed line and points.
-_SHOWN = ("sparsecast", "the paper's", "measured")
+#: The lines of a chart, the second one dashed, and its size.
+_FORECASTS, _SIZE = ["sparsecast", "the paper's"], {"width": 200, "height": 180}
 
 
 @EXPERIMENTS.register("hossain-saule")
@@ -408,11 +408,9 @@ def ranks_table(scores: ClusterEvaluation) -> Table:
 
 
 def chart(rows: Sequence[ComparedTime]) -> Chart:
-    """Return times over ranks, a panel for each algorithm and graph."""
+    """Return times over ranks, a panel for each algorithm and graph: lines of forecasts, measured points."""
     measured = [row for row in rows if row.published.table in MEASURED]
     cases = grouped(measured, lambda row: (row.published.configuration.algorithm, row.published.matrix))
-    what: dict[str, Any] = {"field": "what", "type": "nominal", "title": None}
-    is_measured = f"indexof(datum.what, ': {_SHOWN[-1]}') > 0"
     drawn = []
     for (algorithm, matrix), own in sorted(cases.items()):
         points: list[dict[str, Any]] = []
@@ -420,24 +418,18 @@ def chart(rows: Sequence[ComparedTime]) -> Chart:
             way = row.published.configuration
             times_s = (row.forecasts_s["ours"], row.published.predicted_s, row.actual_s)
             points += [
-                {"ranks": way.ranks, "time_s": time_s, "what": f"{way.format.upper()}: {shown}"}
-                for shown, time_s in zip(_SHOWN, times_s, strict=True)
+                {"ranks": way.ranks, "time_s": time_s, "format": way.format.upper(), "of": shown}
+                for shown, time_s in zip((*_FORECASTS, "measured"), times_s, strict=True)
             ]
-        formats = sorted({row.published.configuration.format.upper() for row in own})
-        names = [f"{name}: {shown}" for name in formats for shown in _SHOWN]
-        colours = [colour for colour in format_look(formats)["color"]["scale"]["range"] for _ in _SHOWN]
         encoding = {
             "x": counts_axis("ranks", "ranks", [point["ranks"] for point in points]),
             "y": axis("time_s", "one product", [point["time_s"] for point in points], "s"),
-            "color": {**what, "scale": {"domain": names, "range": colours}},
+            "color": {**format_look({point["format"] for point in points})["color"], "title": "measured"},
         }
-        dashes = {**what, "scale": {"domain": names, "range": [[1, 0], [2, 3], [1, 0]] * len(formats)}}
-        lines = {
-            "transform": [{"filter": f"!({is_measured})"}],
-            "mark": "line",
-            "encoding": {**encoding, "strokeDash": dashes},
-        }
-        marks = {"transform": [{"filter": is_measured}], "mark": "point", "encoding": encoding}
-        spec = {"data": {"values": points}, "layer": [lines, marks], "width": 200, "height": 180}
-        drawn.append(Chart("times", f"{algorithm}, {matrix}", spec))
+        dashes = {"domain": _FORECASTS, "range": [[1, 0], [2, 3]]}
+        dash = {"field": "of", "type": "nominal", "title": "forecast", "scale": dashes}
+        forecast = [point for point in points if point["of"] in _FORECASTS]
+        lines = layer("line", {**encoding, "strokeDash": dash}, forecast)
+        marks = layer("point", encoding, [point for point in points if point["of"] == "measured"])
+        drawn.append(Chart("times", f"{algorithm}, {matrix}", {"layer": [lines, marks], **_SIZE}))
     return panels("hossain-saule", "", drawn, len({matrix for _, matrix in cases}))

@@ -28,7 +28,6 @@ from sparsecast.matrices.atlas import atlas
 from sparsecast.matrices.problem import Problem
 from sparsecast.models import MODELS
 from sparsecast.models.model import Model
-from sparsecast.models.strip_lines import Grid
 from sparsecast.papers import described, published
 from sparsecast.papers.wang_2017.row_length_model import GPU_VECTOR, LENGTHS, P1, WangModel
 from sparsecast.records import Record
@@ -42,19 +41,14 @@ from sparsecast.system.texts import percent
 KERNELS = {"csr_vector": "CSR-V", "csr": "CSR-S", "ell": "ELL", "jad": "JAD"}
 
 #: Matrices by default: meshes, bands and a graph of the gallery, and twins of real ones whose rows are alike.
-GALLERY = (
-    "gallery:poisson2d?n=400",
-    "gallery:elasticity3d?n=18",
-    "gallery:banded?n=40000&half_bandwidth=12",
-    "gallery:poisson3d?n=40&points=27",
-    "gallery:rmat?scale=15&degree=12",
-    "gallery:poisson3d?n=90&points=7",
-    "gallery:random?n=150000&nnz_per_row=6",
-    "gallery:poisson3d?n=36&points=27",
-    "gallery:banded?n=100000&half_bandwidth=4",
-    "gallery:banded?n=20000&half_bandwidth=30",
-    "gallery:poisson3d?n=50&points=27",
-    "gallery:elasticity3d?n=24",
+GALLERY = tuple(
+    f"gallery:{name}"
+    for name in (
+        *("poisson2d?n=400", "elasticity3d?n=18", "banded?n=40000&half_bandwidth=12"),
+        *("poisson3d?n=40&points=27", "rmat?scale=15&degree=12", "poisson3d?n=90&points=7"),
+        *("random?n=150000&nnz_per_row=6", "poisson3d?n=36&points=27", "banded?n=100000&half_bandwidth=4"),
+        *("banded?n=20000&half_bandwidth=30", "poisson3d?n=50&points=27", "elasticity3d?n=24"),
+    )
 )
 TWINS, TWIN_ENTRIES, LEAST_ROWS = 22, range(60_000, 2_000_000), 3_000
 
@@ -75,7 +69,6 @@ SKEW = (
     Column("skewed_error", "error", text=percent),
     Column("skewed_at_mean", "error, P the mean", text=percent),
 )
-OVER_FIXED_TITLE = "Time over that of rows of one length, median of the grid"
 OVER_FIXED = (
     KERNEL,
     Column("points", "sizes"),
@@ -143,35 +136,26 @@ class Wang2017(StripExperiment):
 
     def report(self, trials: Trials, setting: ExperimentSetting, start_s: float | None) -> PaperReport:
         """Return the tables; a run that measures has spreads of row lengths, too."""
-        by_skew: dict[bool, list[Trial]] = {False: [], True: []}
-        for trial in trials.rows:
-            lengths = trial.structure.row_lengths
-            by_skew[lengths.max > ALIKE * lengths.mean].append(trial)
         tried, skewed = (
-            grouped(own, lambda trial: (_kernel(trial.record), trial.model)) for own in by_skew.values()
+            grouped(
+                [trial for trial in trials.rows if _is_skewed(trial) == wanted],
+                lambda trial: (_kernel(trial.record), trial.model),
+            )
+            for wanted in (False, True)
         )
         models = [model for model, _ in trials.fitted if isinstance(model, WangModel)]
-        means = list(_means(tried))
-        left_out = trials.left_out()
+        means, by_matrix = list(_means(tried)), list(_by_matrix(trials.rows))
+        over_title, left_out = "Time over that of rows of one length, median of the grid", trials.left_out()
+        over_fixed = Table(over_title, OVER_FIXED, list(_over_fixed(models)))
+        skew_title = f"Matrices whose longest row is above {ALIKE:g} times the mean"
         tables = [
             Table("Mean errors and factors (section 4, figures 7 to 10)", MEANS, means, (LIKE,)),
             Table("Matrices with the smaller error (section 4)", WINS, list(_wins(tried))),
-            Table(
-                "Times and errors by matrix (figures 7 to 14)",
-                BY_MATRIX,
-                list(_by_matrix(trials.rows)),
-                most=12,
-            ),
-            Table(OVER_FIXED_TITLE, OVER_FIXED, list(_over_fixed(models))),
-            Table(
-                f"Matrices whose longest row is above {ALIKE:g} times the mean",
-                SKEW,
-                list(_of_skewed(skewed, models)),
-            ),
-            *((left_out,) if left_out.rows else ()),
+            Table("Times and errors by matrix (figures 7 to 14)", BY_MATRIX, by_matrix, most=12),
+            over_fixed,
+            Table(skew_title, SKEW, list(_of_skewed(skewed, models))),
         ]
-        if not trials.rows:
-            tables = [table for table in tables if table.title in (left_out.title, OVER_FIXED_TITLE)]
+        tables = [*(tables if trials.rows else [over_fixed]), *([left_out] if left_out.rows else [])]
         if start_s is not None:
             spreads = list(_spreads(setting, trials))
             tables.append(Table("Time of a product by the spread of its row lengths", SPREADS, spreads))
@@ -179,11 +163,11 @@ class Wang2017(StripExperiment):
             name: [trial.point("ours", trial.model) for trial in trials.rows if _kernel(trial.record) == key]
             for key, name in KERNELS.items()
         }
-        missing = [name for name, of_kernel in points.items() if not of_kernel]
-        lacking = (f"Without measurements or fits: {', '.join(missing)}.",) if missing else ()
         charts = {"wang-2017-fits": _fits(models)}
         if trials.rows:
             charts["wang-2017"] = forecasts("forecasts", {name: own for name, own in points.items() if own})
+        missing = ", ".join(name for name, of_kernel in points.items() if not of_kernel)
+        lacking = [f"Without measurements or fits: {missing}."] if missing else []
         normal = [
             f"{row['ours']:.1%} ({row['kernel']})"
             for row in means
@@ -199,6 +183,11 @@ class Wang2017(StripExperiment):
             if normal
             else left_out_in_words(left_out),
         )
+
+
+def _is_skewed(trial: Trial) -> bool:
+    lengths = trial.structure.row_lengths
+    return lengths.max > ALIKE * lengths.mean
 
 
 def _kernel(record: Record) -> str:
@@ -269,20 +258,19 @@ def _by_matrix(trials: Sequence[Trial]) -> Iterator[dict[str, Any]]:
 
 def _over_fixed(models: Sequence[WangModel]) -> Iterator[dict[str, Any]]:
     """Compare the times of the benchmark matrices with those of rows of one length, of the same size."""
-    by_lengths = {model.lengths: model.grids_ for model in models}
-    for label, grid in by_lengths.get("fixed", {}).items():
-        fixed_s, medians = _times_s(grid), {}
+    times_s: dict[str, dict[str, dict[tuple[float, float], float]]] = {lengths: {} for lengths in LENGTHS}
+    for model in models:
+        for label, grid in model.grids_.items():
+            sizes = zip(grid.nnz_per_row.tolist(), grid.strips.tolist(), strict=True)
+            times_s[model.lengths][label] = dict(zip(sizes, grid.time_s.tolist(), strict=True))
+    for label, fixed_s in times_s["fixed"].items():
+        medians = {}
         for lengths in VARIED:
-            times_s = _times_s(by_lengths[lengths][label]) if lengths in by_lengths else {}
-            ratios = [time_s / fixed_s[size] for size, time_s in times_s.items() if size in fixed_s]
+            own_s = times_s[lengths].get(label, {})
+            ratios = [time_s / fixed_s[size] for size, time_s in own_s.items() if size in fixed_s]
             medians[lengths] = median(ratios) if ratios else None
         kernel = "csr_vector" if GPU_VECTOR in label else label.partition(" ")[0]
         yield {"kernel": KERNELS[kernel], "points": len(fixed_s), **medians}
-
-
-def _times_s(grid: Grid) -> dict[tuple[float, float], float]:
-    sizes = zip(grid.nnz_per_row.tolist(), grid.strips.tolist(), strict=True)
-    return dict(zip(sizes, grid.time_s.tolist(), strict=True))
 
 
 def _spreads(setting: ExperimentSetting, trials: Trials) -> Iterator[dict[str, Any]]:
