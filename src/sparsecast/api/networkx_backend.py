@@ -147,9 +147,7 @@ def katz_centrality(
     return G.by_node(x / (np.linalg.norm(x) or 1.0) if normalized else x)
 
 
-def hits(
-    G, max_iter=100, tol=1e-8, nstart=None, normalized=True, method="svd"
-):
+def hits(G, max_iter=100, tol=1e-8, nstart=None, normalized=True, method="svd"):
     if method not in ("svd", "power_iteration"):
         raise ValueError(f"method not supported: {method}")
     if not len(G):

@@ -381,6 +381,6 @@ def records_of(
     here = session(threads=target.threads, dtype=target.dtype, device=setting.device)
     chosen = here.choice(problem).candidates
     of_kernels = [dataclasses.replace(c, kernel=k) for c in chosen if c.format == "csr" for k in kernels]
-    campaign = campaign_of(machine_of(setting.device), [problem], {"resume": True})
+    campaign = campaign_of(machine_of(setting.device), [problem], resume=True)
     records, _ = campaign.measured(problem, list(dict.fromkeys([*chosen, *of_kernels])))
     return records
