@@ -96,7 +96,7 @@ def pagerank(
     if not len(G):
         return {}
     given = {"personalization": personalization, "dangling": dangling, "start": nstart}
-    vectors: Any = {
+    vectors = {
         name: np.array([values.get(node, 0) for node in G.nodes], dtype=float)
         for name, values in given.items()
         if values is not None
