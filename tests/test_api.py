@@ -160,7 +160,7 @@ def test_compile_refuses_a_plan_for_other_rows(recorded):
         sc.compile(sc.gallery("banded", n=60), made)
 
 
-@pytest.mark.parametrize("shape", [(0, 4), (0, 0), (5, 4), (5, 0)])
+@pytest.mark.parametrize("shape", [(0, 4), (0, 0), (5, 4), (5, 0), (1, 1)])
 def test_matrices_without_entries_go_all_the_way(recorded, served_models, shape):
     A = scipy.sparse.csr_array(shape)
     for model in served_models:

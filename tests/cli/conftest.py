@@ -17,6 +17,7 @@ import pytest
 
 from sparsecast.cli.main import main
 from sparsecast.machines.profile import Profile
+from sparsecast.records import Bandwidth
 
 
 class Outcome(NamedTuple):
@@ -51,6 +52,16 @@ def calibrated(own: Profile) -> Profile:
     return own
 
 
+@pytest.fixture
+def streaming(calibrated: Profile) -> Profile:
+    """Let this machine be calibrated, with speeds of reads that are made up: 10 GB/s."""
+    sizes = (1 << 14, 1 << 20, 1 << 26)
+    reads = [Bandwidth("read", "cpu", 1, size, size / 1e10, 0.0, "", "") for size in sizes]
+    profile = calibrated.with_bandwidths(reads)
+    profile.save()
+    return profile
+
+
 @pytest.fixture(scope="session")
 def run() -> Run:
     """Run a command in this process."""
@@ -65,6 +76,18 @@ def run() -> Run:
         return Outcome(int(leaving.value.code or 0), *texts)
 
     return command
+
+
+@pytest.fixture(scope="session")
+def ask(run: Run) -> Callable[..., Any]:
+    """Return the JSON document of a command, beside which there may be notes."""
+
+    def document(*arguments: str | Path) -> Any:
+        outcome = run(*arguments, *(() if "--json" in arguments else ("--json",)))
+        assert outcome.status == 0, outcome.err
+        return json.loads(outcome.out)
+
+    return document
 
 
 @pytest.fixture(scope="session")

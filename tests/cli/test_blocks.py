@@ -26,7 +26,7 @@ def samples_count(monkeypatch):
     monkeypatch.setattr(Processor, "core_speed", Device.core_speed)
 
 
-def test_labels_are_kept_and_blocks_shows_where_a_matrix_is_slow(run, exact, calibrated, tmp_path):
+def test_labels_are_kept_and_blocks_shows_where_a_matrix_is_slow(run, ask, exact, calibrated, tmp_path):
     first = exact(run("label", *MATRICES, "--json"), "label")
     assert (first["matrices"], first["known"], first["refused"], first["left"]) == (3, 0, {}, 0)
     assert (
@@ -34,7 +34,7 @@ def test_labels_are_kept_and_blocks_shows_where_a_matrix_is_slow(run, exact, cal
         and first["blocks_per_s"] > 0
         and set(first["repeat_noise"]) == {"time", "streaming", "total", "package", "dram"}
     )
-    again = json.loads(run("label", *MATRICES, "--json").out)
+    again = ask("label", *MATRICES)
     assert (again["matrices"], again["known"], again["blocks_per_s"]) == (0, 3, None)
 
     figure = tmp_path / "blocks.svg"
@@ -48,7 +48,7 @@ def test_labels_are_kept_and_blocks_shows_where_a_matrix_is_slow(run, exact, cal
     page = run("blocks", MATRICES[1]).out
     assert re.search(r"first entry \|[ .:=+*#%@-]+\| last entry", page) and "slowest: rows " in page
 
-    forecast = json.loads(run("predict", MATRICES[1], "--model", "blocks", "--threads", "1", "--json").out)
+    forecast = ask("predict", MATRICES[1], "--model", "blocks", "--threads", "1")
     assert [each["format"] for each in forecast["forecasts"]] == ["csr"]
     assert "the blocks model covers csr" in forecast["refused"]["coo"]
 
@@ -90,8 +90,8 @@ def test_a_run_that_is_stopped_keeps_its_labels_and_says_so(run, calibrated, mon
     assert [json.loads(stopped.out)[key] for key in ("matrices", "left")] == [1, 2]
 
 
-def test_what_cannot_be_labelled_is_left_out_with_its_reason(run, calibrated):
-    done = json.loads(run("label", "gallery:poisson2d?n=4", MATRICES[0], "--json").out)
+def test_what_cannot_be_labelled_is_left_out_with_its_reason(ask, calibrated):
+    done = ask("label", "gallery:poisson2d?n=4", MATRICES[0])
     assert "at least one block" in done["refused"]["gallery:poisson2d?n=4"]
 
 

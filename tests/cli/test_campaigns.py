@@ -13,7 +13,7 @@ from .conftest import complains
 MATRICES = ("gallery:banded?n=60", "gallery:banded?n=70", "gallery:poisson2d?n=9")
 
 
-def test_shards_are_measured_merged_and_then_known(run, exact, tmp_path):
+def test_shards_are_measured_merged_and_then_known(run, ask, exact, tmp_path):
     matrices = []
     for shard in ("1/2", "2/2"):
         found = exact(
@@ -35,7 +35,7 @@ def test_shards_are_measured_merged_and_then_known(run, exact, tmp_path):
     pending = exact(run(*asked, "--dry-run", "--json"), "measure --dry-run")
     assert [row["matrix"] for row in pending["matrices"]] == list(MATRICES)
     assert sum(row["kept"] for row in pending["matrices"]) == merged["records"]
-    again = json.loads(run(*asked, "--resume", "--json").out)
+    again = ask(*asked, "--resume")
     assert again["taken_over"] == 3 and len(again["measurements"]) == merged["records"]
 
 
@@ -59,7 +59,7 @@ def test_a_product_is_measured_by_scipy_whatever_other_library_is_asked_for(run)
 
 
 def test_results_are_compared_and_a_slower_one_ends_with_status_1(
-    run, exact, recorded, recorded_path, tmp_path
+    run, ask, exact, recorded, recorded_path, tmp_path
 ):
     slower = [
         dataclasses.replace(

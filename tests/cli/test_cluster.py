@@ -47,14 +47,12 @@ def test_rows_by_nonzeros_are_forecast_beside_metis(run, data_folder):
     assert found == {"metis", "nonzeros", "uniform-2d"}
 
 
-def test_joules_by_a_power_model(run, data_folder, tmp_path):
+def test_joules_by_a_power_model(run, ask, data_folder, tmp_path):
     """Where idle power is all, a product costs its time on all nodes; more nodes are seldom worth it."""
     power = tmp_path / "power.json"
     power.write_text('{"joules": {"idle": 100}}')
     asked = ("--ranks", "36,72,144", "--power-model", power, "--objective", "energy")
-    done = run("cluster", MESH, *PUBLISHED, *asked, "--json")
-    assert done.status == 0, done.err
-    found = json.loads(done.out)["choices"]
+    found = ask("cluster", MESH, *PUBLISHED, *asked)["choices"]
     joules = [each["energy_j"] for each in found]
     assert joules == sorted(joules)
     assert joules == pytest.approx([100 * each["nodes"] * each["time_s"] for each in found])

@@ -132,9 +132,9 @@ def test_predict_and_plan_with_a_probe(run, calibrated):
     assert outcome.status == 0 and plan["trials"]["used_s"] > 0 and plan["time_s"] > 0
 
 
-def test_plan_as_printed(run, foreign):
+def test_plan_as_printed(run, ask, foreign):
     line = ("plan", DENSE_ROW, "--profile", foreign, "--products", "1", "--model", "guo")
-    ours, printed = (json.loads(run(*line, *way, "--json").out)["plan"] for way in ((), ("--as-printed",)))
+    ours, printed = (ask(*line, *way)["plan"] for way in ((), ("--as-printed",)))
     assert (ours["as_printed"], printed["as_printed"]) == (False, True)
     assert printed["baseline"]["time_s"] != ours["baseline"]["time_s"], "the fits are as printed, too"
     assert any("no conversion counted" in note for note in printed["notes"])
@@ -144,7 +144,7 @@ def test_plan_as_printed(run, foreign):
     assert (refused.status, refused.err.count("\n")) == (2, 1) and "guo" in refused.err
 
 
-def test_rounded_values_are_named_as_lossy_with_their_errors(run, exact, calibrated, tmp_path):
+def test_rounded_values_are_named_as_lossy_with_their_errors(run, ask, exact, calibrated, tmp_path):
     path, asked = tmp_path / "tenth.mtx", ("--threads", "1", "--values", "float32", "--json")
     scipy.io.mmwrite(path, gallery("poisson2d", n=30).astype(float) * 0.1)
     measured = exact(run("measure", path, *asked, "--no-keep"), "measure")
@@ -156,10 +156,10 @@ def test_rounded_values_are_named_as_lossy_with_their_errors(run, exact, calibra
     assert errors["csr", ()] < 1e-15 and lossy["csr", _LOSSY_CSR] == pytest.approx(
         rounding["y_error"], rel=1e-4
     )
-    predicted = json.loads(run("predict", path, *asked).out)
+    predicted = ask("predict", path, *asked)
     assert predicted["rounding"] == rounding and "Lossy" in predicted["notes"][-1]
     assert any(_way(each) == ("csr", _LOSSY_CSR) for each in predicted["forecasts"])
-    plan = json.loads(run("plan", path, *asked, "--check").out)["plan"]
+    plan = ask("plan", path, *asked, "--check")["plan"]
     assert plan["rounding"] == rounding and plan["check"]["error"] < 2.0**-23
     plain = exact(run("plan", path, "--threads", "1", "--json"), "plan")["plan"]
     assert plain["rounding"] is None

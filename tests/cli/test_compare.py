@@ -34,11 +34,9 @@ def machines(recorded, tmp_path):
     return {name: scaled(name, factor) for name, factor in (("fast", 0.5), ("slow", 100.0), ("usual", 1.0))}
 
 
-def test_the_fastest_machine_comes_first_and_ties_are_said(run, machines):
+def test_the_fastest_machine_comes_first_and_ties_are_said(ask, machines):
     asked = ("compare", SMALL, LARGE, "--machines", ",".join(map(str, machines.values())))
-    done = run(*asked, "--products", "10", "--json")
-    assert done.status == 0, done.err
-    rows = json.loads(done.out)["rows"]
+    rows = ask(*asked, "--products", "10")["rows"]
     assert [row["matrix"] for row in rows] == [SMALL] * 3 + [LARGE] * 3
     for own in (rows[:3], rows[3:]):
         assert [row["machine"].split("-")[0] for row in own] == ["fast", "usual", "slow"]
@@ -52,13 +50,11 @@ def test_the_fastest_machine_comes_first_and_ties_are_said(run, machines):
         assert {row["price"] for row in own} == {row["energy_j"] for row in own} == {None}
 
 
-def test_prices_and_a_figure(run, machines, tmp_path):
-    name = json.loads(run("compare", SMALL, "--machines", machines["slow"], "--json").out)["rows"][0][
-        "machine"
-    ]
+def test_prices_and_a_figure(run, ask, machines, tmp_path):
+    name = ask("compare", SMALL, "--machines", machines["slow"])["rows"][0]["machine"]
     figure = tmp_path / "figure.svg"
     asked = ("compare", SMALL, "--machines", machines["slow"], "--price", f"{name}=3.6/h")
-    [row] = json.loads(run(*asked, "--json", "--figure", figure).out)["rows"]
+    [row] = ask(*asked, "--figure", figure)["rows"]
     assert row["price"] == pytest.approx(row["total_s"] * 3.6 / 3600)
     assert row["price_low"] == pytest.approx(row["total_low_s"] * 3.6 / 3600)
     assert row["price_high"] == pytest.approx(row["total_high_s"] * 3.6 / 3600)
@@ -67,9 +63,9 @@ def test_prices_and_a_figure(run, machines, tmp_path):
     assert "price" in shown and "1.00 x" in shown
 
 
-def test_a_machine_that_cannot_answer_is_named_and_the_others_answer(run, machines):
+def test_a_machine_that_cannot_answer_is_named_and_the_others_answer(ask, machines):
     asked = ("compare", SMALL, "--machines", f"{machines['fast']},xeon-gold-6154-edr", "--json")
-    found = json.loads(run(*asked).out)
+    found = ask(*asked)
     assert len(found["rows"]) == 1 and "no records" in found["refused"][SMALL]["xeon-gold-6154-edr"]
 
 
@@ -82,7 +78,7 @@ def test_matrices_of_one_file_name_keep_their_rows(run, machines, tmp_path):
     assert [row["matrix"] for row in json.loads(done.out)["rows"]] == [*map(str, paths), LARGE]
 
 
-def test_two_profiles_of_one_name_are_refused_by_their_files(run, machines, tmp_path, data_folder):
+def test_two_profiles_of_one_name_are_refused_by_their_files(run, ask, machines, tmp_path, data_folder):
     new, old, copy = machines["fast"], tmp_path / "old.parquet", tmp_path / "copy.parquet"
     loaded = find_profile(new)
     dataclasses.replace(loaded, records=loaded.records[1:]).save(old)
@@ -94,14 +90,14 @@ def test_two_profiles_of_one_name_are_refused_by_their_files(run, machines, tmp_
         done = run(*asked)
         assert (done.status, done.err.count("\n")) == (2, 1)
         assert str(new) in done.err and str(old) in done.err
-    assert len(json.loads(run("compare", SMALL, "--machines", f"{new},{copy}", "--json").out)["rows"]) == 1
+    assert len(ask("compare", SMALL, "--machines", f"{new},{copy}")["rows"]) == 1
 
     folder = data_folder / "profiles"
     folder.mkdir(parents=True)
     for path in (new, old):
         (folder / path.name).write_bytes(path.read_bytes())
     (folder / "broken.parquet").write_bytes(new.read_bytes()[:1000])
-    found = json.loads(run("compare", SMALL, "--json").out)
+    found = ask("compare", SMALL)
     assert found["refused"][SMALL].keys() == {"broken", "old"}
     assert str(folder / "old.parquet") in found["refused"][SMALL]["old"]
     assert [row["machine"] for row in found["rows"]].count(loaded.name) == 1

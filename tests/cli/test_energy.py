@@ -16,17 +16,17 @@ def power(tmp_path):
     return path
 
 
-def test_a_power_model_gives_joules_to_forecasts_and_plans(run, recorded_path, power):
+def test_a_power_model_gives_joules_to_forecasts_and_plans(run, ask, recorded_path, power):
     asked = ("--profile", recorded_path, "--threads", "1", "--power-model", power, "--json")
-    forecasts = json.loads(run("predict", SMALL, *asked).out)["forecasts"]
+    forecasts = ask("predict", SMALL, *asked)["forecasts"]
     assert all(item["energy_j"] >= 10 * item["time_s"] and item["energy_low_j"] is None for item in forecasts)
     for objective in ("time", "energy", "edp"):
-        plan = json.loads(run("plan", SMALL, *asked, "--objective", objective).out)["plan"]
+        plan = ask("plan", SMALL, *asked, "--objective", objective)["plan"]
         assert plan["objective"] == objective and plan["energy_j"] > 0
     # Where all power is idle, the least energy is the least time.
     power.write_text(json.dumps({"joules": {"idle": 10.0}}))
     plans = [
-        json.loads(run("plan", SMALL, *asked, "--objective", each, "--products", "100000").out)["plan"]
+        ask("plan", SMALL, *asked, "--objective", each, "--products", "100000")["plan"]
         for each in ("time", "energy")
     ]
     assert plans[0]["blocks"][0]["format"] == plans[1]["blocks"][0]["format"]

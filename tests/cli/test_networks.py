@@ -9,7 +9,6 @@ from scipy.io import mmwrite
 from sparsecast.matrices.gallery import gallery
 from sparsecast.papers.barreda_2020.block_times import LabelEffort
 from sparsecast.papers.barreda_2020.experiments import barreda_2020
-from sparsecast.records import Bandwidth
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
 
@@ -52,13 +51,10 @@ def test_pairs_of_networks_are_trained_once_and_scored_next_to_the_paper(
 
 
 def test_a_network_forecasts_the_product_of_pagerank(
-    run, exact, small, calibrated, data_folder, tmp_path, monkeypatch
+    run, exact, small, streaming, data_folder, tmp_path, monkeypatch
 ):
     monkeypatch.setattr(barreda_2020, "FREQUENCIES_GHZ", (2.4,))  # the one that PageRank takes
     monkeypatch.setitem(barreda_2020.PRINTED["pagerank"], "alike", {"cit-HepPh": "gallery:rmat?scale=9"})
-    sizes = (1 << 14, 1 << 20, 1 << 26)
-    reads = [Bandwidth("read", "cpu", 1, size, size / 1e10, 0.0, "", "") for size in sizes]
-    calibrated.with_bandwidths(reads).save()
     graph = tmp_path / "wiki-Vote.mtx"  # one of the six of the paper, by its name
     mmwrite(graph, gallery("rmat", scale=14))  # its runs take more than the milliseconds that a meter needs
     paper = exact(run("paper", "barreda-2020", *MATRICES, graph, "--json"), "paper NAME")

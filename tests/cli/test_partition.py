@@ -81,8 +81,8 @@ def wide(tmp_path):
     return path
 
 
-def test_a_rectangular_matrix(run, wide):
-    document = json.loads(run("partition", wide, "--ranks", "4", "--json").out)
+def test_a_rectangular_matrix(ask, wide):
+    document = ask("partition", wide, "--ranks", "4")
     assert document["notes"][0].startswith("On 4 ranks some have no row, because there are 2")
     assert [each["method"] for each in document["partitions"]] == ["nonzeros", "rows"]
     assert {each["edge_cut"] for each in document["partitions"]} == {None}

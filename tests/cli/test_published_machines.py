@@ -51,8 +51,8 @@ def there(imported, data_folder):
     return "--profile", "elbrus", "--json"
 
 
-def test_a_machine_is_listed_and_forecast_in_all_that_was_published(there, run, tmp_path):
-    listed = json.loads(run("machines", "--json").out)["profiles"]
+def test_a_machine_is_listed_and_forecast_in_all_that_was_published(there, run, ask, tmp_path):
+    listed = ask("machines")["profiles"]
     assert listed["elbrus"] == "e2k float64 (216 records)"
     done = run("predict", "gallery:poisson2d?n=100", *there)
     assert done.status == 0 and "published results do not have them" in done.err
@@ -70,7 +70,7 @@ def test_a_machine_is_listed_and_forecast_in_all_that_was_published(there, run, 
 
     shared = tmp_path / "S.json"  # the matrix stays at home
     shared.write_text(run("structure", "gallery:poisson2d?n=100", "--json").out)
-    again = json.loads(run("predict", shared, *there).out)
+    again = ask("predict", shared, *there)
     assert again["matrix"] == found["matrix"]
     assert [f["time_s"] for f in again["forecasts"]] == [f["time_s"] for f in found["forecasts"]]
 
@@ -79,7 +79,7 @@ def test_a_machine_is_listed_and_forecast_in_all_that_was_published(there, run, 
     assert len(json.loads(counts.out)["forecasts"]) == len(FORMATS)
 
 
-def test_a_table_is_forecast_with_what_is_known_of_each_matrix(there, run, tmp_path):
+def test_a_table_is_forecast_with_what_is_known_of_each_matrix(there, ask, tmp_path):
     table = tmp_path / "wanted.csv"
     table.write_text(
         "group,matrix,rows,cols,nnz,rd_min,rd_q1,rd_median,rd_q3,rd_max,rd_variance\n"
@@ -87,9 +87,7 @@ def test_a_table_is_forecast_with_what_is_known_of_each_matrix(there, run, tmp_p
         "A,bare,1000,1000,5000,,,,,,\n"
         "A,odd,1000,1000,5000,6,6,6,6,6,0\n"
     )
-    done = run("predict", table, *there)
-    assert done.status == 0
-    found = json.loads(done.out)
+    found = ask("predict", table, *there)
     assert (found["profile"], found["model"]) == ("elbrus", DEFAULT_MODEL)
     assert [row["matrix"] for row in found["rows"]] == ["A/even"] * len(FORMATS) + ["A/bare"] * len(FORMATS)
     assert set(found["rows"][0]) == {"matrix", "format", "kernel", "time_s", "low_s", "high_s"}
@@ -122,21 +120,23 @@ def moments(tmp_path_factory):
     return folder
 
 
-def test_published_neighbours_are_looked_for_in_the_matrix_of_a_question(moments, data_folder, run, tmp_path):
+def test_published_neighbours_are_looked_for_in_the_matrix_of_a_question(
+    moments, data_folder, run, ask, tmp_path
+):
     files = sorted(moments.glob("*.csv"))
     done = run("machines", "import", *files, "--name", "epyc", "--machine", "Epyc1", "--json")
     assert (done.status, done.err) == (0, "")
     assert json.loads(done.out)["records"] == 80
     there = "--profile", "epyc", "--json"
-    band = json.loads(run("predict", "gallery:banded?n=5000&half_bandwidth=9", *there).out)["forecasts"]
-    random = json.loads(run("predict", "gallery:random?n=5000&nnz_per_row=19", *there).out)["forecasts"]
+    band = ask("predict", "gallery:banded?n=5000&half_bandwidth=9", *there)["forecasts"]
+    random = ask("predict", "gallery:random?n=5000&nnz_per_row=19", *there)["forecasts"]
     times = [{each["kernel"]: each["time_s"] for each in found} for found in (band, random)]
     assert all(set(own) == {"csr5", "merge"} and own["merge"] < own["csr5"] for own in times)
     assert times[0]["csr5"] < 0.9 * times[1]["csr5"]
 
     shared = tmp_path / "S.json"
     shared.write_text(run("structure", "gallery:random?n=5000&nnz_per_row=19", "--json").out)
-    again = json.loads(run("predict", shared, *there).out)["forecasts"]
+    again = ask("predict", shared, *there)["forecasts"]
     assert [each["time_s"] for each in again] == [each["time_s"] for each in random]
 
     known = json.loads(shared.read_text())
@@ -145,14 +145,12 @@ def test_published_neighbours_are_looked_for_in_the_matrix_of_a_question(moments
     without = run("predict", shared, *there)
     assert without.status == 0 and "without neighbourhood" in without.err
 
-    rows = json.loads(run("predict", files[0], *there).out)["rows"]
+    rows = ask("predict", files[0], *there)["rows"]
     assert len(rows) == 80 and rows[0]["matrix"].startswith("synthetic-")
 
 
-def test_replay_scores_the_models_by_groups(there, run):
-    done = run("evaluate", "--replay", "--models", "linear", *there)
-    assert done.status == 0, done.err
-    found = json.loads(done.out)
+def test_replay_scores_the_models_by_groups(there, ask):
+    found = ask("evaluate", "--replay", "--models", "linear", *there)
     assert found["profile"] == "elbrus" and set(found["models"]) == {"linear"}
     assert len(found["rows"]) == 216
     # The times are laws with a tenth of noise: of matrices that it has not seen, the model knows them.

@@ -83,12 +83,12 @@ def test_a_page_needs_nothing_else_and_is_small(written):
     assert 'lang="en"' in text and len(page.labels) >= 6
 
 
-def test_a_page_shows_the_forecasts_and_the_plan_and_the_commands(written, run, recorded_path):
+def test_a_page_shows_the_forecasts_and_the_plan_and_the_commands(written, ask, recorded_path):
     text = " ".join(Page(written[1]).texts)
     asked = ("--profile", recorded_path, "--threads", "1", "--json")
-    for forecast in json.loads(run("predict", MATRIX, *asked).out)["forecasts"]:
+    for forecast in ask("predict", MATRIX, *asked)["forecasts"]:
         assert forecast["format"].upper() in text and forecast["kernel"] in text
-    plan = json.loads(run("plan", MATRIX, *asked).out)["plan"]
+    plan = ask("plan", MATRIX, *asked)["plan"]
     assert all(block["format"].upper() in text for block in plan["blocks"])
     assert "not measured" in text and f"sparsecast predict '{MATRIX}'" in text
 

@@ -223,10 +223,3 @@ def test_a_coarsened_plan_is_never_worse_than_one_block(fitted):
         single = best_single_block(statistics, Costs(fitted, SETTING, HERE, iterations))
         one_block = single.time_s + single.convert_s / iterations
         assert total <= one_block * (1 + 1e-12)
-
-
-@pytest.mark.parametrize("shape", [(0, 5), (0, 0), (7, 5), (7, 0), (1, 1)])
-def test_a_matrix_without_entries_has_a_plan_for_its_rows(fitted, shape):
-    blocks = best_blocks(statistics_of(csr_array(shape), 4), Costs(fitted, SETTING, HERE, 10))
-    assert sum(block.last_row + 1 - block.first_row for block in blocks) == shape[0]
-    assert all(0 < block.time_s < math.inf for block in blocks)

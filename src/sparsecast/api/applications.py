@@ -21,7 +21,7 @@ from sparsecast.machines.machine import PROCESSOR
 from sparsecast.matrices.problem import Problem
 from sparsecast.measuring.energy import Meter, ProcessorMeter, used_joules
 from sparsecast.measuring.timing import measure as measure_calls
-from sparsecast.models.product_files import product_forecast
+from sparsecast.models.product_files import ProductForecast, product_forecast
 from sparsecast.models.training import TrainingSet
 from sparsecast.operators.applications import APPLICATIONS
 from sparsecast.operators.applications import cg as conjugate_gradients
@@ -39,6 +39,7 @@ from sparsecast.operators.block_operator import Operator
 from sparsecast.planning.application_cost import Usual, costs_of, usual_conversion, usual_over_full
 from sparsecast.results.application import ApplicationCost, ApplicationRun
 from sparsecast.results.plan import Plan
+from sparsecast.results.prediction import Prediction
 
 Ran = TypeVar("Ran", power_method.PageRank, conjugate_gradients.Solution)
 
@@ -253,18 +254,10 @@ def application_cost(
     elif not measures:
         expected = application.untried()
     else:
-        start, laps = perf_counter(), Laps()
         # Several threads leave parts of the vectors in the cache of another core, which bandwidths do not
         # include: loops over vectors are timed.
         is_timed = times and is_here and threads != 1
-        op = in_csr(application.matrix, threads) if is_timed else None
-        expected = application.iterations(op, laps, TRIED_S)
-        if is_timed:
-            loops_s = {name: total_s / laps.runs[name] for name, total_s in laps.time_s.items()}
-        if expected.tried:
-            where = "The iterations were tried on this machine; their number is the same on any."
-            why = expected.why if is_here else f"{expected.why} {where}"
-            expected = replace(expected, why=why, tried_s=perf_counter() - start)
+        expected, loops_s = _tried(application, threads, is_here=is_here, is_timed=is_timed)
     plan = session.plan(problem, products=expected.expected, probe_s=None if times else 0)
     prediction = session.changed(drift_correction=False).predict(problem)
     forecasts = [product_forecast(problem, profile, path) for path in networks]
@@ -286,16 +279,39 @@ def application_cost(
             "Vectors are taken to stay on the device: the built-in solvers hold them on the host, and copy x "
             "and y for each product.",
         )
-    powers_w = [f.energy_j / plan.time_s for f in forecasts if f.energy_j is not None] or [
-        forecast.energy_j / forecast.time_s
-        for forecast in prediction
-        if forecast.energy_j is not None and forecast.candidate == plan.blocks[0].candidate
-    ]
-    # The loops over vectors wait for memory as the product does: the same power.
-    power_w = powers_w[0] if powers_w else None
+    power_w = _power_w(plan, prediction, forecasts)
     low_s, convert_s, high_s = (f * plan.convert_s for f in (slower.low, slower.expected, slower.high))
     told = prediction.profile, expected, plan, loops, power_w, notes, convert_s
     return ApplicationCost(application.name, *told, (low_s, high_s))
+
+
+def _tried(
+    application: Application, threads: int | None, *, is_here: bool, is_timed: bool
+) -> tuple[Iterations, dict[str, float]]:
+    """Do some iterations here; return the number that they tell, and the mean seconds of timed loops."""
+    start, laps = perf_counter(), Laps()
+    op = in_csr(application.matrix, threads) if is_timed else None
+    expected = application.iterations(op, laps, TRIED_S)
+    loops_s = {name: total_s / laps.runs[name] for name, total_s in laps.time_s.items()} if is_timed else {}
+    if not expected.tried:
+        return expected, loops_s
+    where = "The iterations were tried on this machine; their number is the same on any."
+    why = expected.why if is_here else f"{expected.why} {where}"
+    return replace(expected, why=why, tried_s=perf_counter() - start), loops_s
+
+
+def _power_w(plan: Plan, prediction: Prediction, networks: Sequence[ProductForecast]) -> float | None:
+    """Return the power of the product, by networks before the forecast of its Candidate; None without joules.
+
+    The loops over vectors wait for memory as the product does: the same power.
+    """
+    for network in networks:
+        if network.energy_j is not None:
+            return network.energy_j / plan.time_s
+    for forecast in prediction:
+        if forecast.energy_j is not None and forecast.candidate == plan.blocks[0].candidate:
+            return forecast.energy_j / forecast.time_s
+    return None
 
 
 def run_application(
