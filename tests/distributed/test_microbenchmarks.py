@@ -37,13 +37,10 @@ def test_wanted(ranks_of_nodes, cores):
         arrays = {"triad": 1, "allgatherv": len(each.members) + 1, "neighbour exchange": exchanged}
         held = arrays.get(each.kind, 2) * each.bytes * nodes.fullest(each.members)
         assert held <= 0.25 * MACHINE.memory_bytes
-
-
-def test_triads_reach_beyond_the_last_cache():
-    found = wanted(Nodes((0, 0), 4), MACHINE)
-    sizes = [each.bytes for each in found if each.kind == "triad" and len(each.members) == 2]
-    assert 2 * max(sizes) >= 2 * (1 << 23)
-    assert min(sizes) <= 1 << 15
+    # Triads reach from within the first cache to beyond the last, of all ranks of a node together.
+    sizes = sorted(each.bytes for each in found if each.kind == "triad" and len(each.members) == size)
+    on_node = nodes.fullest(range(size))
+    assert min(sizes) <= 1 << 15 and max(sizes[:-1]) * on_node < 2 * (1 << 23) <= max(sizes) * on_node
 
 
 @pytest.mark.parametrize("size", (2, 3, 5))

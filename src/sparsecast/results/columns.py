@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from sparsecast.devices import DEVICES
@@ -109,14 +110,12 @@ TRANSFERRED_FROM = Column(
 
 def within(path: str, columns: Columns) -> Columns:
     """Return columns of a part of a row, as columns of the row."""
-    return tuple(replace(column, value=_deeper(path, column)) for column in columns)
+    return tuple(replace(column, value=partial(_of_part, Column(path), column)) for column in columns)
 
 
-def _deeper(path: str, column: Column) -> Any:
-    if not callable(column.value):
-        return f"{path}.{column.value or column.key}"
-    part = Column(path)
-    return lambda row: None if part.of(row) is None else column.of(part.of(row))
+def _of_part(part: Column, column: Column, row: Any) -> Any:
+    item = part.of(row)
+    return None if item is None else column.of(item)
 
 
 def matrix_column(name: str, structure: str) -> Column:
