@@ -21,6 +21,7 @@ from .clustering import CLUSTER_MODELS as CLUSTER_MODELS
 from .clustering import PROCESSOR as PROCESSOR
 from .clustering import cluster as cluster
 from .doctor import checkup as checkup
+from .doctor import first_steps as first_steps
 from .evaluating import cluster_fits as cluster_fits
 from .evaluating import fits_of as fits_of
 from .evaluating import replay as replay

@@ -1,4 +1,4 @@
-"""Checks of `sparsecast doctor`."""
+"""Checks of `sparsecast doctor`, and the next steps of `sparsecast` alone."""
 
 from __future__ import annotations
 
@@ -161,3 +161,29 @@ def _optional_packages() -> Iterator[Finding]:
         version = library.version()
         state = f"{library.title} {version or 'is not installed'}"
         yield Finding(f"library {library.name}", state, "" if version else f"{library.remedy}, to compare it")
+
+
+def first_steps() -> list[str]:
+    """Return at most ten lines with the next steps for this machine."""
+    machine = detect()
+    try:
+        age = age_days(calibrated_profile(machine).records)
+    except ProfileError as error:
+        return [str(error), "", "sparsecast doctor    looks at this machine"]
+    example = "gallery:poisson3d?n=60"
+    steps = [
+        (f"sparsecast predict '{example}'", "forecasts a product in every format"),
+        (f"sparsecast plan '{example}' --check", "finds the best way, and measures it"),
+        (f"sparsecast report '{example}'", "writes a page to look at and to send"),
+        ("sparsecast gallery", "lists matrices to try; your own are files"),
+        ("sparsecast doctor", "looks at what disturbs times here"),
+        ("sparsecast --help", "lists all commands"),
+    ]
+    if age is None:
+        first = f"{machine.name} has not been calibrated yet."
+        steps.insert(0, ("sparsecast calibrate", "measures this machine once, for five minutes"))
+    else:
+        old = ": calibrate again" if age > OLD_DAYS else ""
+        first = f"{machine.name} was calibrated {counted(round(age), 'day')} ago{old}."
+    width = max(len(command) for command, _ in steps) + 3
+    return [first, "", *(f"{command:<{width}}{what}" for command, what in steps)]

@@ -34,7 +34,9 @@ def build() -> typer.Typer:
     ) -> None:
         """Forecast, plan and run sparse matrix-vector products, y = A x."""
         if context.invoked_subcommand is None:
-            print(context.get_help(), end="")
+            from sparsecast import api
+
+            print("\n".join(api.first_steps()))
 
     commands = {name: COMMANDS.get(name) for name in COMMANDS.names()}
     panels = list(Panel)
