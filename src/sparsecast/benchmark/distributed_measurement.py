@@ -40,9 +40,8 @@ LeftOut = Callable[[Configuration, str], None]
 
 @dataclass(frozen=True)
 class _Built:
-    """A Configuration on the ranks; `error` and `convert_s` are known to rank 0."""
+    """A product on the ranks; `error` and `convert_s` are known to rank 0."""
 
-    configuration: Configuration
     operator: DistributedOperator
     x: NDArray[Any]
     out: NDArray[Any]
@@ -63,12 +62,12 @@ def measure_configurations(
     Rank 0 has the `problem`, others None; it alone gets the products, with records of a `suite`, and calls
     `on_left_out` with each Configuration that is left out, and why.
     """
-    built: dict[str, _Built] = {}
+    built: dict[Configuration, _Built] = {}
     partitions: dict[str, Partition] = {}
     references: dict[str, ReferenceProduct] = {}
     for configuration in configurations:
         try:
-            built[str(len(built))] = _build(comm, problem, configuration, partitions, references)
+            built[configuration] = _build(comm, problem, configuration, partitions, references)
         except RanksError as error:
             if comm.rank == 0:
                 on_left_out(configuration, str(error))
@@ -76,19 +75,19 @@ def measure_configurations(
         return []
     is_oversubscribed = nodes.is_oversubscribed(range(comm.size))
     cores = None if is_oversubscribed else cores_together(comm)
-    calls = {key: partial(each.operator.product, each.x, each.out) for key, each in built.items()}
+    calls = {way: partial(each.operator.product, each.x, each.out) for way, each in built.items()}
     timings = measure_together(calls, TogetherClock(comm), _WAIT_S, cores, _SAMPLES)
-    parts = {key: parts_s(comm, each.operator.product, each.x, each.out) for key, each in built.items()}
+    parts = {way: parts_s(comm, each.operator.product, each.x, each.out) for way, each in built.items()}
     if problem is None:
         return []
     matrix, found = problem.matrix, []
-    for key, product in built.items():
-        timing = timings[key]
+    for configuration, product in built.items():
+        timing = timings[configuration]
         record = DistributedRecord(
-            configuration=product.configuration,
+            configuration=configuration,
             matrix=problem.specification,
             nnz=int(matrix.nnz),
-            distribution=distribute(matrix, partitions[product.configuration.partition]).to_dict(),
+            distribution=distribute(matrix, partitions[configuration.partition]).to_dict(),
             samples_s=timing.samples_s,
             time_s=timing.time_s,
             spread=timing.spread,
@@ -97,7 +96,7 @@ def measure_configurations(
             is_oversubscribed=is_oversubscribed,
             measured_at=datetime.now(UTC).isoformat(timespec="seconds"),
             version=VERSION,
-            parts_s=parts[key],
+            parts_s=parts[configuration],
             suite=suite,
             deviation=float(np.diff(matrix.indptr).std()) if matrix.shape[0] else 0.0,
         )
@@ -140,7 +139,7 @@ def _build(
             references[dtype] = ReferenceProduct.of(A, whole)
         what = f"{configuration.algorithm} in {configuration.format} on {configuration.ranks} ranks"
         error = references[dtype].check(y, what)  # on rank 0 alone
-    return _Built(configuration, operator, x, out, error, convert_s)
+    return _Built(operator, x, out, error, convert_s)
 
 
 def parts_s(

@@ -6,10 +6,10 @@ It also tells what a product loses where values of double precision are stored a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from sparsecast.devices.binding import Bound, prepared
 from sparsecast.devices.device import Device
 from sparsecast.errors import WrongResultError
 from sparsecast.formats.narrowing import LOSSY, rounded
-from sparsecast.measuring.timing import Call, Effort, Timing, measure
+from sparsecast.measuring.timing import Call, Effort, Key, Timing, measure
 from sparsecast.records import Candidate
 from sparsecast.system.jit import inner, njit
 from sparsecast.system.parallel import balanced_parts, in_parts
@@ -144,9 +144,6 @@ def _added(high, low, a, b):
     return total, low + (((high - (total - added)) + (term - added)) + lost)
 
 
-Key = TypeVar("Key", bound=Hashable)
-
-
 @dataclass(frozen=True, slots=True)
 class BuiltProduct:
     """A Candidate, built and checked.
@@ -220,10 +217,8 @@ class ProductTimer:
 
         They wait for full speed of the cores, unless the effort has no time for that.
         """
-        named = {str(number): call for number, call in enumerate(calls.values())}
         cores = self.device.core_speed(self._threads) if effort.wait_s > 0 else None
-        timings = measure(named, effort, on_sample, self.device.clock(), cores)
-        return dict(zip(calls, timings.values(), strict=True))
+        return measure(calls, effort, on_sample, self.device.clock(), cores)
 
 
 def right_hand_side(cols: int, dtype: str) -> np.ndarray[Any, np.dtype[Any]]:

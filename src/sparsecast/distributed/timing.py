@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecast.measuring.core_speed import CoreSpeed, reading
-from sparsecast.measuring.timing import Call, Clock, Effort, Timing, measure
+from sparsecast.measuring.timing import Call, Clock, Effort, Key, Timing, measure
 from sparsecast.system.jit import njit
 
 #: Samples that no measurement goes below, however long they take.
@@ -68,12 +68,12 @@ def cores_together(comm: Any) -> CoreSpeed:
 
 
 def measure_together(
-    calls: Mapping[str, Call],
+    calls: Mapping[Key, Call],
     clock: Clock,
     wait_s: float,
     cores: CoreSpeed | None,
     samples: int = 40,
-) -> dict[str, Timing]:
+) -> dict[Key, Timing]:
     """Return the Timing of calls that all ranks make together, sampled in turn; the same on all ranks.
 
     Samples may wait for full speed for `wait_s` seconds per call. `cores` is that of `cores_together`; None

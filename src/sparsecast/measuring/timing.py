@@ -14,11 +14,11 @@ runs of alpha calls: a single disturbed one would make the difference too short.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import compress
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -45,6 +45,9 @@ _TRIALS, _TRIAL_SAMPLES = 3, 10
 _RESAMPLINGS = 500
 
 Call = Callable[[], object]
+
+#: What tells callables apart.
+Key = TypeVar("Key", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,13 +171,13 @@ class HostClock:
 
 
 def measure(
-    calls: Mapping[str, Call],
+    calls: Mapping[Key, Call],
     effort: Effort = DEFAULT_EFFORT,
     on_sample: Callable[[], None] = lambda: None,
     clock: Clock | None = None,
     cores: CoreSpeed | None = None,
-) -> dict[str, Timing]:
-    """Return the Timing of every callable by name, in order, from samples taken in turn.
+) -> dict[Key, Timing]:
+    """Return the Timing of every callable by its key, in order, from samples taken in turn.
 
     The `calls` are compiled and warmed up. `on_sample` is called for progress, as often as `effort` has
     samples, for each of them. Without the speed of the `cores`, all samples count.
