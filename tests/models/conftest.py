@@ -137,7 +137,7 @@ def train(recorded: Profile, known: dict[str, Structure]) -> Callable[..., Train
 
 @pytest.fixture(scope="session")
 def make_record(recorded: Profile, known: dict[str, Structure]) -> Callable[..., Record]:
-    """Give a Record of a format, a Structure, a suite and a time; the rest is as in a real one."""
+    """Give a Record of a format, a Structure, a suite and a time; the rest is said, or as in a real one."""
     names: dict[Structure, str] = {}
 
     def make(
@@ -147,13 +147,13 @@ def make_record(recorded: Profile, known: dict[str, Structure]) -> Callable[...,
         suite: str,
         threads: int = 1,
         convert_s: float = 0.0,
+        **fields: str,
     ) -> Record:
         template = recorded.records[0]
         name = names.setdefault(found, f"made up {len(names)}")
         known[name] = found
-        candidate = dataclasses.replace(
-            template.candidate, format=format_name, kernel="made up", threads=threads, dtype="float64"
-        )
+        usual = {"kernel": "made up", "dtype": "float64", **fields}
+        candidate = dataclasses.replace(template.candidate, format=format_name, threads=threads, **usual)
         return dataclasses.replace(
             template,
             candidate=candidate,
@@ -233,5 +233,18 @@ def seconds(way: Callable[..., Candidate]) -> Callable[..., float]:
     def ask(model: Model, candidate: Candidate | str, found: Structure) -> float:
         asked = way(candidate) if isinstance(candidate, str) else candidate
         return float(model.values(asked, RowBlocks.of(found))[0])
+
+    return ask
+
+
+@pytest.fixture(scope="session")
+def off() -> Callable[..., np.ndarray]:
+    """Give for Records of a training set how far a model's forecast is off: abs(forecast / measured - 1)."""
+
+    def ask(model: Model, training: TrainingSet, records: Sequence[Record]) -> np.ndarray:
+        blocks = [RowBlocks.of(training.structure(record)) for record in records]
+        asked = zip(records, blocks, strict=True)
+        times_s = np.array([float(model.values(record.candidate, of)[0]) for record, of in asked])
+        return np.abs(times_s / [record.time_s for record in records] - 1)
 
     return ask

@@ -48,9 +48,7 @@ THEIRS = dataclasses.replace(SMALL, device="hip")
 @pytest.fixture(scope="module")
 def gpu_record(make_record):
     def make(format_name, kernel, found, time_s, suite, device="cuda"):
-        record = make_record(format_name, found, time_s, suite)
-        candidate = dataclasses.replace(record.candidate, device=device, kernel=kernel)
-        return dataclasses.replace(record, candidate=candidate)
+        return make_record(format_name, found, time_s, suite, kernel=kernel, device=device)
 
     return make
 

@@ -120,14 +120,9 @@ def test_to_the_same_setting_nothing_changes(physics, training):
 
 def test_other_settings_are_ordered_by_what_is_carried_over_worst():
     asked = Setting("complex128", 1)
-    nearest = [
-        Setting("complex128", 1),
-        Setting("complex128", 2),
-        Setting("complex128", 4),
-        Setting("complex64", 1),
-        Setting("float64", 1),
-        Setting("complex64", 4),
-        Setting("float32", 2),
+    nearest = [Setting("complex128", threads) for threads in (1, 2, 4)]
+    nearest += [
+        Setting(*each) for each in (("complex64", 1), ("float64", 1), ("complex64", 4), ("float32", 2))
     ]
     farthest = nearest[::-1]
     assert sorted(farthest, key=asked.distance) == nearest

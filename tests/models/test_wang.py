@@ -54,10 +54,10 @@ def grid(of_lengths, known, make_record):
                 name = specification("row lengths", rows=rows, mean_length=x, lengths=lengths)
                 known[name] = shape
                 for way in ways:
-                    made = make_record(way.partition(" ")[0], shape, law(x, y), "row lengths")
-                    kernel = way.partition(" ")[2] or "made up"
-                    candidate = dataclasses.replace(made.candidate, kernel=kernel, **fields)
-                    found.append(dataclasses.replace(made, matrix=name, candidate=candidate))
+                    format_name, _, kernel = way.partition(" ")
+                    of_way = {"kernel": kernel or "made up", **fields}
+                    made = make_record(format_name, shape, law(x, y), "row lengths", **of_way)
+                    found.append(dataclasses.replace(made, matrix=name))
         return found
 
     return make
