@@ -2,7 +2,6 @@
 
 import dataclasses
 import math
-import sys
 
 import numpy as np
 import psutil
@@ -513,7 +512,7 @@ def test_a_plan_whose_blocks_exceed_the_memory_is_none(gpu_profile):
 @pytest.fixture
 def no_gpu(monkeypatch):
     """Nothing that could drive a GPU."""
-    monkeypatch.setitem(sys.modules, "numba_cuda", None)
+    monkeypatch.setattr("sparsecast.devices.gpu.launching.cuda", None)
 
 
 def test_without_a_gpu_nothing_is_started_on_one(no_gpu, short_calibration, capsys, gpu_profile):

@@ -188,7 +188,6 @@ def test_before_a_refusal_only_some_vectors_are_allocated(monkeypatch, name, mat
     [
         *(("bcsr", {"block": block}) for block in ((5, 2), (2, 0), (2,), (2, 2, 2), (9, 1))),
         *(("symmetric_bcsr", {"block": block}) for block in ((2, 3), (1, 1), (5, 5), (2,), (3, 3, 3))),
-        *(("dia", {"chunk_rows": rows}) for rows in (0, -8, 1, 12, 128, 16.5)),
         *(("sell", {"sigma": rows}) for rows in (0, -8, 2, 12)),
     ],
 )

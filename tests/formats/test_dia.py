@@ -5,9 +5,10 @@ import pytest
 from scipy.sparse import csr_array
 
 from sparsecast.errors import PaddingError
-from sparsecast.formats.dia import CHUNKS, DIA
+from sparsecast.formats.dia import DIA
 from sparsecast.formats.storage_format import MAX_PADDING_FACTOR
 from sparsecast.matrices.gallery import gallery
+from sparsecast.records import DTYPES
 
 
 def dense(values):
@@ -20,15 +21,16 @@ def test_a_small_matrix_by_hand():
     assert D.data.reshape(3, 3).tolist() == [[0, 3, 0], [1, 4, 5], [2, 0, 0]]
 
 
-@pytest.mark.parametrize("chunk_rows", CHUNKS)
-@pytest.mark.parametrize("rows", (1, 7, 8, 9, 16, 63, 64, 65, 200))
-def test_chunks_hold_one_diagonal_after_the_other(chunk_rows, rows):
-    A = gallery("banded", n=rows, half_bandwidth=2)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("rows", (1, 15, 16, 17, 31, 32, 33, 63, 64, 65, 200))
+def test_chunks_of_256_bytes_hold_one_diagonal_after_the_other(dtype, rows):
+    A = gallery("banded", n=rows, half_bandwidth=2).astype(dtype)
     A.data[:] = np.arange(1.0, A.nnz + 1)
-    D, plain = DIA.from_csr(A, chunk_rows), A.toarray()
+    D, plain = DIA.from_csr(A), A.toarray()
+    assert D.chunk_rows == 256 // A.dtype.itemsize
     start = 0
-    for first in range(0, rows, chunk_rows):
-        height = min(chunk_rows, rows - first)
+    for first in range(0, rows, D.chunk_rows):
+        height = min(D.chunk_rows, rows - first)
         chunk = D.data[start : start + height * len(D.offsets)].reshape(len(D.offsets), height)
         for offset, values in zip(D.offsets.tolist(), chunk, strict=True):
             columns = np.arange(first, first + height) + offset

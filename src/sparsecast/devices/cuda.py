@@ -6,9 +6,7 @@ The rules that choose kernels need no GPU library.
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import re
-import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
@@ -81,21 +79,18 @@ def device_uuid() -> str:
 
 def numba_cuda() -> Any:
     """Return the module ``numba.cuda`` of numba-cuda; refuse if it, a driver or a device is missing."""
-    # Numba itself has an older module of the same name.
-    if importlib.util.find_spec("numba_cuda") is None:
+    from sparsecast.devices.gpu.launching import SIMULATED, cuda
+
+    if cuda is None:
         raise DeviceError(
             "device 'cuda' needs the Python package numba-cuda: expected it to be installed; "
             f"pip install 'sparsecast[gpu]', {_ELSE_CPU}"
         )
-    is_simulated = importlib.import_module("numba").config.ENABLE_CUDASIM
-    if not is_simulated and np.lib.NumpyVersion(np.__version__) >= _FIRST_NUMPY_TOO_NEW:
+    if not SIMULATED and np.lib.NumpyVersion(np.__version__) >= _FIRST_NUMPY_TOO_NEW:
         raise DeviceError(
             f"device 'cuda' cannot compile beside NumPy {np.__version__}: expected one below 2.5, "
             f"as numba-cuda needs it; pip install 'sparsecast[gpu]', {_ELSE_CPU}"
         )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # as in `launching`
-        cuda = importlib.import_module("numba.cuda")
     if not cuda.is_available():
         why = " ".join((cuda.cuda_error() or "the compiler NVVM was not found").split()).split(". ")[0]
         raise DeviceError(
@@ -110,8 +105,10 @@ def detect_gpu(index: int | None = None) -> GPU:
 
     `index` counts the devices within CUDA_VISIBLE_DEVICES; by default the current one.
     """
+    from sparsecast.devices.gpu.launching import SIMULATED
+
     cuda = numba_cuda()
-    if importlib.import_module("numba").config.ENABLE_CUDASIM:
+    if SIMULATED:
         raise DeviceError(
             "device 'cuda' is the simulator of numba-cuda: expected a GPU to describe; "
             f"unset NUMBA_ENABLE_CUDASIM, {_ELSE_CPU}"

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import _sparsetools, csr_array
 
 from sparsecast.errors import InputError
 from sparsecast.features.blocks import BLOCK_SIZES, block_fill
@@ -78,9 +78,10 @@ class BCSR(StorageFormat):
         it, `best_block` chooses. `values` is as in Narrow; not ``"one"``.
         """
         nnz = int(A.indptr[-1])
-        if not all(in_parts(_ascend, (A.indptr, A.indices), balanced_parts(A.indptr))):
+        # A matrix remembers what SciPy found before somebody changed the indices.
+        if not _sparsetools.csr_has_sorted_indices(A.shape[0], A.indptr, A.indices):
             A = A.copy()
-            A.has_sorted_indices = False  # SciPy believes what it found before somebody changed the indices
+            A.has_sorted_indices = False
             A.sort_indices()
         if block is None:
             block = best_blocks(A)
@@ -198,16 +199,6 @@ def best_block(fill: tuple[float, ...]) -> int:
         for values, side in zip(fill, BLOCK_SIZES, strict=True)
     ]
     return BLOCK_SIZES[int(np.argmin(streamed))]
-
-
-@njit(nogil=True, cache=True)
-def _ascend(indptr, indices, first, last):
-    """Tell whether the columns of the rows `first` to `last` - 1 ascend."""
-    descents = 0
-    for i in range(first, last):
-        for k in range(indptr[i] + _ONE, indptr[i + _ONE]):
-            descents += indices[k] < indices[k - _ONE]
-    return descents == 0
 
 
 @inner

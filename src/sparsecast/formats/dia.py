@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from sparsecast.errors import InputError, PaddingError
+from sparsecast.errors import PaddingError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.formats.csr import CSR
@@ -18,9 +18,6 @@ from sparsecast.system.integers import unsigned
 from sparsecast.system.jit import njit
 from sparsecast.system.memory import aligned_empty
 from sparsecast.system.parallel import balanced_parts, in_parts
-
-#: Possible rows of a chunk.
-CHUNKS = (8, 16, 32, 64)
 
 #: Bytes of one diagonal in one chunk: as many sums as fit in registers. From 16 rows on the number made no
 #: difference beyond the noise; with 8, stencils were slower in cache (`benchmarks/run.py dia-chunks` of
@@ -60,17 +57,9 @@ class DIA(StorageFormat):
     data: NDArray[Any]
 
     @classmethod
-    def from_csr(cls, A: csr_array[Any], chunk_rows: int | None = None) -> Self:
-        """Return `A` in diagonals, which are counted before they are allocated.
-
-        `chunk_rows` is one of CHUNKS, else an InputError is raised; by default as many as make CHUNK_BYTES.
-        """
-        chunk_rows = CHUNK_BYTES // A.data.itemsize if chunk_rows is None else chunk_rows
-        if chunk_rows not in CHUNKS:
-            raise InputError(
-                f"chunk_rows = {chunk_rows}: expected one of {', '.join(map(str, CHUNKS))}; name one, or none"
-            )
-        rows, nnz = A.shape[0], int(A.indptr[-1])
+    def from_csr(cls, A: csr_array[Any]) -> Self:
+        """Return `A` in diagonals, which are counted before they are allocated."""
+        chunk_rows, rows, nnz = CHUNK_BYTES // A.data.itemsize, A.shape[0], int(A.indptr[-1])
         most = int(MAX_PADDING_FACTOR * nnz) // max(rows, 1)
         is_there = np.zeros(sum(A.shape), dtype=np.uint8)  # for each column - row + rows - 1
         count = _count_diagonals(unsigned(A.indptr), unsigned(A.indices[:nnz]), is_there, most)

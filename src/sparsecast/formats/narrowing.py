@@ -78,14 +78,13 @@ class Narrow:
             refuse(f"values '{self.values}' of a {data.dtype} matrix", f"one of {' or '.join(full)}")
         if self.values == LOSSY:
             return rounded(data)
-        bits = data.view(f"u{data.dtype.itemsize}")
-        parts = equal_parts(len(data), threads_for(len(data)))
         if self.values == "one":
+            bits, parts = data.view(f"u{data.dtype.itemsize}"), equal_parts(len(data), threads_for(len(data)))
             if not all(in_parts(_are_alike, (bits,), parts)):
                 refuse("values 'one' of a matrix with several", "all of them alike, bit for bit")
             return data[:1].copy() if len(data) else np.zeros(1, dtype=data.dtype)
-        stored = aligned_empty(len(data), np.float32)
-        if not all(in_parts(_convert, (data, bits, stored), parts)):
+        stored, is_exact, _ = _in_single(data)
+        if not is_exact:
             refuse("values 'float32' of other float64 values", "all of them exact in float32")
         return stored
 
@@ -128,11 +127,18 @@ def suited(parameters: Mapping[str, Any], dtype: str) -> dict[str, Any]:
 
 def rounded(data: NDArray[Any]) -> NDArray[Any]:
     """Return contiguous values of double precision in single; a FormatError if a finite one is beyond it."""
-    stored = aligned_empty(len(data), np.complex64 if data.dtype.kind == "c" else np.float32)
-    numbers = data.view(np.float64), stored.view(np.float32)
-    if not all(in_parts(_round, numbers, equal_parts(len(numbers[0]), threads_for(len(data))))):
+    stored, _, stays_finite = _in_single(data)
+    if not stays_finite:
         refuse("finite values beyond the range of float32", f"none above {np.finfo(np.float32).max:.2e}")
     return stored
+
+
+def _in_single(data: NDArray[Any]) -> tuple[NDArray[Any], bool, bool]:
+    """Return values of double precision in single; whether all have their bits, and finite ones stay so."""
+    stored = aligned_empty(len(data), np.complex64 if data.dtype.kind == "c" else np.float32)
+    numbers = data.view(np.float64), stored.view(np.float32), data.view(np.uint64)
+    told = in_parts(_round, numbers, equal_parts(len(numbers[0]), threads_for(len(data))))
+    return stored, all(is_exact for is_exact, _ in told), all(is_finite for _, is_finite in told)
 
 
 def refuse(problem: str, expected: str) -> None:
@@ -149,23 +155,14 @@ def _are_alike(bits, first, last):
 
 
 @njit(nogil=True, cache=True)
-def _convert(data, bits, stored, first, last):
-    """Write values as float32; tell whether all have their bits when they are read again."""
-    differing = _ZERO
+def _round(data, stored, bits, first, last):
+    """Write values as float32; tell whether all have their bits when read again, and none became infinite."""
+    differing, is_beyond = _ZERO, False
     for k in range(first, last):
         stored[k] = data[k]
         differing |= np.float64(stored[k]).view(np.uint64) ^ bits[k]
-    return differing == _ZERO
-
-
-@njit(nogil=True, cache=True)
-def _round(data, stored, first, last):
-    """Write values as float32; tell whether none became infinite."""
-    is_beyond = False
-    for k in range(first, last):
-        stored[k] = data[k]
         is_beyond |= np.isinf(stored[k]) != np.isinf(data[k])
-    return not is_beyond
+    return differing == _ZERO, not is_beyond
 
 
 @njit(nogil=True, cache=True)

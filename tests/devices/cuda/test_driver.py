@@ -1,13 +1,12 @@
 """The driver of NVIDIA's GPUs: how one is found, and what is said where there is none."""
 
-import sys
 from contextlib import nullcontext
-from importlib.machinery import ModuleSpec
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 
 import pytest
 
 from sparsecast.devices.cuda import detect_gpu, device_uuid, driver_errors, numba_cuda
+from sparsecast.devices.gpu import launching
 from sparsecast.errors import DeviceError, InputError, MatrixSizeError
 
 from ...conftest import H200
@@ -25,21 +24,20 @@ class Gpu(nullcontext):
 
 @pytest.fixture
 def cuda(monkeypatch):
-    """A stand-in for the packages numba-cuda and numba.cuda, with two devices."""
-    fake = ModuleType("numba.cuda")
-    fake.gpus = [Gpu(), Gpu()]
-    fake.selected = []
-    fake.select_device = fake.selected.append
-    fake.is_available, fake.cuda_error = lambda: True, lambda: None
-    context = SimpleNamespace(
-        get_memory_info=lambda: SimpleNamespace(total=140 << 30), device=SimpleNamespace(id=1)
+    """A stand-in for numba.cuda, with two devices."""
+    device = SimpleNamespace(id=1, uuid="GPU-01234567-89ab-cdef-0123-456789abcdef")
+    context = SimpleNamespace(get_memory_info=lambda: SimpleNamespace(total=140 << 30), device=device)
+    selected = []
+    fake = SimpleNamespace(
+        gpus=[Gpu(), Gpu()],
+        selected=selected,
+        select_device=selected.append,
+        is_available=lambda: True,
+        cuda_error=lambda: None,
+        current_context=lambda: context,
     )
-    fake.current_context = lambda: context
-    package = ModuleType("numba_cuda")
-    package.__spec__ = ModuleSpec("numba_cuda", None)
-    monkeypatch.setitem(sys.modules, "numba_cuda", package)
-    monkeypatch.setitem(sys.modules, "numba.cuda", fake)
-    monkeypatch.setattr("numba.config.ENABLE_CUDASIM", 0)
+    monkeypatch.setattr(launching, "cuda", fake)
+    monkeypatch.setattr(launching, "SIMULATED", False)
     monkeypatch.setattr("numpy.__version__", "2.4.6")
     return fake
 
@@ -85,9 +83,7 @@ def test_our_own_faults_stay_what_they_are(error):
 
 
 def test_the_uuid_is_that_of_the_current_device(cuda):
-    uuid = "GPU-01234567-89ab-cdef-0123-456789abcdef"
-    cuda.current_context = lambda: SimpleNamespace(device=SimpleNamespace(uuid=uuid))
-    assert device_uuid() == uuid
+    assert device_uuid() == cuda.current_context().device.uuid
 
 
 def test_a_device_is_described_in_si_units(cuda):
@@ -129,13 +125,13 @@ def test_a_driver_that_does_not_answer_is_said_in_one_line(cuda, why):
 
 
 def test_the_missing_package_is_named_with_the_extra_that_brings_it(monkeypatch):
-    monkeypatch.setitem(sys.modules, "numba_cuda", None)
+    monkeypatch.setattr(launching, "cuda", None)
     with pytest.raises(DeviceError) as refusal:
         numba_cuda()
     assert isinstance(refusal.value, InputError)
 
 
 def test_the_simulator_is_no_device_to_describe(cuda, monkeypatch):
-    monkeypatch.setattr("numba.config.ENABLE_CUDASIM", 1)
+    monkeypatch.setattr(launching, "SIMULATED", True)
     with pytest.raises(DeviceError):
         detect_gpu()

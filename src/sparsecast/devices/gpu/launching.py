@@ -33,7 +33,7 @@ from sparsecast.features.narrow_storage import GROUP_ROWS
 SIMULATED = bool(numba.config.ENABLE_CUDASIM)  # type: ignore[attr-defined]
 
 #: The module numba.cuda, of numba-cuda or a replacement. It is None without one: matrices are then forecast,
-#: never bound.
+#: never bound. Numba itself has an older module of that name.
 cuda: Any = None
 if importlib.util.find_spec("numba_cuda"):
     with warnings.catch_warnings():
