@@ -225,4 +225,4 @@ def test_what_does_not_hold_is_refused(in_type, name):
         with pytest.raises(FormatError):
             storage.from_csr(matrix, values=values)
     with pytest.raises(InputError):
-        storage.from_csr(A, **{storage.narrow_parameters[0]: "half"})
+        storage.from_csr(A, **{next(iter(storage.narrow_parameters)): "half"})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -16,7 +17,7 @@ from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
 from sparsecast.formats import FORMATS
 from sparsecast.formats.csr import CSR
-from sparsecast.formats.narrowing import Narrow, refuse
+from sparsecast.formats.narrowing import VALUES, Narrow, refuse
 from sparsecast.formats.storage_format import Integers, StorageFormat
 from sparsecast.system.jit import inner, njit
 from sparsecast.system.memory import aligned_empty
@@ -56,7 +57,7 @@ class BCSR(StorageFormat):
     benchmark_kinds: ClassVar[tuple[str, ...]] = ("blocks",)
     predicted_from_rows: ClassVar[bool] = False
     pads_with_own_columns: ClassVar[bool] = False
-    narrow_parameters: ClassVar[tuple[str, ...]] = ("values",)
+    narrow_parameters: ClassVar[Mapping[str, tuple[Any, ...]]] = {"values": VALUES[1:]}
 
     #: The format that streams more if this one suits a matrix.
     plain_format: ClassVar[type[StorageFormat]] = CSR
@@ -128,10 +129,6 @@ class BCSR(StorageFormat):
     def compiled_for(cls, matrix: Structure) -> dict[str, Any]:
         side = best_block(matrix.blocks.fill)
         return {"block": (side, side)}
-
-    @classmethod
-    def takes(cls, name: str, value: Any) -> bool:
-        return super().takes(name, value) and value != "one"
 
     @classmethod
     def stored_entries(cls, blocks: RowBlocks, **how: Any) -> Integers:

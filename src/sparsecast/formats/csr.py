@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -11,7 +12,7 @@ from scipy.sparse import csr_array
 
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
-from sparsecast.formats.narrowing import Narrow
+from sparsecast.formats.narrowing import COLUMNS, VALUES, Narrow
 from sparsecast.formats.storage_format import Integers, StorageFormat
 
 
@@ -29,7 +30,7 @@ class CSR(StorageFormat):
         "mirrored",
     )
     is_converted: ClassVar[bool] = False
-    narrow_parameters: ClassVar[tuple[str, ...]] = ("values", "columns")
+    narrow_parameters: ClassVar[Mapping[str, tuple[Any, ...]]] = {"values": VALUES, "columns": COLUMNS}
 
     indptr: NDArray[Any]  # integers, shape (rows + 1,)
     #: Columns, shape (nnz,), or with bases uint16: columns less the base of their group of rows.

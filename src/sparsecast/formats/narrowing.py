@@ -19,6 +19,9 @@ from sparsecast.system.parallel import balanced_parts, equal_parts, in_parts, th
 #: What `values` may be on request alone: rounded to float32, complex ones to complex64.
 LOSSY = "lossy float32"
 
+#: What `values` and `columns` of Narrow may be.
+VALUES, COLUMNS = ("one", "float32", LOSSY), (16,)
+
 NO_BASES: NDArray[Any] = np.empty(0, dtype=np.int32)
 
 #: The parameters of Narrow.
@@ -41,7 +44,7 @@ class Narrow:
     columns: int | None = None
 
     def __post_init__(self) -> None:
-        if self.values not in (None, "one", "float32", LOSSY) or self.columns not in (None, 16):
+        if self.values not in (None, *VALUES) or self.columns not in (None, *COLUMNS):
             raise InputError(
                 f"values {self.values!r} and columns {self.columns!r}: expected one, float32 or {LOSSY}, "
                 f"and 16; leave them out for full storage"

@@ -16,7 +16,7 @@ from sparsecast.features.narrow_storage import GROUP_ROWS, NARROW_COLUMNS
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.row_lengths import ROW_LENGTH_LEVELS
 from sparsecast.formats import FORMATS
-from sparsecast.formats.narrowing import Narrow, refuse
+from sparsecast.formats.narrowing import COLUMNS, VALUES, Narrow, refuse
 from sparsecast.formats.storage_format import Integers, StorageFormat
 from sparsecast.system.jit import njit
 from sparsecast.system.memory import aligned_empty
@@ -65,7 +65,7 @@ class SELL(StorageFormat):
     has_slices: ClassVar[bool] = True
     benchmark_kinds: ClassVar[tuple[str, ...]] = ("blocks", "symmetric")
     predicted_within: ClassVar[float] = 0.1
-    narrow_parameters: ClassVar[tuple[str, ...]] = ("values", "columns")
+    narrow_parameters: ClassVar[Mapping[str, tuple[Any, ...]]] = {"values": VALUES, "columns": COLUMNS}
 
     sigma: int  # rows of a sorting window; 1 leaves the rows in order
     chunk_starts: Integers  # first entry of each chunk, and the number of stored entries: shape (chunks + 1,)

@@ -69,9 +69,9 @@ class StorageFormat(ABC):
     #: built with other parameters cannot be predicted.
     predicted_parameters: ClassVar[tuple[str, ...]] = ()
 
-    #: Parameters of `from_csr` that store less, as in Narrow: `values`, `columns`. The sizes with them are
-    #: predicted too.
-    narrow_parameters: ClassVar[tuple[str, ...]] = ()
+    #: Parameters of `from_csr` that store less, each with what it may be, as in Narrow: `values`, `columns`.
+    #: The sizes with them are predicted too.
+    narrow_parameters: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
 
     shape: tuple[int, int]
     nnz: int  # entries of the matrix, without padding
@@ -86,7 +86,7 @@ class StorageFormat(ABC):
     @classmethod
     def takes(cls, name: str, value: Any) -> bool:
         """Tell whether the format has one of the `narrow_parameters` with this value."""
-        return name in cls.narrow_parameters
+        return value in cls.narrow_parameters.get(name, ())
 
     @classmethod
     def narrowed(cls, holds: Mapping[str, Any], whole: RowBlocks) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -12,7 +13,7 @@ from scipy.sparse import csr_array
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.formats.mirrored import MirroredFormat
-from sparsecast.formats.narrowing import Narrow
+from sparsecast.formats.narrowing import VALUES, Narrow
 from sparsecast.formats.storage_format import Integers
 from sparsecast.system.jit import njit
 from sparsecast.system.parallel import balanced_parts, in_parts
@@ -27,7 +28,7 @@ class SymmetricCSR(MirroredFormat):
 
     name: ClassVar[str] = "symmetric_csr"
     benchmark_kinds: ClassVar[tuple[str, ...]] = ("symmetric", "mirrored")
-    narrow_parameters: ClassVar[tuple[str, ...]] = ("values",)
+    narrow_parameters: ClassVar[Mapping[str, tuple[Any, ...]]] = {"values": VALUES}
 
     #: The first entry of each row below the diagonal, and their number: shape (rows + 1,).
     starts: NDArray[Any]

@@ -138,19 +138,19 @@ class Launch:
     def __init__(
         self, kernel: Kernel, blocks: int, arguments: Sequence[Any], dtype: Any, threads: int = THREADS
     ) -> None:
-        self.arrays = [argument for argument in arguments if not isinstance(argument, np.integer)]
-        self._arguments = [
-            argument if isinstance(argument, np.integer) else pointer(argument) for argument in arguments
-        ]
-        vector = _pointer_type(dtype)
-        kinds = (
-            numba.from_dtype(argument.dtype)
-            if isinstance(argument, np.integer)
-            else _pointer_type(argument.dtype)
-            for argument in arguments
-        )
-        signature = numba.types.void(*kinds, vector, vector)
-        self._queue = _queue(_compiled(kernel, signature), blocks, threads)
+        self.arrays = []
+        self._arguments, kinds = [], []
+        for argument in arguments:
+            kind = numba.from_dtype(np.dtype(argument.dtype))
+            if isinstance(argument, np.integer):
+                self._arguments.append(argument)
+            else:
+                self.arrays.append(argument)
+                self._arguments.append(pointer(argument))
+                kind = numba.types.CPointer(kind)
+            kinds.append(kind)
+        vector = numba.types.CPointer(numba.from_dtype(np.dtype(dtype)))
+        self._queue = _queue(_compiled(kernel, numba.types.void(*kinds, vector, vector)), blocks, threads)
 
     def __call__(self, x: Any, y: Any, stream: Any) -> None:
         """Queue the kernel on `stream`; `x` and `y` are results of `pointer`."""
@@ -194,10 +194,6 @@ class DeviceProduct:
 def one_launch(kernel: Kernel, units: int, arguments: Sequence[Any], dtype: Any) -> DeviceProduct:
     """Return the product of a kernel with a thread for each unit of work; without units, an empty one."""
     return DeviceProduct([Launch(kernel, blocks_of(units), arguments, dtype)] if units else ())
-
-
-def _pointer_type(dtype: Any) -> Any:
-    return numba.types.CPointer(numba.from_dtype(np.dtype(dtype)))
 
 
 @functools.cache

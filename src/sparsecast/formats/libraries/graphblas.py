@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from sparsecast.features.structure import Structure
 from sparsecast.formats.libraries import LIBRARIES
 from sparsecast.formats.libraries.library import GNU_LINGER_S, Library
+from sparsecast.formats.narrowing import VALUES
 from sparsecast.operators.block_operator import Product
 
 #: The version that has indices of 32 bits.
@@ -37,16 +39,12 @@ class GraphBLAS(Library):
     remedy: ClassVar[str] = "pip install 'suitesparse-graphblas>=10'"
     linger_s: ClassVar[float] = GNU_LINGER_S
     call_version: ClassVar[int] = 1
-    narrow_parameters: ClassVar[tuple[str, ...]] = ("values",)
+    narrow_parameters: ClassVar[Mapping[str, tuple[Any, ...]]] = {"values": VALUES[:1]}
 
     @classmethod
     def version(cls) -> str | None:
         found = super().version()
         return found if found and int(found.partition(".")[0]) >= _LEAST_VERSION else None
-
-    @classmethod
-    def takes(cls, name: str, value: Any) -> bool:
-        return (name, value) == ("values", "one")
 
     @classmethod
     def threads_used(cls, matrix: Structure, threads: int) -> int:
