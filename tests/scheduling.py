@@ -141,4 +141,4 @@ def _format_of(nodeid: str) -> str | None:
     path, _, parameters = nodeid.partition("[")
     names = "|".join(FORMATS.names())
     found = re.search(rf"/test_({names})\.py", path) or re.search(rf"(?:^|-)({names})(?:-|]$)", parameters)
-    return found[1] if found and re.search("/(conformance|formats|devices/cpu)/test_", path) else None
+    return found[1] if found and re.search("/(conformance|formats)/test_", path) else None

@@ -19,7 +19,6 @@ from sparsecast.formats.sell import (
     SELL,
     WINDOWS,
     best_window,
-    sort_rows,
 )
 from sparsecast.matrices.synthesis import varied_matrix
 
@@ -54,14 +53,7 @@ def entries_of(lengths, window):
 
 
 @given(row_lengths, windows)
-def test_rows_are_sorted_by_length_within_windows_and_keep_their_order_otherwise(lengths, window):
-    permutation = np.empty(len(lengths), dtype=np.int32)
-    sort_rows(np.array(lengths, dtype=np.int32), window, permutation)
-    assert permutation.tolist() == order_of(lengths, window)
-
-
-@given(row_lengths, windows)
-def test_chunks_are_as_wide_as_their_longest_row(lengths, window):
+def test_rows_are_sorted_by_length_within_windows_and_chunks_as_wide_as_their_longest_row(lengths, window):
     S = SELL.from_csr(of_lengths(lengths), sigma=window)
     order = order_of(lengths, window)
     widths = [
@@ -69,7 +61,7 @@ def test_chunks_are_as_wide_as_their_longest_row(lengths, window):
         for first in range(0, len(order), CHUNK_ROWS)
     ]
     assert (np.diff(S.chunk_starts) // CHUNK_ROWS).tolist() == widths
-    assert S.sigma == window and len(S.permutation) == (len(lengths) if window > 1 else 0)
+    assert S.sigma == window and S.permutation.tolist() == (order if window > 1 else [])
 
 
 def test_entries_lie_column_by_column_and_padding_repeats_the_last_column_of_its_row():

@@ -271,16 +271,23 @@ def test_every_window_of_sell(matrices, sigma):
 # The operator
 
 
+def rows_of(A, name="csr", variant=0, first=0):
+    """The product of all rows of a matrix, which are those from `first` on of an operator."""
+    kernels = CUDA.get(name)
+    built = FORMATS.get(name).from_csr(prepared(A, "float64", 32))
+    return RowProduct(first, first + A.shape[0], kernels.bind(built, kernels.variants[variant], 1))
+
+
+def on_device(A):
+    return DeviceOperator(A.shape, A.dtype, [rows_of(A)])
+
+
 @pytest.fixture
 def operator():
     """A matrix, and its operator of three row blocks in different formats."""
     A = gallery("circuit", n=150)
-    bounds, names = (0, 40, 41, 150), ("sell", "csr", "coo")
-    blocks = []
-    for first, last, name in zip(bounds[:-1], bounds[1:], names, strict=True):
-        kernels = CUDA.get(name)
-        built = FORMATS.get(name).from_csr(row_slice(A, first, last - 1))
-        blocks.append(RowProduct(first, last, kernels.bind(built, kernels.variants[-1], 1)))
+    parts = (0, 40, "sell"), (40, 41, "csr"), (41, 150, "coo")
+    blocks = [rows_of(row_slice(A, first, last - 1), name, -1, first) for first, last, name in parts]
     return A, DeviceOperator(A.shape, A.dtype, blocks)
 
 
@@ -358,21 +365,13 @@ def test_a_graph_is_refused_without_products_and_of_several_with_a_matrix_that_i
         with pytest.raises(InputError):
             op.graph(*arguments)
     A = gallery("random", n=60, cols=45, nnz_per_row=3)
-    product = bound(("csr", "scalar"), A)
-    wide = DeviceOperator(A.shape, A.dtype, [RowProduct(0, 60, product)])
     with pytest.raises(InputError):
-        wide.graph(cuda.to_device(np.ones(45)), cuda.to_device(np.ones(60)), 2)
+        on_device(A).graph(cuda.to_device(np.ones(45)), cuda.to_device(np.ones(60)), 2)
 
 
 def test_the_operator_has_a_transpose_there_and_here():
     A = gallery("random", n=60, cols=45, nnz_per_row=3)
-    kernels = CUDA.get("csr")
-
-    def row_products(B):
-        built = FORMATS.get("csr").from_csr(prepared(B, "float64", 32))
-        return [RowProduct(0, B.shape[0], kernels.bind(built, kernels.variants[0], 1))]
-
-    op = DeviceOperator(A.shape, A.dtype, row_products(A), lambda: Transposed(row_products(csr_array(A.T))))
+    op = DeviceOperator(A.shape, A.dtype, [rows_of(A)], lambda: Transposed([rows_of(csr_array(A.T))]))
     x = np.random.default_rng(0).uniform(-1, 1, 60)
     there, out = cuda.to_device(x), cuda.to_device(np.full(45, np.nan))
     assert op.rmatvec(there, out) is out
@@ -384,14 +383,6 @@ def test_the_operator_has_a_transpose_there_and_here():
 
 def test_applications_run_unchanged():
     """Their vectors are on the host, and travel for each product."""
-
-    def on_device(A):
-        kernels = CUDA.get("csr")
-        built = FORMATS.get("csr").from_csr(prepared(A, "float64", 32))
-        return DeviceOperator(
-            A.shape, A.dtype, [RowProduct(0, A.shape[0], kernels.bind(built, kernels.variants[0], 1))]
-        )
-
     graph = gallery("rmat", scale=5)
     graph.data[:] = 1.0
     made = links(graph)
@@ -419,9 +410,7 @@ def test_the_spaces_of_the_operator_are_of_vectors_there(operator):
 def test_the_operator_of_a_matrix_without_entries(shape):
     A = csr_array(shape)
     for name in CUDA.names():
-        kernels = CUDA.get(name)
-        product = kernels.bind(FORMATS.get(name).from_csr(A), kernels.variants[-1], 1)
-        op = DeviceOperator(shape, A.dtype, [RowProduct(0, shape[0], product)])
+        op = DeviceOperator(shape, A.dtype, [rows_of(A, name, -1)])
         assert op.matvec(np.ones(shape[1])).tolist() == [0.0] * shape[0], name
 
 

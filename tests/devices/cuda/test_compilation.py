@@ -157,6 +157,3 @@ def test_64_bit_offsets_only_where_they_are_needed(kernels, device, monkeypatch)
     monkeypatch.setattr(launching, "_LARGEST_NARROW_OFFSET", 100)
     wide = str(kernels("sell", "chunks", "float64", 32)[-1][1])
     assert "int64*" not in narrow.replace(" ", "") and "int64*" in wide.replace(" ", "")
-
-
-# What a launch hands on

@@ -170,7 +170,7 @@ class GPUDevice(Device):
             copied = upload("vectors", x.copy_to_host())[0], scratch(out.size, out.dtype)
             used.append((kernels.bind(bound.matrix, candidate.kernel, candidate.threads), *copied))
         # Addresses are looked up once; what is held has the arrays.
-        turns = cycle(partial(product.launch, pointer(x), pointer(out), 0) for product, x, out in used)
+        turns = cycle([partial(product.launch, pointer(x), pointer(out), 0) for product, x, out in used])
 
         def in_turn(held: Any = used) -> None:
             next(turns)()
