@@ -307,6 +307,16 @@ def left_packed(lengths: Sequence[int], cols: int | None = None) -> csr_array:
     return csr_array((np.ones(indptr[-1]), indices, indptr), shape=shape)
 
 
+def exact_product(A: csr_array, x: np.ndarray) -> np.ndarray:
+    """Return A x by plain sums, which are exact for whole numbers."""
+    nnz, wide = A.indptr[-1], np.result_type(A.dtype, np.float64)
+    y = np.zeros(A.shape[0], wide)
+    np.add.at(
+        y, np.repeat(np.arange(A.shape[0]), np.diff(A.indptr)), A.data[:nnz].astype(wide) * x[A.indices[:nnz]]
+    )
+    return y.astype(x.dtype)
+
+
 def cpu_product(built: StorageFormat, variant: str, threads: int) -> Product:
     """Return the product of a matrix in a format by a kernel of the processor."""
     candidate = Candidate(built.name, variant, "cpu", built.dtype.name, 32, threads)

@@ -96,18 +96,25 @@ def test_memory_of_a_conversion_is_forecast_within_a_tenth(name):
     assert taken >= 2, "the test is void"
 
 
-def test_predicted_size_is_that_of_the_arrays(matrices, in_type, build, typed_format):
+def test_sizes_are_those_of_the_arrays(matrices, in_type, build, typed_format):
     name, dtype, bits = typed_format
     storage = FORMATS.get(name)
     for what, given in matrices.items():
         A = in_type(given, dtype, bits)
-        built, index_bytes = build(name, A), A.indices.itemsize
-        if built is None or what == "spare room in the arrays" or not is_predicted(A, storage):
+        built, value_bytes, index_bytes = build(name, A), A.data.itemsize, A.indices.itemsize
+        if built is None:
+            continue
+        vectors = (A.shape[0] + A.shape[1]) * value_bytes
+        assert built.nbytes == sum(array.nbytes for array in built.arrays.values()), what
+        assert built.traffic() == built.nbytes + vectors >= A.nnz / 2 * value_bytes + vectors, what
+        if what == "spare room in the arrays" or not is_predicted(A, storage):
             continue
         blocks = RowBlocks.of(structure(A, threads=1))
-        predicted = storage.predicted_bytes(blocks, A.data.itemsize, index_bytes)
+        predicted = storage.predicted_bytes(blocks, value_bytes, index_bytes)
         assert predicted.tolist() == [about(built.nbytes, storage, A.shape[0] * index_bytes)], what
-        assert built.nbytes == sum(array.nbytes for array in built.arrays.values()), what
+        values = sum(a.size for a in built.arrays.values() if a.dtype == built.dtype)
+        assert storage.stored_entries(blocks).tolist() == [about(values, storage)], what
+        assert 2 * values >= built.nnz, what  # of a symmetric matrix a format may hold one triangle
 
 
 @every_format
@@ -136,30 +143,6 @@ def test_predicted_size_of_row_blocks_is_that_of_the_built_ones(matrices, build,
             built = build(name, row_slice(A, int(start), int(end) - 1))
             right = built is None or predicted[i] == about(built.nbytes, storage, 4 * (end - start))
             assert right, f"{what}: rows {start} to {end}"
-
-
-@every_format
-def test_stored_entries_are_those_of_the_values(matrices, build, name):
-    for what, A in matrices.items():
-        built = build(name, A)
-        if built is None or what == "spare room in the arrays" or not is_predicted(A, FORMATS.get(name)):
-            continue
-        values = sum(a.size for a in built.arrays.values() if a.dtype == built.dtype)
-        stored = FORMATS.get(name).stored_entries(RowBlocks.of(structure(A, threads=1)))
-        assert stored.tolist() == [about(values, FORMATS.get(name))], what
-        assert 2 * values >= built.nnz, what  # of a symmetric matrix a format may hold one triangle
-
-
-def test_traffic_counts_arrays_x_and_y(matrices, in_type, build, typed_format):
-    name, dtype, bits = typed_format
-    for what, given in matrices.items():
-        A = in_type(given, dtype, bits)
-        built = build(name, A)
-        if built is None:
-            continue
-        vectors = (A.shape[0] + A.shape[1]) * np.dtype(dtype).itemsize
-        assert built.traffic() == built.nbytes + vectors, what
-        assert built.traffic() >= A.nnz / 2 * np.dtype(dtype).itemsize + vectors, what
 
 
 #: Matrices that are refused: what a format takes with a megabyte of free memory, and what it would pad.

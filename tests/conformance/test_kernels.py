@@ -23,7 +23,7 @@ from sparsecast.machines.machine import detect
 from sparsecast.matrices.gallery import gallery
 from sparsecast.matrices.reading import load
 
-from ..conftest import cpu_product
+from ..conftest import cpu_product, exact_product
 
 KERNEL_NAMES = [
     (name, variant)
@@ -92,15 +92,6 @@ def some_matrix_of(build, kernel):
     """Return a matrix of some hundred rows, as irregular as the format takes them."""
     irregular = gallery("circuit", n=400)
     return irregular if build(kernel[0], irregular) is not None else gallery("poisson2d", n=20)
-
-
-def exact_product(A, x):
-    """A x by Python's numbers, which are exact where all are whole."""
-    y, number = [0] * A.shape[0], complex if x.dtype.kind == "c" else int
-    for i in range(A.shape[0]):
-        for k in range(A.indptr[i], A.indptr[i + 1]):
-            y[i] += number(A.data[k]) * number(x[A.indices[k]])
-    return np.array(y, dtype=x.dtype)
 
 
 @pytest.mark.parametrize("device", DEVICES.names())

@@ -1,4 +1,4 @@
-"""A sixth paper as a distribution (toys/paper): a model, benchmark matrices, a command and a function."""
+"""A sixth paper as a distribution (toys/paper): a model, a command, an experiment and a function."""
 
 import json
 import subprocess
@@ -46,14 +46,6 @@ def test_it_adds_a_model_a_command_a_function_and_an_experiment(install, sparsec
     asked = subprocess.run(python, capture_output=True, text=True, timeout=600, check=False)
     assert asked.returncode == 0, asked.stderr
     assert float(asked.stdout) == pytest.approx(seconds) and seconds > 0
-
-
-def test_its_benchmark_matrices_are_measured_on_request(install, document, data_folder):
-    for toy in ("paper", "short_csr", "few"):
-        install(toy)
-    asked = ("--device", "few", "--threads", "1", "--dtype", "float64", "--budget", "60")
-    measured = document("calibrate", "--suites", "doe", *asked)
-    assert measured["records"] == 8  # two held out in both formats, and four of the suite in CSR
 
 
 @pytest.mark.parametrize(("value", "expected"), [("nowhere", "nowhere"), ("doe_2026", "'guo' of doe_2026")])

@@ -13,7 +13,6 @@ from scipy.sparse import csr_array, random_array
 
 from sparsecast import api
 from sparsecast.benchmark.measurement import Instruments, check_plan, measure_candidates
-from sparsecast.benchmark.run import Calibration
 from sparsecast.devices import DEVICES
 from sparsecast.devices.binding import prepared, row_slice
 from sparsecast.devices.cuda import NvidiaGPU
@@ -31,12 +30,9 @@ from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.formats.bcsr import BCSR
 from sparsecast.formats.sell import SELL
-from sparsecast.machines.data_sheet import GPU
 from sparsecast.machines.machine import detect
-from sparsecast.machines.profile import Profile, user_path
 from sparsecast.matrices.gallery import gallery
 from sparsecast.matrices.problem import Problem
-from sparsecast.matrices.suites import varied_benchmark
 from sparsecast.measuring.timing import Effort, measure
 from sparsecast.operators.applications.cg import conjugate_gradients
 from sparsecast.operators.applications.pagerank import links, pagerank
@@ -44,7 +40,7 @@ from sparsecast.operators.block_operator import RowProduct, Transposed
 from sparsecast.records import Candidate
 from sparsecast.results.plan import Plan, PlannedBlock
 
-from ...conftest import left_packed, narrow_storages, with_lengths
+from ...conftest import exact_product, left_packed, narrow_storages, with_lengths
 
 CUDA = DEVICES.get("cuda").kernels
 KERNEL_NAMES = [(name, variant) for name in CUDA.names() for variant in CUDA.get(name).variants]
@@ -100,15 +96,6 @@ def product_of(product, rows, x):
 
 def whole_numbers(cols, dtype):
     return np.random.default_rng(2).integers(-9, 10, cols).astype(dtype)
-
-
-def exact_product(A, x):
-    """A x by plain sums, exact for whole numbers."""
-    rows = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
-    nnz = A.indptr[-1]
-    y = np.zeros(A.shape[0], np.result_type(A.dtype, x.dtype))
-    np.add.at(y, rows, A.data[:nnz] * x[A.indices[:nnz]])
-    return y.astype(x.dtype)
 
 
 def check(kernel, what, A, x=None):
@@ -437,30 +424,6 @@ def test_hyb_is_all_coo_where_too_few_rows_keep_the_device_busy():
     candidate = Target("cuda", "float64", 32, 1).candidate("hyb", found, detect())
     bound, _ = NvidiaGPU().bind(A, candidate)
     assert bound.matrix.indices.shape == (40, 0) and len(bound.matrix.overflow_data) == A.nnz
-
-
-def test_a_device_is_met(monkeypatch, tmp_path):
-    monkeypatch.setenv("SPARSECAST_HOME", str(tmp_path))
-    matrices = [varied_benchmark(30, 2, "uniform", reach) for reach in (0.2, 1.0)]
-    small = [replace(each, formats=("csr", "ell")) for each in matrices]
-
-    class Small(NvidiaGPU):
-        def suites(self, target, machine):
-            return small, []
-
-        def measure_bandwidths(self, machine, threads):
-            return []
-
-    machine = replace(
-        detect(), device="cuda", gpu=GPU("simulated or not", 1, 1, 32, 128, 1 << 30, 1 << 12, 1, 1)
-    )
-    monkeypatch.setattr("sparsecast.benchmark.run.QUICK_EFFORT", ONCE)
-    monkeypatch.setattr("sparsecast.benchmark.run.perf_counter", lambda: 0.0)  # all fits in the budget
-    profile = Calibration(machine, [Target("cuda", "float64", 32, 1)], 50.0, device=Small()).run()
-    found = {(record.matrix, record.candidate.format) for record in profile.records}
-    assert found == {(each.problem.specification, name) for each in small for name in each.formats}
-    assert {record.candidate.device for record in profile.records} == {"cuda"}
-    assert Profile.load(user_path(machine.name)) == profile
 
 
 def chosen_for(A):

@@ -50,36 +50,32 @@ class CUDAError(Exception):
     """As cuda.core raises it."""
 
 
-LOST = "[719] Call to cuLaunchKernel results in CUDA_ERROR_LAUNCH_FAILED"
-
-
-@pytest.mark.parametrize("error", [CudaAPIError(LOST), CUDAError("CUDA_ERROR_UNKNOWN: an unknown\nerror")])
-def test_a_device_that_is_lost_is_said_in_one_line(error):
-    with pytest.raises(DeviceError) as refusal, driver_errors():
-        raise error
-    assert refusal.value.__cause__ is error
-
-
-def test_a_full_device_and_an_old_driver_are_not_called_lost():
-    with pytest.raises(MatrixSizeError), driver_errors():
-        raise CudaAPIError("[2] Call to cuMemAlloc results in CUDA_ERROR_OUT_OF_MEMORY")
-    with pytest.raises(DeviceError), driver_errors():
-        raise CUDAError("CUDA_ERROR_UNSUPPORTED_PTX_VERSION: the PTX was compiled with a newer toolchain")
+LOST = CudaAPIError("[719] Call to cuLaunchKernel results in CUDA_ERROR_LAUNCH_FAILED")
+FULL = CudaAPIError("[2] Call to cuMemAlloc results in CUDA_ERROR_OUT_OF_MEMORY")
+TOO_OLD = CUDAError("CUDA_ERROR_UNSUPPORTED_PTX_VERSION: the PTX was compiled with a newer toolchain")
+#: Of the driver, but our own faults; and others that look like those of the driver.
+OURS = [
+    CudaAPIError("[700] Call to cuCtxSynchronize results in CUDA_ERROR_ILLEGAL_ADDRESS"),
+    CUDAError("CUDA_ERROR_INVALID_VALUE: one of the parameters is not in range"),
+    ValueError("CUDA_ERROR_LAUNCH_FAILED"),
+    CudaAPIError("an answer without a name"),
+]
 
 
 @pytest.mark.parametrize(
-    "error",
+    ("error", "expected"),
     [
-        CudaAPIError("[700] Call to cuCtxSynchronize results in CUDA_ERROR_ILLEGAL_ADDRESS"),
-        CUDAError("CUDA_ERROR_INVALID_VALUE: one of the parameters is not in range"),
-        ValueError("CUDA_ERROR_LAUNCH_FAILED"),
-        CudaAPIError("an answer without a name"),
+        (LOST, DeviceError),
+        (CUDAError("CUDA_ERROR_UNKNOWN: an unknown\nerror"), DeviceError),
+        (FULL, MatrixSizeError),
+        (TOO_OLD, DeviceError),
+        *((error, type(error)) for error in OURS),
     ],
 )
-def test_our_own_faults_stay_what_they_are(error):
-    with pytest.raises(type(error)) as raised, driver_errors():
+def test_errors_of_the_driver_are_said_in_one_line_and_our_own_faults_stay_what_they_are(error, expected):
+    with pytest.raises(expected) as raised, driver_errors():
         raise error
-    assert raised.value is error
+    assert raised.value is error if error in OURS else raised.value.__cause__ is error
 
 
 def test_the_uuid_is_that_of_the_current_device(cuda):
@@ -89,11 +85,8 @@ def test_the_uuid_is_that_of_the_current_device(cuda):
 def test_a_device_is_described_in_si_units(cuda):
     assert detect_gpu(0) == detect_gpu(1) == H200
     assert cuda.selected == [0, 1], "what is described is computed on from then on"
-
-
-def test_without_a_number_the_current_device_stays_the_current_one(cuda):
     assert detect_gpu() == H200
-    assert cuda.selected == [1]
+    assert cuda.selected == [0, 1, 1], "without a number, the current device stays the current one"
 
 
 @pytest.mark.parametrize("index", (2, -1))
