@@ -98,7 +98,7 @@ def block_fill(indptr: Indices, indices: Indices) -> tuple[float, ...]:
 
 
 @njit(cache=True, nogil=True)
-def _count_blocks(arrays, groups, wanted, places, table, blocks):  # type: ignore[no-untyped-def]
+def _count_blocks(arrays, groups, wanted, places, table, blocks):
     """Write, for every group of rows, its distinct blocks of each size and the entries read."""
     for group in range(groups.size):
         blocks_found = _gather(arrays, groups[group], wanted[group], places)
@@ -114,7 +114,7 @@ def _count_blocks(arrays, groups, wanted, places, table, blocks):  # type: ignor
 
 
 @inner
-def _gather(arrays, group, wanted, places):  # type: ignore[no-untyped-def]
+def _gather(arrays, group, wanted, places):
     """List row and column of a group's entries; of ever fewer of its columns while they are too many.
 
     Columns are selected by their aligned span, so blocks stay whole; the span of `wanted` is always selected.
@@ -136,14 +136,14 @@ def _gather(arrays, group, wanted, places):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _scattered(column):  # type: ignore[no-untyped-def]
+def _scattered(column):
     """Return irregular bits of a column's span: a regular selection could match the pattern of a mesh."""
     bits = (column // np.uint64(_SPAN) + _ONE) * GOLDEN
     return bits ^ bits >> np.uint64(32)
 
 
 @inner
-def _thin(places, wanted, mask):  # type: ignore[no-untyped-def]
+def _thin(places, wanted, mask):
     kept = 0
     for place in range(places.shape[1]):
         if (_scattered(places[1, place]) ^ wanted) & mask == _ZERO:
@@ -153,7 +153,7 @@ def _thin(places, wanted, mask):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _distinct_blocks(places, size, table):  # type: ignore[no-untyped-def]
+def _distinct_blocks(places, size, table):
     """Return the distinct blocks of one size among the places, with a hash table of a power of two slots.
 
     A place is a row of the group, a span of columns, and a column of the span.

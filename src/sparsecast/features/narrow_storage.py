@@ -96,7 +96,7 @@ def narrowest(structure: Structure) -> dict[str, Any]:
 
 
 @njit(cache=True, nogil=True)
-def _reach(indptr, indices, first_group, last_group):  # type: ignore[no-untyped-def]
+def _reach(indptr, indices, first_group, last_group):
     rows, reach = np.uint64(len(indptr) - 1), np.uint64(0)
     for group in range(first_group, last_group):
         row = group * np.uint64(GROUP_ROWS)

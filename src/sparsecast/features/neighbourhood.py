@@ -84,7 +84,7 @@ class Neighbourhood(FeatureGroup):
 
 
 @njit(cache=True, nogil=True)
-def _tally(indptr, indices, first_row, last_row, tallies):  # type: ignore[no-untyped-def]
+def _tally(indptr, indices, first_row, last_row, tallies):
     """Add the tallies of the rows of a part; the next row with entries may be in a later part."""
     rows = len(indptr) - 1
     row = first_row
@@ -109,7 +109,7 @@ def _tally(indptr, indices, first_row, last_row, tallies):  # type: ignore[no-un
 
 
 @inner
-def _ascending(indptr, indices, row):  # type: ignore[no-untyped-def]
+def _ascending(indptr, indices, row):
     columns = indices[indptr[row] : indptr[row + 1]]
     for entry in range(1, len(columns)):
         if columns[entry] < columns[entry - 1]:
@@ -118,7 +118,7 @@ def _ascending(indptr, indices, row):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _similar(columns, beside):  # type: ignore[no-untyped-def]
+def _similar(columns, beside):
     """Count the columns that have one of `beside` at a distance of at most 1; both ascend."""
     count, place = 0, 0
     for column in columns:

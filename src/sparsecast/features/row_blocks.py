@@ -155,7 +155,7 @@ def _prefix(counts: NDArray[Any]) -> Integers:
 
 
 @njit(nogil=True, cache=True)
-def _count_strips(lengths, bounds, levels, counts, entries, longest):  # type: ignore[no-untyped-def]
+def _count_strips(lengths, bounds, levels, counts, entries, longest):
     for strip in range(len(bounds) - 1):
         for i in range(bounds[strip], bounds[strip + 1]):
             length = np.int64(lengths[i])

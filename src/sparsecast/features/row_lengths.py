@@ -209,7 +209,7 @@ def _counted(lengths: Any, counts: Any) -> tuple[Integers, Integers]:
 
 
 @njit(cache=True, nogil=True)
-def find_mispredicted_rows(lengths):  # type: ignore[no-untyped-def]
+def find_mispredicted_rows(lengths):
     """Tell for each row whether its length differs from the one that last followed the same four lengths.
 
     A new history counts as mispredicted. All rows above 65,533 entries count as equally long. Histories share
@@ -224,7 +224,7 @@ def find_mispredicted_rows(lengths):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _follow(followers, history, length):  # type: ignore[no-untyped-def]
+def _follow(followers, history, length):
     """Return whether a length is mispredicted from the four before, and the history that ends with it."""
     remembered = min(length, np.uint64(_LONGEST_REMEMBERED)) + _ONE
     place = (history * GOLDEN) >> np.uint64(48)
@@ -234,7 +234,7 @@ def _follow(followers, history, length):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _count_rows(indptr, short_rows, long_rows):  # type: ignore[no-untyped-def]
+def _count_rows(indptr, short_rows, long_rows):
     """Count rows by length and list the long ones; return how many change, are mispredicted and are long.
 
     A group of rows is counted at once if all its lengths are predicted.

@@ -51,7 +51,7 @@ def _count_zeros(data: NDArray[Any]) -> int:
 
 
 @njit(cache=True, nogil=True)
-def _count_zeros_compiled(data):  # type: ignore[no-untyped-def]
+def _count_zeros_compiled(data):
     zeros = 0
     for value in data:
         zeros += value == 0

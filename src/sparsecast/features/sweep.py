@@ -258,7 +258,7 @@ def _view(shape: tuple[int, int], nnz: int, map_bytes: int, is_sample: bool) -> 
 
 
 @njit(cache=True, nogil=True)
-def _scan(indptr, indices, rows, offset, view, tallies):  # type: ignore[no-untyped-def]
+def _scan(indptr, indices, rows, offset, view, tallies):
     """Count the entries of a span, one chunk after the other.
 
     A chunk fits the first-level cache, so each count has its own loop: one loop for all of them runs out of
@@ -287,7 +287,7 @@ def _scan(indptr, indices, rows, offset, view, tallies):  # type: ignore[no-unty
 
 
 @inner
-def chunk_end(indptr, row, last_row):  # type: ignore[no-untyped-def]
+def chunk_end(indptr, row, last_row):
     """Return the end of the chunk that begins with a row: as many rows as fit it, at least one."""
     start, end = np.uint64(indptr[row]), row + 1
     while end < last_row and end - row < CHUNK and np.uint64(indptr[end + 1]) - start <= np.uint64(CHUNK):
@@ -296,7 +296,7 @@ def chunk_end(indptr, row, last_row):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def spread(indptr, first_row, last_row, steps):  # type: ignore[no-untyped-def]
+def spread(indptr, first_row, last_row, steps):
     """Write for each entry of a chunk its row minus `first_row`, and up to SPREAD more entries."""
     first = np.uint64(indptr[first_row])
     place = _ZERO
@@ -312,7 +312,7 @@ def spread(indptr, first_row, last_row, steps):  # type: ignore[no-untyped-def]
 
 
 @inner
-def extremes(indices, start, stop):  # type: ignore[no-untyped-def]
+def extremes(indices, start, stop):
     """Return the least and the greatest of the indices from `start` to `stop` - 1; there is one."""
     least = greatest = indices[start]
     for entry in range(start, stop):
@@ -321,7 +321,7 @@ def extremes(indices, start, stop):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _mark_diagonals(indices, entries, first_row, view, tallies):  # type: ignore[no-untyped-def]
+def _mark_diagonals(indices, entries, first_row, view, tallies):
     (start, stop), diagonals = entries, tallies.diagonals
     low_bits, shift = np.uint64(diagonals.size) - _ONE, view.rows - _ONE - first_row
     # Set without a test, which would be mispredicted in scattered matrices. Neighbours are in different
@@ -332,7 +332,7 @@ def _mark_diagonals(indices, entries, first_row, view, tallies):  # type: ignore
 
 
 @inner
-def _count_bands(indices, entries, rows, columns, view, tallies):  # type: ignore[no-untyped-def]
+def _count_bands(indices, entries, rows, columns, view, tallies):
     (start, stop), (first, last), (least, greatest) = entries, rows, columns
     steps, away, bands = tallies.steps, tallies.away, tallies.bands
     # The first row with the last column, or the last row with the first column, is farthest away.
@@ -349,7 +349,7 @@ def _count_bands(indices, entries, rows, columns, view, tallies):  # type: ignor
 
 
 @njit(cache=True, nogil=True)
-def _read_map(diagonals):  # type: ignore[no-untyped-def]
+def _read_map(diagonals):
     """Return the number of marked diagonals, and the lowest and the highest of them."""
     marked, lowest, highest = 0, 8 * diagonals.size, 0
     for word, eight in enumerate(diagonals.view(np.uint64)):
@@ -366,7 +366,7 @@ def _read_map(diagonals):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _bands_away(row, column, view):  # type: ignore[no-untyped-def]
+def _bands_away(row, column, view):
     # Distances are integers and band edges multiples of a tenth, so adding less than a tenth puts the
     # product with the rounded reciprocal on the right side of the edge.
     distance = np.int64(row * view.row_step - column * view.col_step)
@@ -374,7 +374,7 @@ def _bands_away(row, column, view):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _count_lines(indices, entries, view, tallies):  # type: ignore[no-untyped-def]
+def _count_lines(indices, entries, view, tallies):
     (start, stop), last, totals = entries, tallies.last, tallies.totals
     before, time = totals[_LINE], totals[_TIME]
     while start < stop:
@@ -395,7 +395,7 @@ def _count_lines(indices, entries, view, tallies):  # type: ignore[no-untyped-de
 
 
 @inner
-def _count_reuse(indices, start, stop, tallies):  # type: ignore[no-untyped-def]
+def _count_reuse(indices, start, stop, tallies):
     """Count the changes since the last read of each line, for the line changes from start up to stop.
 
     The loop over the same entries that follows leaves `last` as this one does.
@@ -418,7 +418,7 @@ def _count_reuse(indices, start, stop, tallies):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _octave(value):  # type: ignore[no-untyped-def]
+def _octave(value):
     octave = _ZERO
     for step in (np.uint64(16), np.uint64(8), np.uint64(4), np.uint64(2), np.uint64(1)):
         if value >> step != _ZERO:
@@ -428,7 +428,7 @@ def _octave(value):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _join_reuse(last, first, starts, reuse):  # type: ignore[no-untyped-def]
+def _join_reuse(last, first, starts, reuse):
     """Count the reads that are the first of their piece, from the last reads of the pieces before it."""
     for slot in range(last.shape[1]):
         before = _ZERO

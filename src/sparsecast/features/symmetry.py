@@ -188,7 +188,7 @@ def _diagonal_blocks(source: MatrixSource, sizes: Sequence[int]) -> tuple[int, .
 
 
 @inner
-def first_from(indices, column, low, high):  # type: ignore[no-untyped-def]
+def first_from(indices, column, low, high):
     """Return the first entry from `low` on, before `high`, in a column of at least `column`."""
     while low < high:
         middle = (low + high) >> _ONE
@@ -200,7 +200,7 @@ def first_from(indices, column, low, high):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def _count_diagonal_blocks(indptr, indices, sizes, counts, first, last):  # type: ignore[no-untyped-def]
+def _count_diagonal_blocks(indptr, indices, sizes, counts, first, last):
     reach = sizes[-1] - _ONE
     counted = np.full(len(sizes), last)
     for row in range(first, last):
@@ -216,7 +216,7 @@ def _count_diagonal_blocks(indptr, indices, sizes, counts, first, last):  # type
 
 
 @njit(nogil=True, cache=True)
-def _count_below(indptr, indices, first, counts):  # type: ignore[no-untyped-def]
+def _count_below(indptr, indices, first, counts):
     """Count the entries below the diagonal of as many rows from `first` on as there are counts."""
     for place in range(np.uint64(len(counts))):
         row = first + place
@@ -225,7 +225,7 @@ def _count_below(indptr, indices, first, counts):  # type: ignore[no-untyped-def
 
 
 @njit(nogil=True, cache=True)
-def _are_mirrored(indptr, indices, words, signs, entries):  # type: ignore[no-untyped-def]
+def _are_mirrored(indptr, indices, words, signs, entries):
     """Tell whether the matrix has the mirror images of these entries; columns ascend in each row."""
     rows = len(indptr) - 1
     for entry in entries:
@@ -243,7 +243,7 @@ def _are_mirrored(indptr, indices, words, signs, entries):  # type: ignore[no-un
 
 
 @njit(nogil=True, cache=True)
-def mirrors(words, signs, place, entry):  # type: ignore[no-untyped-def]
+def mirrors(words, signs, place, entry):
     """Tell whether the values of two entries, or of one on the diagonal, are mirror images."""
     differing = _ZERO
     for part in range(len(words)):
@@ -253,13 +253,13 @@ def mirrors(words, signs, place, entry):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _image(word, sign, changed):  # type: ignore[no-untyped-def]
+def _image(word, sign, changed):
     """Return a word of a value with its sign `changed`; where a sign changes, all zeros are the same."""
     return _ZERO if word | sign == sign else np.uint64(word) ^ np.uint64(changed)
 
 
 @njit(nogil=True, cache=True)
-def _compare(indptr, indices, words, signs, first_row, last_row, tally):  # type: ignore[no-untyped-def]
+def _compare(indptr, indices, words, signs, first_row, last_row, tally):
     """Add the fingerprints above the diagonal, minus those below; tell whether all rows ascend."""
     steps = np.zeros(CHUNK + SPREAD, dtype=np.uint32)
     row = first_row
@@ -283,7 +283,7 @@ def _compare(indptr, indices, words, signs, first_row, last_row, tally):  # type
 
 
 @inner
-def _compare_chunk(indices, words, signs, entries, first_row, steps, tally):  # type: ignore[no-untyped-def]
+def _compare_chunk(indices, words, signs, entries, first_row, steps, tally):
     start, stop = entries
     descents = np.uint32(0)
     for entry in range(start + _ONE, stop):

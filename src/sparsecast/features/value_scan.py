@@ -70,7 +70,7 @@ def _chunks(first: int, last: int) -> list[tuple[int, int]]:
 
 
 @njit(cache=True, nogil=True)
-def _is_float32(values):  # type: ignore[no-untyped-def]
+def _is_float32(values):
     changed = 0  # counted, not stopped at: compilers make vectors of that
     for value in values:
         changed += np.float64(np.float32(value)) != value
@@ -78,7 +78,7 @@ def _is_float32(values):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _count_distinct(words, slots, is_taken):  # type: ignore[no-untyped-def]
+def _count_distinct(words, slots, is_taken):
     count = 0
     for entry in range(np.uint64(len(words[0]))):
         slot = np.uint64(0)
@@ -98,7 +98,7 @@ def _count_distinct(words, slots, is_taken):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _holds(slots, slot, words, entry):  # type: ignore[no-untyped-def]
+def _holds(slots, slot, words, entry):
     same = True
     for place, word in enumerate(words):
         same &= slots[slot, place] == word[entry]

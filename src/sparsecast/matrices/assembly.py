@@ -138,7 +138,7 @@ def from_packed(values: Array, shape: tuple[int, int], mirror: int = 0) -> csr_a
 
 
 @njit(cache=True)
-def _count_triplets(rows, cols, mirror, lengths):  # type: ignore[no-untyped-def]
+def _count_triplets(rows, cols, mirror, lengths):
     for k in range(rows.size):
         lengths[rows[k]] += 1
     if mirror != 0:
@@ -148,7 +148,7 @@ def _count_triplets(rows, cols, mirror, lengths):  # type: ignore[no-untyped-def
 
 
 @njit(cache=True)
-def _place_triplets(rows, cols, values, mirror, slots, indices, data):  # type: ignore[no-untyped-def]
+def _place_triplets(rows, cols, values, mirror, slots, indices, data):
     for k in range(rows.size):
         row, column = rows[k], cols[k]
         slot = slots[row]
@@ -167,7 +167,7 @@ def _place_triplets(rows, cols, values, mirror, slots, indices, data):  # type: 
 
 
 @njit(cache=True)
-def sort_rows(indptr, indices, data):  # type: ignore[no-untyped-def]
+def sort_rows(indptr, indices, data):
     """Sort the rows in place, stably (unlike SciPy): mirrored duplicates are then summed in one order."""
     for row in range(indptr.size - 1):
         begin, end = np.int64(indptr[row]), np.int64(indptr[row + 1])

@@ -308,7 +308,7 @@ def _rounded(shares: NDArray[np.float64], total: int) -> Whole:
 
 
 @njit(cache=True, nogil=True)
-def _throw(blocks, seed, out):  # type: ignore[no-untyped-def]
+def _throw(blocks, seed, out):
     """Assign each block to a random row and count the blocks of each row."""
     stream = ~stream_of(seed)
     for block in range(blocks):
@@ -317,7 +317,7 @@ def _throw(blocks, seed, out):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _sides(diagonal, edges, band, is_lower):  # type: ignore[no-untyped-def]
+def _sides(diagonal, edges, band, is_lower):
     """Return first place and number of places of a band left of the diagonal, and the same right of it."""
     near, far = edges[band], edges[band + 1]
     right = max(near, 1)
@@ -331,14 +331,14 @@ def _sides(diagonal, edges, band, is_lower):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _most(remaining, diagonal, edges, band, is_lower):  # type: ignore[no-untyped-def]
+def _most(remaining, diagonal, edges, band, is_lower):
     """Return how many of the remaining blocks a row can have in a band."""
     _, first, _, second = _sides(diagonal, edges, band, is_lower)
     return min(remaining, first + second)
 
 
 @njit(cache=True, nogil=True)
-def _spread_over_bands(lengths, diagonals, edges, is_lower, wanted, counts):  # type: ignore[no-untyped-def]
+def _spread_over_bands(lengths, diagonals, edges, is_lower, wanted, counts):
     """Write the blocks of each row in each band: exact row lengths, exact bands where possible."""
     # From the outermost band inwards, since an outer band reaches fewer rows than the next one. Rows share a
     # band in proportion to what they can still take.
@@ -371,7 +371,7 @@ def _spread_over_bands(lengths, diagonals, edges, is_lower, wanted, counts):  # 
 
 
 @njit(cache=True, nogil=True)
-def _draw(counts, diagonals, edges, is_lower, seed, gaps, indices):  # type: ignore[no-untyped-def]
+def _draw(counts, diagonals, edges, is_lower, seed, gaps, indices):
     stream = stream_of(seed)
     at = 0
     left_counts = np.zeros(BANDS, dtype=np.int64)
@@ -396,7 +396,7 @@ def _draw(counts, diagonals, edges, is_lower, seed, gaps, indices):  # type: ign
 
 
 @inner
-def _draw_distinct(stream, first, width, count, gaps, indices, at):  # type: ignore[no-untyped-def]
+def _draw_distinct(stream, first, width, count, gaps, indices, at):
     """Write `count` sorted distinct columns of `width` from `first` on; return the next free place."""
     if count == 1:
         bits = mixed(stream + np.uint64(at) * GOLDEN)
@@ -417,7 +417,7 @@ def _draw_distinct(stream, first, width, count, gaps, indices, at):  # type: ign
 
 
 @njit(cache=True, nogil=True)
-def _fill_values(indptr, indices, is_symmetric, seed, data):  # type: ignore[no-untyped-def]
+def _fill_values(indptr, indices, is_symmetric, seed, data):
     """Write values that depend on the place alone, so that mirrored entries are equal."""
     stream = ~stream_of(seed + _ONE)
     rows = np.uint64(indptr.size - 1)

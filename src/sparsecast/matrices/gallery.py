@@ -412,7 +412,7 @@ def _stencil(
 
 
 @njit(cache=True, nogil=True)
-def _fill_stencil(grid, offsets, values, indptr, indices, data):  # type: ignore[no-untyped-def]
+def _fill_stencil(grid, offsets, values, indptr, indices, data):
     unknowns = values.shape[1]
     present = np.empty(len(offsets), dtype=np.int64)
     entry, row = 0, 0
@@ -442,7 +442,7 @@ def _fill_stencil(grid, offsets, values, indptr, indices, data):  # type: ignore
 
 
 @njit(cache=True, nogil=True)
-def _draw_recursive_edges(nodes, seed, rows, columns):  # type: ignore[no-untyped-def]
+def _draw_recursive_edges(nodes, seed, rows, columns):
     stream = stream_of(seed)
     scale = np.uint64(0)
     while np.uint64(1) << scale < nodes:

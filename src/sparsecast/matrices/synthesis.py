@@ -197,20 +197,20 @@ def diagonal_matrix(rows: int, diagonals: int, reach: float, *, seed: int) -> cs
 
 
 @njit(cache=True, nogil=True)
-def _fill_diagonals(indptr, offsets, first, indices):  # type: ignore[no-untyped-def]
+def _fill_diagonals(indptr, offsets, first, indices):
     for row in range(len(first)):
         for entry in range(indptr[row], indptr[row + 1]):
             indices[entry] = row + offsets[first[row] + entry - indptr[row]]
 
 
 @inner
-def value_of(bits):  # type: ignore[no-untyped-def]
+def value_of(bits):
     """Return an odd multiple of 2**-32: uniform in (-1, 1), symmetric and never an explicit zero."""
     return np.float64(((bits >> _HALF_BITS) << _ONE) + _ONE) * 2.0**-32 - 1.0
 
 
 @njit(cache=True, nogil=True)
-def _fill_varied(indptr, width, seed, indices, data):  # type: ignore[no-untyped-def]
+def _fill_varied(indptr, width, seed, indices, data):
     stream = stream_of(seed)
     rows = np.uint64(indptr.size - 1)
     half = width >> _ONE

@@ -246,7 +246,7 @@ def _drawn(structure: Structure, groups: _Groups, indptr: Indices, seed: int) ->
 
 
 @njit(cache=True, nogil=True)
-def _draw(starts, visits, repeats, quotas, view, state, seed, columns):  # type: ignore[no-untyped-def]
+def _draw(starts, visits, repeats, quotas, view, state, seed, columns):
     stream = stream_of(seed)
     chosen = np.zeros(visits.max(), dtype=np.int64)
     time, groups_left = np.int64(0), np.int64(np.count_nonzero(visits))
@@ -275,7 +275,7 @@ def _draw(starts, visits, repeats, quotas, view, state, seed, columns):  # type:
 
 
 @inner
-def _cell(state, quotas, place, time, group, view, bits):  # type: ignore[no-untyped-def]
+def _cell(state, quotas, place, time, group, view, bits):
     """Return the next cell of a group: one of the drawn age, if there is one."""
     number, count, groups_left = place
     cells = state.last.size
@@ -310,7 +310,7 @@ def _cell(state, quotas, place, time, group, view, bits):  # type: ignore[no-unt
 
 
 @inner
-def _kind(quotas, now, bits):  # type: ignore[no-untyped-def]
+def _kind(quotas, now, bits):
     """Return a random age, an octave up to `now` or _FIRST_READS, by the quotas; -1 if none is left."""
     total, kinds = max(quotas[_FIRST_READS], 0), 0
     while kinds < _FIRST_READS and (np.int64(1) << kinds) <= now:
@@ -327,7 +327,7 @@ def _kind(quotas, now, bits):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _read_before(state, octave, now, group, diagonal, view, bits):  # type: ignore[no-untyped-def]
+def _read_before(state, octave, now, group, diagonal, view, bits):
     """Return a cell last read from 2**octave up to 2**(octave + 1) reads ago; -1 if none is found."""
     span = np.int64(1) << octave
     first = np.int64(bits & np.uint64(span - 1))
@@ -342,7 +342,7 @@ def _read_before(state, octave, now, group, diagonal, view, bits):  # type: igno
 
 
 @inner
-def _never_read(state, diagonal, view, bits):  # type: ignore[no-untyped-def]
+def _never_read(state, diagonal, view, bits):
     """Return a cell never read, at a distance drawn from the bands; -1 if there is none."""
     cells, bands = state.last.size, view.band_ends.size
     share = np.float64(bits >> np.uint64(11)) * 2.0**-53
@@ -364,7 +364,7 @@ def _never_read(state, diagonal, view, bits):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _next_free(free, cell):  # type: ignore[no-untyped-def]
+def _next_free(free, cell):
     end = cell
     while free[end] != end:
         end = free[end]
@@ -374,7 +374,7 @@ def _next_free(free, cell):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _fill_cells(columns, cells, slots, lack, bits):  # type: ignore[no-untyped-def]
+def _fill_cells(columns, cells, slots, lack, bits):
     """Write a run of neighbouring columns in each cell, spread as evenly as possible."""
     at, need = 0, columns.size
     for number in range(cells.size):
@@ -391,7 +391,7 @@ def _fill_cells(columns, cells, slots, lack, bits):  # type: ignore[no-untyped-d
 
 
 @njit(cache=True, nogil=True)
-def _thin_out(starts, columns, block, indptr, seed, indices):  # type: ignore[no-untyped-def]
+def _thin_out(starts, columns, block, indptr, seed, indices):
     """Write the entries of each row: places of its group's blocks, evenly thinned out to its length."""
     stream = ~stream_of(seed)
     at = 0

@@ -158,7 +158,7 @@ def reading(threads: int) -> Callable[[], float]:
 
 
 @njit(nogil=True, cache=True)
-def _work(part, words, places, times, totals, starts):  # type: ignore[no-untyped-def]
+def _work(part, words, places, times, totals, starts):
     total = np.uint64(0)
     for _ in range(times):
         for i in range(words.size):
@@ -167,7 +167,7 @@ def _work(part, words, places, times, totals, starts):  # type: ignore[no-untype
 
 
 @njit(nogil=True, cache=True)
-def _works(words, places, times, totals, starts, pool):  # type: ignore[no-untyped-def]
+def _works(words, places, times, totals, starts, pool):
     each_part(_work, (words, places, times, totals, starts), pool)
 
 

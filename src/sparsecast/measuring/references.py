@@ -255,7 +255,7 @@ def _reader(words: NDArray[np.uint64], length: int, threads: int) -> Call:
 
 
 @njit(nogil=True, cache=True)
-def _gather(part, words, gathered, totals, begin, starts):  # type: ignore[no-untyped-def]
+def _gather(part, words, gathered, totals, begin, starts):
     # Whole numbers, whose sum may be taken in any order: the compiler adds many lanes at once.
     total = np.uint64(0)
     for i in range(begin + starts[part], begin + starts[part + 1]):
@@ -264,7 +264,7 @@ def _gather(part, words, gathered, totals, begin, starts):  # type: ignore[no-un
 
 
 @njit(nogil=True, cache=True)
-def _gathers(words, gathered, totals, begin, starts, pool):  # type: ignore[no-untyped-def]
+def _gathers(words, gathered, totals, begin, starts, pool):
     each_part(_gather, (words, gathered, totals, begin, starts), pool)
     return totals
 
@@ -280,7 +280,7 @@ def memory_read(size_bytes: int, threads: int) -> Callable[[], object]:
 
 
 @njit(nogil=True, cache=True)
-def _sum(part, words, totals, starts):  # type: ignore[no-untyped-def]
+def _sum(part, words, totals, starts):
     # Whole numbers, whose sum may be taken in any order: the compiler adds many lanes at once.
     total = np.uint64(0)
     for i in range(starts[part], starts[part + 1]):
@@ -289,6 +289,6 @@ def _sum(part, words, totals, starts):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def _sums(words, totals, starts, pool):  # type: ignore[no-untyped-def]
+def _sums(words, totals, starts, pool):
     each_part(_sum, (words, totals, starts), pool)
     return totals

@@ -130,13 +130,13 @@ class Forest:
 
 
 @njit(nogil=True, cache=True)
-def _fill_following(feature, following):  # type: ignore[no-untyped-def]
+def _fill_following(feature, following):
     for node in range(len(feature) - 1, -1, -1):
         following[node] = node + 1 if feature[node] < 0 else following[following[node + 1]]
 
 
 @njit(nogil=True, cache=True)
-def _fill_leaves(feature, number, following, samples, leaves):  # type: ignore[no-untyped-def]
+def _fill_leaves(feature, number, following, samples, leaves):
     for sample in range(len(samples)):
         root = 0
         for tree in range(len(leaves)):

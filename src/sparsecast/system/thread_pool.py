@@ -134,13 +134,13 @@ def _pause(builder: Any) -> None:
 
 
 @njit(nogil=True, cache=True)
-def _pauses(count):  # type: ignore[no-untyped-def]
+def _pauses(count):
     for _ in range(count):
         _pause()
 
 
 @inner
-def _pauses_awake(pool, thread):  # type: ignore[no-untyped-def]
+def _pauses_awake(pool, thread):
     """Return how long a thread waits awake: not at all on its caller's core, for which the caller waits."""
     core = _load(pool + _CORE)
     if core != 0 and _call(core, 0, 0) == _load(pool + _CALLERS_CORE):
@@ -150,7 +150,7 @@ def _pauses_awake(pool, thread):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def _has_come(line, wanted, pauses):  # type: ignore[no-untyped-def]
+def _has_come(line, wanted, pauses):
     """Wait awake until a line begins with the word that is wanted; return whether it does."""
     for _ in range(pauses):
         if _load(line) == wanted:
@@ -160,13 +160,13 @@ def _has_come(line, wanted, pauses):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def _now_ns(pool, line):  # type: ignore[no-untyped-def]
+def _now_ns(pool, line):
     _call(_load(pool + _CLOCK), _MONOTONIC, line + _TIME)
     return 1_000_000_000 * _load(line + _TIME) + _load(line + _TIME + 8)
 
 
 @njit(nogil=True, cache=True)
-def _is_wanted(pool, mailbox):  # type: ignore[no-untyped-def]
+def _is_wanted(pool, mailbox):
     """Offer the core of a thread to others; return whether one of them has wanted it, now or lately."""
     now_ns = _now_ns(pool, mailbox)
     if now_ns < _load(mailbox + _WANTED_UNTIL):
@@ -180,7 +180,7 @@ def _is_wanted(pool, mailbox):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def _is_offered(pool, mailbox, pauses):  # type: ignore[no-untyped-def]
+def _is_offered(pool, mailbox, pauses):
     """Wait for a part while no other thread wants the core; return whether it is offered."""
     times = TIMES_AWAKE if pauses > 0 and _load(pool + _YIELD) != 0 else 1
     while not _has_come(mailbox, _OFFERED, pauses):
@@ -191,7 +191,7 @@ def _is_offered(pool, mailbox, pauses):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def _do_what_is_offered(pool, thread):  # type: ignore[no-untyped-def]
+def _do_what_is_offered(pool, thread):
     mailbox = pool + _MAILBOXES + thread * _LINE
     pauses = _load(pool + _PAUSES)
     while pauses >= 0:  # for ever
@@ -205,7 +205,7 @@ def _do_what_is_offered(pool, thread):  # type: ignore[no-untyped-def]
         pauses = _pauses_awake(pool, thread)
 
 
-def _do_parts(pool, function, arguments, parts):  # type: ignore[no-untyped-def]
+def _do_parts(pool, function, arguments, parts):
     core = _load(pool + _CORE)
     if core != 0:
         _exchange(pool + _CALLERS_CORE, _call(core, 0, 0))

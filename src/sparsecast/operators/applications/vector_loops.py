@@ -34,12 +34,12 @@ class Loops:
         return [self.space.total(sum(sums)) for sums in zip(*self.run(loop, *arguments), strict=True)]
 
 
-def fill(value, x):  # type: ignore[no-untyped-def]
+def fill(value, x):
     x[:] = value
 
 
 @_fast
-def sum_at(p, places):  # type: ignore[no-untyped-def]
+def sum_at(p, places):
     """Return the sum of the entries of a vector at given places."""
     total = 0.0
     for k in range(places.size):
@@ -48,7 +48,7 @@ def sum_at(p, places):  # type: ignore[no-untyped-def]
 
 
 @_fast
-def settle(damping, shift, y, p):  # type: ignore[no-untyped-def]
+def settle(damping, shift, y, p):
     """Overwrite p with damping y + shift; return the sum of the absolute changes."""
     change = 0.0
     for k in range(p.size):
@@ -59,7 +59,7 @@ def settle(damping, shift, y, p):  # type: ignore[no-untyped-def]
 
 
 @_fast
-def settle_and_send(damping, shift, y, p, inverse, sent):  # type: ignore[no-untyped-def]
+def settle_and_send(damping, shift, y, p, inverse, sent):
     """As `settle`, and write what nodes send along an edge; return also the ranks of dangling nodes."""
     change, lost = 0.0, 0.0
     for k in range(p.size):
@@ -72,23 +72,23 @@ def settle_and_send(damping, shift, y, p, inverse, sent):  # type: ignore[no-unt
 
 
 @_fast
-def multiply(x, y, out):  # type: ignore[no-untyped-def]
+def multiply(x, y, out):
     for k in range(x.size):
         out[k] = x[k] * y[k]
 
 
 @_fast
-def add(factor, x, y):  # type: ignore[no-untyped-def]
+def add(factor, x, y):
     for k in range(y.size):
         y[k] += factor * x[k]
 
 
-def copy(x, out):  # type: ignore[no-untyped-def]
+def copy(x, out):
     out[:] = x
 
 
 @_fast
-def precondition(r, inverse_diagonal, z):  # type: ignore[no-untyped-def]
+def precondition(r, inverse_diagonal, z):
     """Overwrite z with the inverse diagonal times r; return the inner product of r and z."""
     total = 0.0
     for k in range(r.size):
@@ -99,7 +99,7 @@ def precondition(r, inverse_diagonal, z):  # type: ignore[no-untyped-def]
 
 
 @_fast
-def dot(x, y):  # type: ignore[no-untyped-def]
+def dot(x, y):
     """Return the inner product of x and y."""
     total = 0.0
     for k in range(x.size):
@@ -108,7 +108,7 @@ def dot(x, y):  # type: ignore[no-untyped-def]
 
 
 @_fast
-def step(alpha, p, q, x, r):  # type: ignore[no-untyped-def]
+def step(alpha, p, q, x, r):
     """Overwrite x with x + alpha p and r with r - alpha q; return the squared norm of the new r."""
     total = 0.0
     for k in range(x.size):
@@ -120,6 +120,6 @@ def step(alpha, p, q, x, r):  # type: ignore[no-untyped-def]
 
 
 @_fast
-def turn(beta, z, p):  # type: ignore[no-untyped-def]
+def turn(beta, z, p):
     for k in range(p.size):
         p[k] = z[k] + beta * p[k]

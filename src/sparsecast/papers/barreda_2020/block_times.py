@@ -84,13 +84,13 @@ def require_clock() -> None:
 
 
 @njit(cache=True)
-def _now(read):  # type: ignore[no-untyped-def]
+def _now(read):
     _clock_gettime(_MONOTONIC, read.ctypes.data)
     return read[0] * 1_000_000_000 + read[1]
 
 
 @njit(cache=True)
-def _clock_runs(stamps):  # type: ignore[no-untyped-def]
+def _clock_runs(stamps):
     read = np.zeros(2, dtype=np.int64)
     for number in range(len(stamps)):
         stamps[number] = _now(read)
@@ -107,7 +107,7 @@ def clock_s() -> float:
 
 
 @njit(cache=True)
-def _sweep(indptr, indices, data, loop, x, y, starts, stamps):  # type: ignore[no-untyped-def]
+def _sweep(indptr, indices, data, loop, x, y, starts, stamps):
     read = np.zeros(2, dtype=np.int64)
     stamps[0] = _now(read)
     for part in range(len(starts) - 1):
@@ -139,7 +139,7 @@ def run_times(
 
 
 @inner
-def _with_branches(rows, indices, data, x, y, first, last):  # type: ignore[no-untyped-def]
+def _with_branches(rows, indices, data, x, y, first, last):
     total, row = data.dtype.type(0), rows[first]
     for k in range(first, last):
         if rows[k] != row:
@@ -151,7 +151,7 @@ def _with_branches(rows, indices, data, x, y, first, last):  # type: ignore[no-u
 
 
 @inner
-def _without_branches(rows, indices, data, x, y, first, last):  # type: ignore[no-untyped-def]
+def _without_branches(rows, indices, data, x, y, first, last):
     total, row = data.dtype.type(0), rows[first]
     for k in range(first, last):
         before = total if rows[k] == row else data.dtype.type(0)  # a selection of two numbers
@@ -161,7 +161,7 @@ def _without_branches(rows, indices, data, x, y, first, last):  # type: ignore[n
 
 
 @njit(cache=True)
-def _hot(rows, indices, data, x, y, loop, firsts, entries, repeats, stamps):  # type: ignore[no-untyped-def]
+def _hot(rows, indices, data, x, y, loop, firsts, entries, repeats, stamps):
     """Time each block `repeats` times in place; the length of `loop` says by which loop."""
     read = np.zeros(2, dtype=np.int64)
     for place in range(len(firsts)):

@@ -202,7 +202,7 @@ def block_inputs(
 
 
 @njit(nogil=True, cache=True)
-def _fill(indptr, indices, blocks, inputs):  # type: ignore[no-untyped-def]
+def _fill(indptr, indices, blocks, inputs):
     for place in range(len(blocks)):
         first = blocks[place] * BLOCK_ENTRIES
         row = np.searchsorted(indptr, first, side="right")

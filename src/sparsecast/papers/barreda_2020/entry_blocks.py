@@ -126,7 +126,7 @@ def describe_blocks(
 
 
 @njit(nogil=True, cache=True)
-def _describe(indptr, indices, blocks, features):  # type: ignore[no-untyped-def]
+def _describe(indptr, indices, blocks, features):
     lines, pages = np.full(_PLACES, -1, dtype=np.int64), np.full(_PLACES, -1, dtype=np.int64)
     nnz = np.int64(indptr[-1])
     for place in range(len(blocks)):
@@ -163,7 +163,7 @@ def _describe(indptr, indices, blocks, features):  # type: ignore[no-untyped-def
 
 
 @inner
-def _step_class(step):  # type: ignore[no-untyped-def]
+def _step_class(step):
     if step <= 1:
         return 0
     if step <= 8:
