@@ -170,12 +170,11 @@ class GPUDevice(Device):
             copied = upload("vectors", x.copy_to_host())[0], scratch(out.size, out.dtype)
             used.append((kernels.bind(bound.matrix, candidate.kernel, candidate.threads), *copied))
         # Addresses are looked up once; what is held has the arrays.
-        turns = cycle([partial(product.launch, pointer(x), pointer(out), 0) for product, x, out in used])
-
-        def in_turn(held: Any = used) -> None:
-            next(turns)()
-
-        return in_turn
+        queues = [partial(product.launch, pointer(x), pointer(out), 0) for product, x, out in used]
+        turns = cycle(queues)
+        if copies:
+            return lambda held=used: next(turns)()  # type: ignore[misc]
+        return lambda held=used: queues[0]()  # type: ignore[misc]
 
     def operator_type(self) -> type[BlockOperator]:
         from sparsecast.devices.gpu.operator import DeviceOperator
