@@ -12,8 +12,6 @@ from scipy.sparse import csr_array, random_array
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 from peers import Kept, in_turn, randomised, verdicts
-from sparsecast.matrices.gallery import gallery
-from sparsecast.matrices.reordering import cuthill_mckee_order, reordered
 
 
 def matrix(is_symmetric: bool) -> csr_array:
@@ -59,15 +57,3 @@ def test_each_call_is_timed_in_each_round():
 
     timings = in_turn({name: lambda name=name: call(name) for name in counts}, 2, 0.0)
     assert all(len(timing.samples_s) == 8 for timing in timings.values()) and min(counts.values()) > 8
-
-
-def test_reverse_cuthill_mckee_finds_the_band_of_shuffled_rows_and_keeps_the_entries():
-    def half_bandwidth(M):
-        return int(np.abs(np.subtract(*M.nonzero())).max())
-
-    A = gallery("poisson2d", n=12)
-    order = np.random.default_rng(1).permutation(A.shape[0])
-    shuffled = csr_array(A[order][:, order])
-    B = reordered(shuffled, cuthill_mckee_order(shuffled))
-    assert half_bandwidth(A) == 12 and half_bandwidth(B) < 20 < half_bandwidth(shuffled)
-    np.testing.assert_allclose(np.linalg.eigvalsh(B.toarray()), np.linalg.eigvalsh(A.toarray()))
