@@ -195,11 +195,14 @@ class GuoModel(AsPrinted, Model):
         fit_csr = RatioLines.fit if self.is_on_grid_ else RatioLines.fit_scattered
         fit_ell = SlopeLines.fit if self.is_on_grid_ else SlopeLines.fit_scattered
         csr, ell, coo = (self.grids_[name] for name in ("csr", "ell", "coo"))
-        self.csr_ = fit_csr(csr.where(csr.nnz_per_row <= self._threshold))
+        fits = {
+            "csr": fit_csr(csr.where(csr.nnz_per_row <= self._threshold)),
+            "ell": fit_ell(ell),
+            # Section 3.5.3, relationship 1, T = E(x): strips of non-zeros to time.
+            "coo": coo.line(coo.strips, coo.time_s) if len(np.unique(coo.strips)) >= 2 else None,
+        }
+        self.fits_: dict[str, Any] = {name: fit for name, fit in fits.items() if fit is not None}
         self.csr_beyond_ = fit_csr(csr.where(csr.nnz_per_row >= self._threshold))
-        self.ell_ = fit_ell(ell)
-        # Section 3.5.3, relationship 1, T = E(x): strips of non-zeros to time.
-        self.coo_ = coo.line(coo.strips, coo.time_s) if len(np.unique(coo.strips)) >= 2 else None
 
     @property
     def _threshold(self) -> float:
@@ -222,9 +225,7 @@ class GuoModel(AsPrinted, Model):
         return self.csr_kernels_ if format_name == "csr" else ()
 
     def formats(self) -> list[str]:
-        fits = {"csr": self.csr_, "ell": self.ell_, "coo": self.coo_}
-        fitted = [name for name, fit in fits.items() if fit is not None]
-        return [*fitted, "hyb"] if {"ell", "coo"} <= set(fitted) else fitted
+        return [*self.fits_, "hyb"] if {"ell", "coo"} <= self.fits_.keys() else list(self.fits_)
 
     def terms(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, Floats]:
         """Return the terms of section 3.5 for each block, under the paper's letters."""
@@ -240,10 +241,9 @@ class GuoModel(AsPrinted, Model):
             # A part without entries is not run; a matrix without entries costs one strip of COO.
             time_2 = np.where((overflow > 0) | (width == 0), self._coo(overflow), 0.0)
             return {"T1": time_1, "T2": time_2, "time_s": time_1 + time_2}
-        assert self.csr_ is not None
         nnz_per_row = np.maximum(blocks.row_length_mode, 1).astype(float)  # section 3.4.2: the mode of D
         strips, is_beyond = self._strips("csr", blocks.rows), nnz_per_row > self._threshold
-        terms = self.csr_.terms(nnz_per_row, strips)
+        terms = self.fits_["csr"].terms(nnz_per_row, strips)
         if self.csr_beyond_ is not None and is_beyond.any():
             beyond = self.csr_beyond_.terms(nnz_per_row, strips)
             terms = {name: np.where(is_beyond, beyond[name], terms[name]) for name in terms}
@@ -253,11 +253,9 @@ class GuoModel(AsPrinted, Model):
         return np.ceil(np.maximum(units, 1) / self.strips_[format_name])  # section 3.4.1: I
 
     def _ell(self, width: NDArray[np.int64], blocks: RowBlocks) -> dict[str, Floats]:
-        assert self.ell_ is not None
-        terms = self.ell_.terms(np.maximum(width, 1).astype(float), self._strips("ell", blocks.rows))
+        terms = self.fits_["ell"].terms(np.maximum(width, 1).astype(float), self._strips("ell", blocks.rows))
         return {**terms, "time_s": above_zero(terms["time_s"], self.grids_["ell"].least_s())}
 
     def _coo(self, nnz: NDArray[np.int64]) -> Floats:
-        assert self.coo_ is not None
-        time_s = self.coo_(self._strips("coo", nnz))  # section 3.5.3, step 2: T0 = E(x0)
+        time_s = self.fits_["coo"](self._strips("coo", nnz))  # section 3.5.3, step 2: T0 = E(x0)
         return above_zero(time_s, self.grids_["coo"].least_s())

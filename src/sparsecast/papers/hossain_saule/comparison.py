@@ -282,13 +282,12 @@ def fitted_inputs(profile: Profile, question_of: QuestionOf) -> FittedInputs:
     # At one byte a second, and a second for each call, the terms of the model are bytes and calls.
     none = tuple(_point(kind, 2, 1, _ANY_BYTES, 1.0, "none") for kind in COLLECTIVES)
     units = FittedInputs(profile, {"csr": 1.0, "coo": 1.0}, 1.0, none)
-    columns, target_s, predicted_s = _local_1d(units, of_table(FITTED_TABLES["csr"]), question_of)
-    (inverse, call_s), _ = nnls(columns / predicted_s[:, None], target_s / predicted_s)
-    bandwidths = {"csr": 1 / float(inverse)}
-    columns, target_s, predicted_s = _local_1d(units, of_table(FITTED_TABLES["coo"]), question_of)
-    moving_s = target_s - call_s * columns[:, 1]
-    (inverse,), _ = nnls(columns[:, :1] / predicted_s[:, None], moving_s / predicted_s)
-    bandwidths["coo"] = 1 / float(inverse)
+    relative = {name: _local_1d(units, of_table(FITTED_TABLES[name]), question_of) for name in ("csr", "coo")}
+    columns, target = relative["csr"]
+    (csr, call_s), _ = nnls(columns, target)
+    columns, target = relative["coo"]
+    (coo,), _ = nnls(columns[:, :1], target - call_s * columns[:, 1])
+    bandwidths = {"csr": 1 / float(csr), "coo": 1 / float(coo)}
     computing = replace(units, bandwidth_bytes_per_s=bandwidths, call_s=float(call_s))
     times = [time for algorithm in ("2d", "global-1d") for time in of_table(FITTED_TABLES[algorithm])]
     points = []  # of what computation leaves of each forecast
@@ -308,12 +307,12 @@ def fitted_inputs(profile: Profile, question_of: QuestionOf) -> FittedInputs:
 
 def _local_1d(
     units: FittedInputs, times: Sequence[PublishedTime], question_of: QuestionOf
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return bytes and calls of each time, the seconds that they take, and the paper's forecast."""
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return bytes and calls of each time, and the seconds that they take, over the paper's forecast."""
     terms = [dict(forecast.terms) for forecast in units.forecasts(times, question_of)]
     columns = np.array([[term["sequential"] + term["misses"], term.get("ping-pong", 0.0)] for term in terms])
     predicted_s = np.array([time.predicted_s for time in times], dtype=float)
-    return columns, predicted_s - [term["FMA"] for term in terms], predicted_s
+    return columns / predicted_s[:, None], 1 - np.array([term["FMA"] for term in terms]) / predicted_s
 
 
 def _point(kind: str, ranks: int, nodes: int, size: int, time_s: float, table: str) -> MicroBenchmark:

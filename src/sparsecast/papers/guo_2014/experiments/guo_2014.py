@@ -137,12 +137,13 @@ class Guo2014(StripExperiment):
 def _fits(model: Model) -> Chart:
     """Return figures 4 to 7: the relationships of CSR, ELL and COO."""
     assert isinstance(model, GuoModel)
-    kernels: dict[str, dict[str, Fit]] = {}
-    for name, lines in (("csr", model.csr_), ("ell", model.ell_)):
-        if lines is not None:
-            kernels[name.upper()] = {"fit": Fit.of(model.grids_[name], lines)}
-    if (line := model.coo_) is not None:
-        grid = model.grids_["coo"]  # of which strips of non-zeros alone count
+    kernels = {
+        name.upper(): {"fit": Fit.of(model.grids_[name], model.fits_[name])}
+        for name in ("csr", "ell")
+        if name in model.fits_
+    }
+    if "coo" in model.fits_:
+        grid, line = model.grids_["coo"], model.fits_["coo"]  # of which strips of non-zeros alone count
         alike = Grid(np.ones(len(grid.strips)), grid.strips, grid.time_s)
         kernels["COO"] = {"fit": Fit(alike, lambda nnz_per_row, strips: line(strips))}
     return fits("fits", kernels)
