@@ -1,0 +1,15 @@
+"""Rows of varied length, with columns at random within a reach of the diagonal."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from sparsecast.matrices.families import FAMILIES, Family
+from sparsecast.matrices.synthesis import varied_matrix
+
+
+def varied_entries(rows: int, mean_length: int, lengths: str, reach: float) -> int:
+    return rows * mean_length
+
+
+FAMILIES.register("varied")(Family(partial(varied_matrix, seed=0), varied_entries))
