@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from sparsecast.matrices.families import FAMILIES, Family
 from sparsecast.matrices.synthesis import block_matrix
 
@@ -12,4 +10,4 @@ def block_entries(block_rows: int, blocks_per_row: int, block: int, reach: float
     return block_rows * blocks_per_row * block**2
 
 
-FAMILIES.register("blocks")(Family(partial(block_matrix, seed=0), block_entries, for_some_formats=True))
+FAMILIES.register("blocks")(Family(block_matrix, block_entries, for_some_formats=True))

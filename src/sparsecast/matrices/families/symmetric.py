@@ -7,5 +7,5 @@ from sparsecast.matrices.families.varied import varied_entries
 from sparsecast.matrices.synthesis import mirrored, varied_matrix
 
 FAMILIES.register("symmetric")(
-    Family(lambda **shape: mirrored(varied_matrix(**shape, seed=0)), varied_entries, for_some_formats=True)
+    Family(lambda **shape: mirrored(varied_matrix(**shape)), varied_entries, for_some_formats=True)
 )

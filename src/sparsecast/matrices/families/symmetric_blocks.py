@@ -7,5 +7,5 @@ from sparsecast.matrices.families.blocks import block_entries
 from sparsecast.matrices.synthesis import block_matrix, mirrored
 
 FAMILIES.register("symmetric blocks")(
-    Family(lambda **shape: mirrored(block_matrix(**shape, seed=0)), block_entries, for_some_formats=True)
+    Family(lambda **shape: mirrored(block_matrix(**shape)), block_entries, for_some_formats=True)
 )

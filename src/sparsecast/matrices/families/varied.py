@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from sparsecast.matrices.families import FAMILIES, Family
 from sparsecast.matrices.synthesis import varied_matrix
 
@@ -12,4 +10,4 @@ def varied_entries(rows: int, mean_length: int, lengths: str, reach: float) -> i
     return rows * mean_length
 
 
-FAMILIES.register("varied")(Family(partial(varied_matrix, seed=0), varied_entries))
+FAMILIES.register("varied")(Family(varied_matrix, varied_entries))
