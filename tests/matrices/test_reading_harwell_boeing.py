@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -221,14 +220,14 @@ def test_bad(refusal, tmp_path, name, suffix):
     refusal(write(tmp_path, BAD[name], "bad" + suffix))
 
 
-def test_sizes(refusal, tmp_path, monkeypatch):
+def test_sizes(refusal, tmp_path, request):
     lines = cards()
     lines[2] = f"{'RUA':14}{'9' * 14}{4:14d}{5:14d}{0:14d}"
     assert "99999999999999 rows" in refusal(write(tmp_path, lines), MatrixSizeError)
     lines[1] = f"{10**9:14d}{10**9:14d}{10**9:14d}{10**9:14d}"
     lines[2] = f"{'RUA':14}{4:14d}{4:14d}{10**9:14d}{0:14d}"
     assert "1000000000 entries" in refusal(write(tmp_path, lines))
-    monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=100))
+    request.getfixturevalue("little_memory")
     assert "5 stored entries" in refusal(write(tmp_path, cards()), MatrixSizeError)
 
 

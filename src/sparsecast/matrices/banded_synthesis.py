@@ -138,9 +138,9 @@ def banded_matrix(
     spread : float, optional
         Another relative deviation of normal, uniform or power lengths, above 0.
     symmetric : bool
-        Whether the matrix equals its transpose. The diagonal is then full, or lacks one block to make the
-        count even. `lengths` apply to the lower triangle, in proportion to the places of the bands there;
-        whole rows scatter more. All bands but the first hold even numbers of blocks.
+        Whether the matrix equals its transpose; its blocks are square. The diagonal is then full, or lacks
+        one block to make the count even. `lengths` apply to the lower triangle, in proportion to the places
+        of the bands there; whole rows scatter more. All bands but the first hold even numbers of blocks.
     seed : int
         Same arguments, same matrix, on every machine.
 
@@ -151,13 +151,7 @@ def banded_matrix(
         without duplicates.
     """
     size, blocks = _checked(rows, nnz_per_row, block, symmetric, seed)
-    bands = band_statistics().bands(nnz_per_row) if bands is None else bands
-    shares = np.asarray(bands, dtype=np.float64)
-    if shares.shape != (BANDS,) or not (shares >= 0).all() or abs(shares.sum() - 1) > 1e-6:
-        raise InputError(
-            f"bands {list(bands)}: expected {BANDS} shares of at least 0 that sum to 1; "
-            "divide them by their sum"
-        )
+    shares = np.array(band_statistics().bands(nnz_per_row) if bands is None else bands, dtype=np.float64)
     weights = _weights(size // block[0], blocks, lengths, spread, seed)
     grid = grid_of(size // block[0], size // block[1], blocks, symmetric)
     index: Index = index_dtype(size, blocks * block[0] * block[1])
@@ -180,10 +174,6 @@ def _checked(
     """Return the dimension and the number of blocks."""
     if len(block) != 2 or min(block) < 1:
         raise InputError(f"block {block}: expected rows and columns of at least 1 each; give such as (2, 3)")
-    if symmetric and block[0] != block[1]:
-        raise InputError(
-            f"block {block}: expected as many rows as columns in a symmetric matrix; give a square block"
-        )
     check_least("seed", seed, 0)
     step = math.lcm(*block)
     size = rows // step * step

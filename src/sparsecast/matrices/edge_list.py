@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sparsecast.matrices.assembly import Contents, from_triplets
 from sparsecast.matrices.sources import BLOCK_BYTES, TextSource, check_memory, damaged, failures_of, shown
@@ -20,7 +19,8 @@ from sparsecast.system.integers import index_dtype
 
 SUFFIXES = (".txt", ".tsv", ".csv", ".edges", ".el")
 
-_COMMENTS = b"#", b"%"
+_NAMES = ["from", "to", "weight"]
+_COMMENT = re.compile(rb"^ *[#%].*", re.MULTILINE)
 _SEPARATORS = bytes.maketrans(b",\t;\r", b"    ")
 _EXPECTED = (
     "expected lines 'from to' or 'from to weight' with whole numbers from 0 on for the nodes; correct it"
@@ -36,35 +36,34 @@ _PIECE_BYTES = 1 << 24
 _EDGE_BYTES = 3 * 24
 
 
-#: Both ends of each edge, shape (2, edges), and its weight.
-_Edges = tuple[NDArray[np.int64], NDArray[np.float64]]
-
-
 def read_edge_list(path: Path, dtype: np.dtype[Any] | None) -> Contents:
     """Read an edge list, plain or gzip: entry (i, j) is the weight of an edge i -> j, by default 1.
 
     Nodes without an edge are left out and the others renumbered; a note says so.
     """
-    lines = _Lines(path)
+    import pyarrow
+
+    notes: list[str] = []
     with failures_of(path), TextSource(path, 0) as source:
         source.allow(source.largest_text)  # nothing is declared; the memory is looked at as edges come
-        parts = [lines.parsed(piece) for piece in _pieces(source)]
-    ends = np.concatenate([part[0] for part in parts], axis=1)
-    weights = np.concatenate([part[1] for part in parts])
-    if not len(weights):
+        tables = list(_tables(source, notes))
+    if not tables:
         raise damaged(path, "holds no edges", _EXPECTED)
+    edges = pyarrow.concat_tables(tables)
+    ends = np.stack([edges[name].to_numpy() for name in _NAMES[:2]])
+    if ends.min() < 0:
+        raise damaged(path, f"has a node {ends.min()}", _EXPECTED)
     nodes, places = np.unique(ends, return_inverse=True)
-    notes = list(lines.notes)
     if nodes[-1] != len(nodes) - 1:
         notes.append(
             f"numbers its {len(nodes):,} nodes from {nodes[0]:,} to {nodes[-1]:,}: they are renumbered from "
             f"0, in the same order"
         )
-    width = index_dtype(len(nodes), len(nodes), len(weights))
+    width = index_dtype(len(nodes), len(nodes), len(edges))
     start, end = places.reshape(ends.shape).astype(width)
+    weights = edges["weight"].to_numpy() if edges.num_columns == 3 else np.ones(len(edges))
     values = weights.astype(np.float64 if dtype is None else dtype)
-    matrix = from_triplets(start, end, values, (len(nodes), len(nodes)))
-    return Contents(matrix, tuple(notes))
+    return Contents(from_triplets(start, end, values, (len(nodes), len(nodes))), tuple(notes))
 
 
 def _pieces(source: TextSource) -> Iterator[bytes]:
@@ -83,67 +82,51 @@ def _pieces(source: TextSource) -> Iterator[bytes]:
     yield b"".join(held)
 
 
-class _Lines:
-    """Parser of lines of edges, all with as many numbers as the first one."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.columns = 0
-        self.notes: list[str] = []
-        self._edges = 0
-
-    def parsed(self, text: bytes) -> _Edges:
-        import pyarrow
-        from pyarrow import csv
-
-        lines = text.translate(_SEPARATORS)
-        if not self.columns or any(mark in lines for mark in _COMMENTS):
-            lines = self._without_comments(lines)
-        if not lines.strip():
-            return np.empty((2, 0), dtype=np.int64), np.empty(0)
-        self._edges += lines.count(b"\n") + 1
-        check_memory(self.path, self._edges * _EDGE_BYTES, f"a graph of at least {self._edges:,} edges")
+def _tables(source: TextSource, notes: list[str]) -> Iterator[Any]:
+    """Yield the edges as tables of Arrow, all with as many columns as the first line that is no heading."""
+    columns, edges = 0, 0
+    for piece in _pieces(source):
+        lines = piece.translate(_SEPARATORS)
+        comments = _COMMENT.findall(lines) if b"#" in lines or b"%" in lines else []
+        if comments:
+            lines = _COMMENT.sub(b"", lines)
+            if not notes and any(b"undirected" in comment.lower() for comment in comments):
+                notes.append("says that it is undirected: its edges are taken as they stand, one way")
         # One blank between the numbers, none around them, is what Arrow's parser takes.
         while b"  " in lines:
             lines = lines.replace(b"  ", b" ")
         lines = lines.replace(b" \n", b"\n").replace(b"\n ", b"\n").strip()
-        names = ["from", "to", "weight"][: self.columns]
-        kinds = {"from": pyarrow.int64(), "to": pyarrow.int64(), "weight": pyarrow.float64()}
-        try:
-            table = csv.read_csv(
-                pyarrow.BufferReader(lines),
-                read_options=csv.ReadOptions(column_names=names, use_threads=False),
-                parse_options=csv.ParseOptions(delimiter=" ", quote_char=False),
-                convert_options=csv.ConvertOptions(column_types=kinds, null_values=[]),
-            )
-        except pyarrow.ArrowInvalid as error:
-            # Its rows are counted from the beginning of a piece, and without comments.
-            why = re.sub(r"Row #\d+: ", "", str(error))[:_SHOWN]
-            raise damaged(self.path, f"is no edge list ({why})", _EXPECTED) from error
-        ends = np.stack([table[name].to_numpy() for name in names[:2]])
-        if ends.min() < 0:
-            raise damaged(self.path, f"has a node {ends.min()}", _EXPECTED)
-        return ends, table["weight"].to_numpy() if self.columns == 3 else np.ones(ends.shape[1])
+        first = lines.partition(b"\n")[0]
+        if first and not columns and not any(map(_is_number, first.split())):
+            notes.append(f"has the heading {shown(first)}, left out")
+            lines = lines.removeprefix(first).strip()
+            first = lines.partition(b"\n")[0]
+        columns = columns or len(first.split())
+        if lines:
+            if columns not in (2, 3):
+                raise damaged(source.path, f"holds the line {shown(first)}", _EXPECTED)
+            edges += lines.count(b"\n") + 1
+            check_memory(source.path, edges * _EDGE_BYTES, f"a graph of at least {edges:,} edges")
+            yield _parsed(source.path, lines, columns)
 
-    def _without_comments(self, text: bytes) -> bytes:
-        """Return the lines that are no comments; the first one sets the number of columns."""
-        kept = []
-        for line in text.split(b"\n"):
-            words = line.strip()
-            if words.startswith(_COMMENTS):
-                if b"undirected" in words.lower() and not self.notes:
-                    self.notes.append(
-                        "says that it is undirected: its edges are taken as they stand, one way"
-                    )
-            elif words:
-                kept.append(words)
-        if kept and not self.columns:
-            if not any(_is_number(word) for word in kept[0].split()):
-                self.notes.append(f"has the heading {shown(kept.pop(0))}, left out")
-            self.columns = len(kept[0].split()) if kept else 0
-            if kept and self.columns not in (2, 3):
-                raise damaged(self.path, f"holds the line {shown(kept[0])}", _EXPECTED)
-        return b"\n".join(kept)
+
+def _parsed(path: Path, lines: bytes, columns: int) -> Any:
+    import pyarrow
+    from pyarrow import csv
+
+    names, kinds = _NAMES[:columns], (pyarrow.int64(), pyarrow.int64(), pyarrow.float64())
+    types = dict(zip(names, kinds, strict=False))
+    try:
+        return csv.read_csv(
+            pyarrow.BufferReader(lines),
+            read_options=csv.ReadOptions(column_names=names, use_threads=False),
+            parse_options=csv.ParseOptions(delimiter=" ", quote_char=False),
+            convert_options=csv.ConvertOptions(column_types=types, null_values=[]),
+        )
+    except pyarrow.ArrowInvalid as error:
+        # Its rows are counted from the beginning of a piece, and without comments.
+        why = re.sub(r"Row #\d+: ", "", str(error))[:_SHOWN]
+        raise damaged(path, f"is no edge list ({why})", _EXPECTED) from error
 
 
 def _is_number(word: bytes) -> bool:

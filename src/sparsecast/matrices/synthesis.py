@@ -102,7 +102,7 @@ def _check_sizes(rows: int, nnz_per_row: int, seed: int) -> None:
     require_memory(csr_bytes(rows, rows * nnz_per_row), what)
 
 
-def varied_matrix(rows: int, mean_length: int, lengths: str, reach: float, *, seed: int) -> csr_array:
+def varied_matrix(rows: int, mean_length: int, lengths: str, reach: float, *, seed: int = 0) -> csr_array:
     """Return a benchmark matrix with rows of varied length and columns within a chosen reach.
 
     It has what matrices with rows of one length lack: mispredicted ends of rows, long rows among short ones,
@@ -138,7 +138,9 @@ def varied_matrix(rows: int, mean_length: int, lengths: str, reach: float, *, se
     return canonical(data, indices, indptr, (rows, rows))
 
 
-def block_matrix(block_rows: int, blocks_per_row: int, block: int, reach: float, *, seed: int) -> csr_array:
+def block_matrix(
+    block_rows: int, blocks_per_row: int, block: int, reach: float, *, seed: int = 0
+) -> csr_array:
     """Return a benchmark matrix of dense square blocks, as finite elements with several unknowns per node.
 
     The blocks, of `block` rows and columns each, are placed like the entries of a `varied_matrix` of mixed
@@ -162,7 +164,7 @@ def mirrored(matrix: csr_array, is_upper: bool = False) -> csr_array:
     return whole
 
 
-def diagonal_matrix(rows: int, diagonals: int, reach: float, *, seed: int) -> csr_array:
+def diagonal_matrix(rows: int, diagonals: int, reach: float, *, seed: int = 0) -> csr_array:
     """Return a benchmark matrix of full diagonals, as in finite differences.
 
     There are at most 2 * rows - 1 of them. The share of the columns on either side of the main diagonal that

@@ -1,8 +1,8 @@
 """Families of matrices, built from a specification such as ``varied?rows=1000&mean_length=4&...``.
 
 The same specification always gives the same matrix, so new features can be computed for matrices that were
-measured earlier. Ours are at the end of this file; papers and plug-ins add others. A last parameter `VALUES`
-of any family gives its matrix other values: ``values=one`` or ``values=float32``.
+measured earlier. A family is one file here, or a member of a paper. A last parameter `VALUES` of any
+family gives its matrix other values: ``values=one`` or ``values=float32``.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 from urllib.parse import unquote
 
@@ -19,9 +18,6 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from sparsecast.errors import InputError
-from sparsecast.matrices.atlas import atlas_entries, atlas_matrix
-from sparsecast.matrices.banded_synthesis import banded_matrix
-from sparsecast.matrices.synthesis import block_matrix, diagonal_matrix, mirrored, varied_matrix
 from sparsecast.system.registry import Registry
 
 Value = int | float | str
@@ -123,39 +119,3 @@ def _called(function: Callable[..., Any], family: str, parameters: Mapping[str, 
             f"specification '{specification(family, **parameters)}': expected other parameters ({error}); "
             f"correct them"
         ) from error
-
-
-#: Shares of ten bands in a matrix whose columns are uniform: distance d has 1 - d of the places.
-_UNIFORM_BANDS = tuple((1 - k / 10) ** 2 - (0.9 - k / 10) ** 2 for k in range(10))
-
-
-def _row_lengths(rows: int, mean_length: int, lengths: str, spread: float | None = None) -> csr_array[Any]:
-    return banded_matrix(rows, mean_length, bands=_UNIFORM_BANDS, lengths=lengths, spread=spread, seed=0)
-
-
-def _entries_of_rows(rows: int, mean_length: int, lengths: str, reach: float) -> int:
-    return rows * mean_length
-
-
-def _entries_of_blocks(block_rows: int, blocks_per_row: int, block: int, reach: float) -> int:
-    return block_rows * blocks_per_row * block**2
-
-
-for _name, _family in {
-    "atlas": Family(atlas_matrix, atlas_entries),
-    "blocks": Family(partial(block_matrix, seed=0), _entries_of_blocks, for_some_formats=True),
-    "diagonals": Family(
-        partial(diagonal_matrix, seed=0),
-        lambda rows, diagonals, reach: rows * diagonals,
-        for_some_formats=True,
-    ),
-    "row lengths": Family(_row_lengths, lambda rows, mean_length, lengths, spread=None: rows * mean_length),
-    "symmetric": Family(
-        lambda **shape: mirrored(varied_matrix(**shape, seed=0)), _entries_of_rows, for_some_formats=True
-    ),
-    "symmetric blocks": Family(
-        lambda **shape: mirrored(block_matrix(**shape, seed=0)), _entries_of_blocks, for_some_formats=True
-    ),
-    "varied": Family(partial(varied_matrix, seed=0), _entries_of_rows),
-}.items():
-    FAMILIES.register(_name)(_family)
