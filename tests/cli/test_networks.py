@@ -24,6 +24,9 @@ def small(monkeypatch):
     )
     effort = LabelEffort(sweeps=5, most_s=0.01, hot_blocks=8, hot_repeats=5, hot_trials=2, energy_s=0.02)
     monkeypatch.setattr(barreda_2020, "EFFORT", effort)
+    # After those that are named come some by default: two here, and not all of the atlas.
+    some = ("gallery:poisson3d?n=8", "gallery:circuit?n=900")
+    monkeypatch.setattr(barreda_2020.Barreda2020, "default_matrices", lambda self: some)
 
 
 def test_pairs_of_networks_are_trained_once_and_scored_next_to_the_paper(

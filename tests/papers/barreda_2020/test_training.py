@@ -68,9 +68,7 @@ def test_errors_are_of_matrices_that_were_not_learned_from(home):
     assert set(time.errors) == {"network", "always the mean", "trees", "measured again"}
     assert set(joules.errors) == {*time.errors, "power baseline"} and joules.energy_source == "modelled"
     worst = max(joules.matrix_errors.values())
-    errors = joules.errors["network"]
-    assert errors["matrix_worst"] == pytest.approx(worst)
-    assert errors["block_median"] <= errors["block_p90"] <= errors["block_worst"]
+    assert joules.errors["network"]["matrix_worst"] == pytest.approx(worst)
 
 
 def test_other_inputs_and_another_machine_are_another_training(home, tmp_path):

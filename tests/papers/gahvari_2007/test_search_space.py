@@ -48,23 +48,19 @@ def test_a_point_is_found_by_its_name(series, dimension, nnz_per_row):
     assert Point.named(point.name) == point
 
 
-def test_the_range_ends_at_the_papers_dimension_where_that_is_out_of_cache():
-    assert dimensions(0, 8, float("inf")) == WHOLE
-    assert dimensions(32 << 20, 8, float("inf")) == WHOLE
-
-
-@pytest.mark.parametrize("cache_bytes", [480 << 20, 2 << 30, 3 << 30])
-def test_the_range_grows_until_a_problem_is_out_of_cache(cache_bytes):
+@pytest.mark.parametrize("cache_bytes", [0, 32 << 20, 480 << 20, 2 << 30, 3 << 30])
+def test_the_range_is_the_papers_and_grows_until_a_problem_is_out_of_cache(cache_bytes):
     found = dimensions(cache_bytes, 8, float("inf"))
     assert found[: len(WHOLE)] == WHOLE
-    assert size_class(found[-1], NNZ_PER_ROW[-1], 8, cache_bytes) == "medium"
-    assert size_class(found[-2], NNZ_PER_ROW[-1], 8, cache_bytes) == "small"
+    if found != WHOLE:
+        sizes = [size_class(dimension, NNZ_PER_ROW[-1], 8, cache_bytes) for dimension in found[-2:]]
+        assert sizes == ["small", "medium"]
+    assert (found == WHOLE) == (cache_bytes <= 32 << 20)
 
 
-def test_the_range_ends_where_memory_does():
-    assert dimensions(1 << 30, 8, 34 * 4096) == (512, 1024, 2048, 4096)
-    assert dimensions(1 << 30, 8, 34 * 4096 - 1) == (512, 1024, 2048)
-    assert dimensions(1 << 30, 8, 100) == ()
+@pytest.mark.parametrize(("entries", "count"), [(34 * 4096, 4), (34 * 4096 - 1, 3), (100, 0)])
+def test_the_range_ends_where_memory_does(entries, count):
+    assert dimensions(1 << 30, 8, entries) == WHOLE[:count]
 
 
 def test_sizes_are_told_by_what_fits_in_the_cache():

@@ -40,6 +40,13 @@ def whole_speeds(speed, space=WHOLE[:4], series=(*SERIES, SYMMETRIC)):
     return {Point(s, d, k): speed(s, d, k) for s in series for d in space for k in NNZ_PER_ROW}
 
 
+def at_29(**speeds):
+    """Speeds at 29 non-zeros a row of each series, of dimensions from 512 on; None where not tested."""
+    series = {"csr": UNBLOCKED, "two": TWO, "four": FOUR}
+    points = {Point(series[k], 512 << n, 29): s for k, row in speeds.items() for n, s in enumerate(row)}
+    return {point: speed for point, speed in points.items() if speed is not None}
+
+
 def test_figures_of_a_whole_search_space():
     speeds = whole_speeds(lambda series, d, k: 1000.0 * series.block[0] + k)
     found = figures(speeds)
@@ -47,45 +54,47 @@ def test_figures_of_a_whole_search_space():
     assert (found.blocked_max_mflops, found.blocked_median_mflops) == (4034.0, (2034.0 + 4024.0) / 2)
     assert (found.symmetric_max_mflops, found.symmetric_median_mflops) == (1034.0, 1029.0)
     assert all(len(values.ravel()) == 44 for values in refilled(speeds).values())
+    assert figures(speeds, as_printed=True) == found
 
 
 def test_what_was_not_measured_has_no_figures():
-    found = figures({Point(TWO, 512, 29): 5.0})
+    found = figures(at_29(two=[5.0]))
     assert (found.unblocked_max_mflops, found.symmetric_median_mflops) == (None, None)
     assert found.blocked_max_mflops == found.blocked_median_mflops == 5.0
     assert set(dataclasses.asdict(figures({})).values()) == {None}
 
 
 def test_one_value_is_duplicated_and_several_are_interpolated():
-    one = refilled({Point(TWO, 512, 29): 7.0})[TWO]
-    assert one.tolist() == [[7.0] * 11]
+    assert refilled(at_29(two=[7.0]))[TWO].tolist() == [[7.0] * 11]
     several = refilled({Point(TWO, 512, k): float(k) for k in (24, 29, 34)})[TWO]
     assert several == pytest.approx(np.array([NNZ_PER_ROW], dtype=float))
 
 
-def test_a_dimension_out_of_time_is_as_much_faster_as_where_it_was_tested():
-    speeds = {Point(UNBLOCKED, 512, 29): 1.0, Point(UNBLOCKED, 1024, 29): 2.0, Point(TWO, 512, 29): 3.0}
-    speeds |= {Point(FOUR, 512, 29): 5.0, Point(FOUR, 1024, 29): 5.0}
-    assert refilled(speeds)[TWO][:, 0].tolist() == [3.0, 4.5], "1.5 times, the median of 2 and 1"
-    assert refilled(speeds, 2048)[TWO][:, 0].tolist() == [3.0, 4.5, 4.5], "where nothing was tested, as fast"
+CUT = at_29(csr=[1.0, 2.0], two=[3.0], four=[5.0, 5.0])
+SKIPPED = at_29(csr=[1.0, None, 4.0], two=[3.0], four=[1.0, 2.0])
+
+
+@pytest.mark.parametrize(
+    ("speeds", "end", "series", "filled"),
+    [
+        pytest.param(CUT, 0, TWO, [3.0, 4.5], id="1.5 times, the median of 2 and 1"),
+        pytest.param(CUT, 2048, TWO, [3.0, 4.5, 4.5], id="where nothing was tested, as fast"),
+        pytest.param(SKIPPED, 0, UNBLOCKED, [1.0, 2.0, 4.0], id="where it was not tested itself"),
+        pytest.param(SKIPPED, 0, TWO, [3.0, 6.0, 6.0], id="where no other was tested at both"),
+    ],
+)
+def test_a_dimension_out_of_time_is_as_much_faster_as_where_it_was_tested(speeds, end, series, filled):
+    assert refilled(speeds, end)[series].tolist() == [[speed] * 11 for speed in filled]
+    blocked = [speed for point, speed in speeds.items() if point.series.is_blocked]
+    assert figures(speeds, end).blocked_max_mflops == max(blocked), "a maximum was reached"
 
 
 def test_as_printed_a_dimension_that_was_not_tested_is_left_out():
-    speeds = {Point(TWO, 512, 29): 4.0, Point(TWO, 1024, 29): 8.0, Point(FOUR, 512, 29): 3.0}
+    speeds = at_29(two=[4.0, 8.0], four=[3.0])
     printed, ours = figures(speeds, 4096, as_printed=True), figures(speeds, 4096)
     assert printed.blocked_median_mflops == 4.0, "the median of 3, 4 and 8"
     assert ours.blocked_median_mflops == 6.0, "the median of 4, 8, 8, 8 and 3, 6, 6, 6"
     assert printed.blocked_max_mflops == ours.blocked_max_mflops == 8.0
-    whole = whole_speeds(lambda series, d, k: 1000.0 * series.block[0] + k + d)
-    assert figures(whole, as_printed=True) == figures(whole)
-
-
-def test_a_maximum_was_reached_and_a_dimension_that_none_was_tested_at_is_refilled():
-    speeds = {Point(UNBLOCKED, 512, 29): 1.0, Point(UNBLOCKED, 2048, 29): 4.0, Point(TWO, 512, 29): 3.0}
-    speeds |= {Point(FOUR, 512, 29): 1.0, Point(FOUR, 1024, 29): 2.0}
-    assert refilled(speeds)[UNBLOCKED][:, 0].tolist() == [1.0, 2.0, 4.0]
-    assert refilled(speeds)[TWO][:, 0].tolist() == [3.0, 6.0, 6.0]
-    assert figures(speeds).blocked_max_mflops == 3.0
 
 
 def test_what_only_some_series_were_tested_at_is_said(recorded, record_of):
@@ -95,15 +104,6 @@ def test_what_only_some_series_were_tested_at_is_said(recorded, record_of):
     assert any("from dimension 1,024 on 3 of 37 series were measured" in note for note in notes([rating]))
     (rating,) = ratings(records[:-3], recorded.machine)
     assert not any("series were measured" in note for note in notes([rating]))
-
-
-def test_dimensions_that_were_cut_are_as_fast_as_the_last_one():
-    speeds = whole_speeds(lambda series, d, k: 1e6 / d)
-    found = refilled(speeds, WHOLE[6])[TWO]
-    assert found.shape == (7, 11)
-    assert (found[4:] == found[3]).all()
-    assert figures(speeds, WHOLE[6]).blocked_median_mflops == 1e6 / WHOLE[3]
-    assert figures(speeds, WHOLE[6]).blocked_max_mflops == figures(speeds).blocked_max_mflops
 
 
 @given(st.integers(1, 11), st.integers(1, 4))
@@ -122,9 +122,6 @@ def test_refilling_smooth_speeds_restores_them(count, full):
         assert dataclasses.astuple(figures(kept)) == pytest.approx(dataclasses.astuple(figures(speeds)))
 
 
-MAXIMA = [name for name in FIGURES if "max" in name]
-
-
 def measured_again(speeds, *ratios):
     return {point: ratio * speeds[point] for point, ratio in zip(speeds, ratios, strict=False)}
 
@@ -141,7 +138,7 @@ def test_drift_is_what_noise_leaves():
 def test_the_error_of_a_whole_search_space_is_the_noise_or_the_drift():
     speeds = whole_speeds(lambda series, d, k: float(d + k))
     found = errors(speeds, measured_again(speeds, 0.9, 1.02, 1.1))
-    assert found == pytest.approx({name: 0.1 if name in MAXIMA else 0.02 for name in FIGURES})
+    assert found == pytest.approx({name: 0.1 if "max" in name else 0.02 for name in FIGURES})
 
 
 def test_the_error_grows_with_what_cutting_dimensions_changes():

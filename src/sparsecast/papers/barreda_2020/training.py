@@ -271,9 +271,8 @@ def _resume(
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """The best of a search: mean squared error on the validation after one epoch, and with what."""
+    """The best network of a search, how to train it, and the trials."""
 
-    error: float
     architecture: Architecture
     plan: TrainingPlan
     trials: int
@@ -312,9 +311,8 @@ def search(
 
     while (count := len(study.get_trials(states=(finished,)))) < trials:
         study.optimize(objective, n_trials=trials - count)
-    best = study.best_trial
-    architecture, plan = suggested(optuna.trial.FixedTrial(best.params))
-    return SearchResult(float(best.value), architecture, plan, trials)
+    architecture, plan = suggested(optuna.trial.FixedTrial(study.best_params))
+    return SearchResult(architecture, plan, trials)
 
 
 def suggested(trial: Any) -> tuple[Architecture, TrainingPlan]:

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from sparsecast.api.matrices import left_out
 from sparsecast.benchmark.journal import Measurements, journal, read_journal
 from sparsecast.benchmark.measurement import measure_candidates
 from sparsecast.benchmark.run import Progress, no_progress
@@ -136,7 +137,7 @@ def real_matrices(
             try:
                 for groups, path in product((len(sides), len(sides) + 1 + len(TWINS)), spread):
                     on_progress(perf_counter() - start, budget_s, matrix_name(path))
-                    try:
+                    with left_out(matrix_name(path), refused):
                         problem = Problem.named(os.fspath(path))
                         done = groups_done(problem.specification, rating, measured.records)
                         while done < groups and perf_counter() - start <= budget_s:
@@ -147,8 +148,6 @@ def real_matrices(
                         if done >= len(sides):
                             whole[problem.specification] = None
                         missing += len(sides) < groups and done < groups
-                    except InputError as error:
-                        refused[matrix_name(path)] = str(error)
             except KeyboardInterrupt:
                 interrupted = True
     rows = rows_of(measured, whole, rating)
