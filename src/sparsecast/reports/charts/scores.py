@@ -29,6 +29,9 @@ from sparsecast.results.evaluation import ErrorScore, Evaluation, EvaluationRow,
 #: Pixels of a square chart alone, and of one among several; number of columns.
 _SQUARE, _SMALL_SQUARE, _COLUMNS = 460, 280, 3
 
+#: Greatest number of points of a page; beyond it, every second, third... is drawn, in order of time.
+_MOST_POINTS = 2000
+
 #: An axis of ratios reaches at least so many times above and below 1.
 _LEAST_REACH = 2.0
 
@@ -64,6 +67,8 @@ def agreements(evaluation: Evaluation) -> Chart:
 
 def agreement(rows: Sequence[EvaluationRow], score: ModelScore, pixels: int = _SQUARE) -> Chart:
     """Return forecast over measurement of at least one product, by bytes moved; a band has the noise."""
+    step = -(-len(rows) // _MOST_POINTS)
+    shown = sorted(rows, key=lambda row: row.measured)[::step]
     unit = _UNITS[score.quantity]
     points: list[dict[str, Any]] = [
         {
@@ -75,7 +80,7 @@ def agreement(rows: Sequence[EvaluationRow], score: ModelScore, pixels: int = _S
             "measured": row.measured,
             "error": f"{100 * row.error:+.1f} %",
         }
-        for row in sorted(rows, key=lambda row: row.measured)
+        for row in shown
     ]
     moved = [point["bytes"] for point in points]
     farthest = max(_LEAST_REACH, *(max(point["ratio"], 1 / point["ratio"]) for point in points))
@@ -107,6 +112,8 @@ def agreement(rows: Sequence[EvaluationRow], score: ModelScore, pixels: int = _S
         caption += (
             f" Grey band, {100 * noise:.1f} %: how much measurements of the same differ ({noise_name})."
         )
+    if step > 1:
+        caption += f" {len(shown):,} of {len(rows):,} points are drawn."
     return Chart("agreement", caption, {"layer": layers, "width": pixels, "height": pixels})
 
 
