@@ -1,4 +1,4 @@
-"""Costs of conversions, Structures, reading, forecasts, plans, partitions and the start."""
+"""Costs of conversions, reading, forecasts, whole runs and the start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How good forecasts are, what each part of them brings, and what disturbs them."""
+"""How good forecasts are, and what each part of them brings."""
 
 from __future__ import annotations
 

@@ -191,9 +191,9 @@ class Campaign:
 
 def describe(campaign: Campaign, end_s: float) -> None:
     """Write the device and the versions."""
-    installed = {
-        (each.name or "").replace("_", "-"): each.version for each in importlib.metadata.distributions()
-    }
+    installed: dict[str, str] = {}
+    for each in importlib.metadata.distributions():  # of two of a name, the first is imported
+        installed.setdefault((each.name or "").replace("_", "-"), each.version)
     versions = {name: installed[name] for name in PACKAGES if name in installed}
     described = {"python": platform.python_version(), "packages": versions, "simulated": SIMULATED}
     campaign.write("device.json", {"machine": campaign.machine.to_dict(), **described})
@@ -220,11 +220,12 @@ def _against_oracle(campaign: Campaign, dtype: str) -> Iterator[str]:
     for name in ("circuit?n=24", "elasticity3d?n=2") if SIMULATED else ("circuit?n=2000", "elasticity3d?n=9"):
         problem = Problem.of(prepared(Problem.named(f"gallery:{name}").matrix, dtype, 32), name)
         chosen = whole_matrix(problem.structure, Target("cuda", dtype, 32, 1), campaign.machine).candidates
-        timer = ProductTimer(problem.matrix, chosen[0], NvidiaGPU())
+        timer = None
         for candidate in NvidiaGPU().calibrated(chosen):
             what = f"{label(candidate)} {dtype}"
             with campaign.kept_going(f"correctness of {what}"):
                 try:
+                    timer = timer or ProductTimer(problem.matrix, chosen[0], NvidiaGPU())
                     error = timer.build(candidate).error
                 except Exception:
                     wrong = campaign.device.wrong | {what}

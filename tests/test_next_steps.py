@@ -91,3 +91,8 @@ def test_a_matrix_without_entries_has_none(recorded, every, matrix):
 
 def test_without_a_calibration_there_are_none(A):
     assert forecast_next_steps(A) == ()
+
+
+def test_there_are_none_of_a_session_for_several_vectors(recorded, every, A):
+    assert forecast_next_steps(A, sc.session(recorded, **ASKED))
+    assert forecast_next_steps(A, sc.session(recorded, **ASKED, vectors=4)) == ()

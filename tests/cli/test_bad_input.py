@@ -442,3 +442,9 @@ def test_an_interrupt_anywhere_is_one_line(run, monkeypatch, is_compiled):
     monkeypatch.setattr(api, "shared_structure", interrupted)
     stopped = run("structure", "gallery:poisson2d?n=4")
     assert (stopped.status, stopped.out, stopped.err) == (130, "", "sparsecast: stopped from the keyboard\n")
+
+
+@pytest.mark.parametrize("wrong", ["--vectors 0", "--vectors=abc", "--threads abc"])
+def test_a_wrong_value_of_an_option_is_repeated(run, wrong):
+    command = ["cost", "cg", SMALL] if "threads" in wrong else ["predict", SMALL]
+    complains(run(*command, *wrong.split()), wrong.replace("=", " "))

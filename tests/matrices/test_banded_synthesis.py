@@ -117,11 +117,15 @@ def test_many_entries_take_wide_indices(monkeypatch):
         (5, 0, {}),
         (5, float("nan"), {}),
         (5, 1, {"block": (0, 1)}),
+        (9, 1, {"block": (2, 1), "symmetric": True}),
         (5, 1, {"seed": -1}),
         (5, 1, {"lengths": "fixd"}),
         (5, 1, {"spread": 0.5}),
         (5, 1, {"lengths": "normal", "spread": 0.0}),
         (5, 1, {"lengths": "binomial", "spread": 0.5}),
+        (5, 1, {"bands": [0.5] * 10}),
+        (5, 1, {"bands": [1.0]}),
+        (5, 1, {"bands": [2.0, -1.0, *[0.0] * 8]}),
     ],
 )
 def test_refusals_are_one_line(rows, nnz_per_row, options):

@@ -122,13 +122,20 @@ def test_a_power_model_of_ones_own_counts_seconds_and_work(metered, tmp_path):
 @pytest.mark.parametrize(
     "content",
     [
-        *("", "[]", '{"watts": 3}', '{"joules": {"idle": "much"}}', '{"joules": {"moonlight": 1}}'),
+        *(
+            "",
+            "[]",
+            '{"joules": {"\udce9": 1}}',
+            '{"watts": 3}',
+            '{"joules": {"idle": "much"}}',
+            '{"joules": {"moonlight": 1}}',
+        ),
         *(f'{{"joules": {{"idle": {wrong}}}}}' for wrong in ("-1", "NaN", "0")),
     ],
 )
 def test_a_file_that_is_no_power_model_is_refused(tmp_path, content):
     path = tmp_path / "own.json"
-    path.write_text(content)
+    path.write_text(content, errors="surrogateescape")  # one has a byte that is no UTF-8
     with pytest.raises(ProfileError):
         PowerFile.read(path)
     with pytest.raises(ProfileError):

@@ -43,6 +43,11 @@ def test_an_axis_is_logarithmic_where_values_are_far_apart(values, kind, drawn):
     assert "time" in svg and "µs" in svg if any(values) else True
 
 
+def test_an_axis_over_hundreds_of_powers_has_few_ticks():
+    ticks = axis("at", "time", (1e-308, 1e-6), "s")["axis"]["values"]
+    assert len(ticks) < 20 and ticks[0] <= 1e-308 and ticks[-1] > 1e-30
+
+
 def test_what_cannot_be_drawn_is_refused(tmp_path):
     with pytest.raises(InputError) as unknown:
         refuse_undrawable(tmp_path / "a.bmp")

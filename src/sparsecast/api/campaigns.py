@@ -12,6 +12,7 @@ from typing import Any, TypedDict, Unpack
 from sparsecast.api.executing import measure_here
 from sparsecast.api.matrices import left_out, named_problems
 from sparsecast.api.sessions import UNMEASURED, Session
+from sparsecast.api.settings import refuse_unknown
 from sparsecast.benchmark.journal import USER_SUITE, kept, measurements_folder
 from sparsecast.benchmark.record_files import MergedRecords, differences
 from sparsecast.benchmark.run import Progress, no_progress
@@ -113,23 +114,28 @@ def campaign_of(
     matrices: Sequence[Any],
     *,
     meter: Meter | None = None,
-    keeps: bool = True,
-    resume: bool = False,
-    shard: str | Shard | None = None,
-    transpose: bool = False,
-    on_progress: Progress = no_progress,
+    **options: Unpack[CollectionOptions],
 ) -> Campaign:
     """Return the campaign that measures a collection; with `resume` it reuses kept Records."""
-    problems, refused = named_problems(matrices, shard)
+    problems, refused = named_problems(matrices, options.get("shard"))
     taken = {}
-    if resume:  # what this version and its kernels measured; of several the last
+    if options.get("resume"):  # what this version and its kernels measured; of several the last
         is_current = DEVICES.get(here.device).is_current
         taken = {
             (record.matrix, record.suite, record.candidate): record
             for record in kept(here).records
             if record.version == VERSION and record.regime == "warm" and is_current(record, is_here=True)
         }
-    return Campaign(here, problems, refused, keeps, meter, transpose, on_progress, taken)
+    return Campaign(
+        here,
+        problems,
+        refused,
+        keeps=options.get("keeps", True),
+        meter=meter,
+        transpose=options.get("transpose", False),
+        on_progress=options.get("on_progress", no_progress),
+        taken=taken,
+    )
 
 
 def measure_all(
@@ -145,6 +151,7 @@ def measure_all(
     arguments are as in `Session.evaluate` and `Session.measure`. An InputError says that a folder has no
     matrix files, or that there is no such shard; a StorageError that Records cannot be kept.
     """
+    refuse_unknown(CollectionOptions, options)
     session.require_here()
     session.refuse_given("a measurement", *UNMEASURED)
     here = machine_of(session.setting.device or PROCESSOR)

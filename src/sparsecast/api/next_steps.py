@@ -44,7 +44,7 @@ def forecast_next_steps(
         threads = threads_of(plan.device, plan.threads)
         session = session.changed(threads=threads, library=None, power_model=None, anyway=True)
     _, target = session.question(problem)
-    if target.is_published:
+    if target.is_published or session.setting.vectors != 1:
         return ()
     try:
         basis = session.basis(problem)

@@ -28,7 +28,7 @@ from sparsecast.api.profiles import (
     model_records,
     require_own,
 )
-from sparsecast.api.settings import SessionOptions, Setting, Trust, setting_and_trust
+from sparsecast.api.settings import SessionOptions, Setting, Trust, refuse_unknown, setting_and_trust
 from sparsecast.benchmark.trials import UNLIMITED, Outcome, Spending, in_best_order, may_pay
 from sparsecast.devices import AUTO, DEVICES, machine_of, parse_device
 from sparsecast.devices.target import Choice, Target, memory_bytes, whole_matrix
@@ -633,8 +633,9 @@ class Session:
         InputError
             If A is no graph with non-negative weights, or a setting is invalid.
         """
-        from sparsecast.api.applications import ranked
+        from sparsecast.api.applications import PageRankOptions, ranked
 
+        refuse_unknown(PageRankOptions, settings)
         return ranked(self, A, plan, **settings)
 
     def cg(self, A: Any, b: Any, *, plan: Plan | None = None, **settings: Unpack[CgOptions]) -> Solution:
@@ -655,6 +656,7 @@ class Session:
         InputError
             If A is not square, real and symmetric, or b has another shape, or a setting is invalid.
         """
-        from sparsecast.api.applications import solved
+        from sparsecast.api.applications import CgOptions, solved
 
+        refuse_unknown(CgOptions, settings)
         return solved(self, A, b, plan, **settings)

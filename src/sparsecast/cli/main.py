@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import sys
@@ -80,7 +81,7 @@ def _status() -> Any:
     except InputError as error:
         return _complain(str(error), INPUT_WRONG)
     except typer.TyperException as error:
-        what = error.format_message() or "Missing command."
+        what = _with_value(error.format_message(), sys.argv) or "Missing command."
         return _complain(
             f"{what} (sparsecast --help, or sparsecast COMMAND --help, lists what is)", INPUT_WRONG
         )
@@ -105,6 +106,19 @@ def _status() -> Any:
             cause = cause.__cause__ or cause.__context__
         traceback.print_exc()
         return _complain("this is a fault of Sparsecast: please report it with the lines above", OUR_FAULT)
+
+
+def _with_value(message: str, arguments: list[str]) -> str:
+    """Return a message of the parser about an option, with the given value added."""
+    wrong = re.match(r"Invalid value for '(--[\w-]+)': (.*)", message, re.DOTALL)
+    if wrong is None:
+        return message
+    option, expected = wrong.groups()
+    for argument, following in itertools.pairwise([*arguments, ""]):
+        name, equals, value = argument.partition("=")
+        if name == option:
+            return f"{option} {value if equals else following}: {expected}"
+    return message
 
 
 def _complain(line: str, status: int) -> int:

@@ -67,9 +67,16 @@ def scattered(comm: Any, A: csr_array[Any] | None, partition: Partition | None) 
 def block_of(whole: csr_array[Any], partition: Partition, rank: int) -> csr_array[Any]:
     """Return what a rank has of a renumbered matrix, with the index type of the matrix."""
     first, end, left, right = block_bounds(partition, rank)
-    block, index = whole[first:end, left:right], whole.indices.dtype
-    block.indptr = block.indptr.astype(index, copy=False)
-    block.indices = block.indices.astype(index, copy=False)
+    start, stop = int(whole.indptr[first]), int(whole.indptr[end])
+    rows = csr_array((end - first, whole.shape[1]), dtype=whole.dtype)
+    rows.indptr = (whole.indptr[first : end + 1] - whole.indptr[first]).astype(whole.indices.dtype)
+    rows.indices, rows.data = whole.indices[start:stop], whole.data[start:stop]
+    if (left, right) == (0, whole.shape[1]):
+        return rows
+    block = rows[:, left:right]
+    block.indptr, block.indices = (
+        array.astype(whole.indices.dtype, copy=False) for array in (block.indptr, block.indices)
+    )
     return block
 
 

@@ -41,7 +41,7 @@ class FeatureGroup(ABC):
     def first_wrong(self, **holds: object) -> str | None:
         """Return in words the first feature for which its condition does not hold; None if all do."""
         wrong = next((name for name, is_right in holds.items() if not is_right), None)
-        return None if wrong is None else f"{wrong} is {reprlib.repr(getattr(self, wrong))}"
+        return None if wrong is None else f"{self.name}.{wrong} is {reprlib.repr(getattr(self, wrong))}"
 
     def summary(self) -> list[tuple[str, str]]:
         """Return a heading and a text for each row of the group in a table of a Structure."""

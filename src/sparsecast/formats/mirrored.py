@@ -54,7 +54,7 @@ class MirroredFormat(StorageFormat):
         """Return the kind of a matrix, after every entry above the diagonal was compared with its mirror.
 
         `counts`, of shape (rows,), receives the entries of each row on and below the diagonal. A
-        SymmetryError says that there is no kind, and names a row that differs from its column.
+        SymmetryError says that there is no kind, and names the first entry that differs.
         """
         rows, cols = A.shape
         if rows != cols:
@@ -71,8 +71,21 @@ class MirroredFormat(StorageFormat):
             in_parts(_find_unmirrored, (*pattern, values, signs, heads, odd), bounds)
             if not odd.any():
                 return kind
-        row = odd.argmax()
-        raise cls._refusal(f"row {row} and column {row} are not those of a {kind} matrix")
+        # The first place of the row, from the diagonal on, that differs from its mirror image.
+        row = int(odd.argmax())
+        in_row = {int(A.indices[k]): np.uint64(k) for k in range(A.indptr[row], A.indptr[row + 1])}
+        below = np.flatnonzero(A.indices[:nnz] == row)
+        owners = np.searchsorted(A.indptr, below, side="right") - 1
+        in_column = dict(zip(owners.tolist(), below.astype(np.uint64), strict=True))
+        for place in sorted(in_row.keys() | in_column.keys()):
+            is_in_both = place in in_row and place in in_column
+            if place >= row and not (is_in_both and mirrors(values, signs, in_column[place], in_row[place])):
+                break
+        value = A.data[in_row[place]] if place in in_row else "nothing"
+        mirrored = A.data[in_column[place]] if place in in_column else "nothing"
+        raise cls._refusal(
+            f"{value} at ({row}, {place}) and {mirrored} at ({place}, {row}), as no {kind} matrix has them"
+        )
 
     @classmethod
     def _refusal(cls, problem: str) -> SymmetryError:

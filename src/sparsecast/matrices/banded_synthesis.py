@@ -151,7 +151,13 @@ def banded_matrix(
         without duplicates.
     """
     size, blocks = _checked(rows, nnz_per_row, block, symmetric, seed)
-    shares = np.array(band_statistics().bands(nnz_per_row) if bands is None else bands, dtype=np.float64)
+    bands = band_statistics().bands(nnz_per_row) if bands is None else bands
+    shares = np.asarray(bands, dtype=np.float64)
+    if shares.shape != (BANDS,) or not (shares >= 0).all() or abs(shares.sum() - 1) > 1e-6:
+        raise InputError(
+            f"bands {list(bands)}: expected {BANDS} shares of at least 0 that sum to 1; "
+            "divide them by their sum"
+        )
     weights = _weights(size // block[0], blocks, lengths, spread, seed)
     grid = grid_of(size // block[0], size // block[1], blocks, symmetric)
     index: Index = index_dtype(size, blocks * block[0] * block[1])
@@ -174,6 +180,10 @@ def _checked(
     """Return the dimension and the number of blocks."""
     if len(block) != 2 or min(block) < 1:
         raise InputError(f"block {block}: expected rows and columns of at least 1 each; give such as (2, 3)")
+    if symmetric and block[0] != block[1]:
+        raise InputError(
+            f"block {block}: expected as many rows as columns in a symmetric matrix; give a square block"
+        )
     check_least("seed", seed, 0)
     step = math.lcm(*block)
     size = rows // step * step
@@ -205,9 +215,10 @@ def _weights(count: int, blocks: int, lengths: str, spread: float | None, seed: 
             f"ones; leave it out"
         )
     spread = SPREADS[lengths] if spread is None else spread
-    if spread is None:  # each block goes to a random row
-        rows = (random_bits(blocks, seed) >> _HALF_BITS) * np.uint64(count) >> _HALF_BITS
-        return np.bincount(rows.astype(np.int64), minlength=count)
+    if spread is None:
+        thrown = np.zeros(count, dtype=np.int64)
+        _throw(blocks, np.uint64(seed % 2**64), thrown)
+        return thrown
     drawn = np.ones(count)
     if lengths == "normal":
         # Twelve uniform numbers have deviation 1 and no logarithm, which differs from machine to machine.
@@ -294,6 +305,15 @@ def _rounded(shares: NDArray[np.float64], total: int) -> Whole:
     order = np.argsort(whole - exact, kind="stable")
     whole[order[: total - int(whole.sum())]] += 1
     return whole
+
+
+@njit(cache=True, nogil=True)
+def _throw(blocks, seed, out):
+    """Assign each block to a random row and count the blocks of each row."""
+    stream = ~stream_of(seed)
+    for block in range(blocks):
+        bits = mixed(stream + np.uint64(block) * GOLDEN) >> _HALF_BITS
+        out[(bits * np.uint64(out.size)) >> _HALF_BITS] += 1
 
 
 @inner

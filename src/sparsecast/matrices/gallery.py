@@ -230,6 +230,7 @@ def arrow(n: int = 1_000_000, dense_rows: int = 3) -> csr_array:
     below = np.broadcast_to(columns[:dense_rows], (thin, dense_rows))
     below = np.column_stack((below, columns[dense_rows:]))
     indices = np.concatenate((np.tile(columns, dense_rows), below.ravel()))
+    del below
     indptr = starts_of(np.repeat((n, dense_rows + 1), (dense_rows, thin)), index)
     # Each diagonal value exceeds the other magnitudes of its row by 1.
     data = np.full(nnz, -1.0)

@@ -205,10 +205,12 @@ def _from_fields(
     text = b"".join(line.rstrip(b"\r\n")[:columns].ljust(columns) for line in lines)
     cells = np.full((len(here), width + 1), ord(" "), dtype=np.uint8)
     cells[:, :width] = np.frombuffer(text, dtype=np.uint8).reshape(-1, width)[: len(here)]
-    separate = cells.tobytes()
-    for form in (separate, _BARE_EXPONENT.sub(rb"E\1", separate)):
-        if len(found := _parsed(form, here.dtype)) == len(here):
-            return found
+    separate, is_blank = cells.tobytes(), cells <= ord(" ")
+    # Each field is one word: else an empty one and one with a blank inside would make up for each other.
+    if (np.count_nonzero(is_blank[:, 1:] & ~is_blank[:, :-1], axis=1) == 1).all():
+        for form in (separate, _BARE_EXPONENT.sub(rb"E\1", separate)):
+            if len(found := _parsed(form, here.dtype)) == len(here):
+                return found
     fields = [cell.tobytes()[:width] for cell in cells]
     plain = (_BARE_EXPONENT.sub(rb"E\1", field) for field in fields)
     wrong = next(k for k, field in enumerate(plain) if len(_parsed(field, here.dtype)) != 1)

@@ -137,25 +137,28 @@ class Downloaded:
         # Without a second compression by the server: bytes are counted, and compared.
         request, done = Request(self.address, headers={"Accept-Encoding": "identity"}), 0
         elsewhere = "or download it elsewhere and name its .mtx file"
-        try:
-            with archive.open("wb") as file, urlopen(request, timeout=_PATIENCE_S) as answer:
-                total = int(answer.headers.get("Content-Length") or 0)
-                while piece := answer.read(_PIECE_BYTES):
-                    with storage.storage_errors(archive):
-                        file.write(piece)
-                    done += len(piece)
-                    tell(f"downloading {self.group}/{self.name}", done, total)
-                if done < total:
-                    raise IncompleteRead(b"", total - done)
-        except HTTPError as error:
-            error.close()
-            if error.code == 404:
-                problem = f"the collection has no such matrix (404 for {self.address})"
-                raise damaged(self, problem, "check GROUP and NAME at https://sparse.tamu.edu") from error
-            raise damaged(self, f"{self.address} answers {error.code}", f"try later, {elsewhere}") from error
-        except (OSError, HTTPException, ValueError) as error:
-            problem = f"{self.address} cannot be downloaded ({type(error).__name__}), and no copy is here"
-            raise damaged(self, problem, f"connect to the network, {elsewhere}") from error
+        with archive.open("wb") as file:  # a full disk, when it closes, is no failure of the network
+            try:
+                with urlopen(request, timeout=_PATIENCE_S) as answer:
+                    total = int(answer.headers.get("Content-Length") or 0)
+                    while piece := answer.read(_PIECE_BYTES):
+                        with storage.storage_errors(archive):
+                            file.write(piece)
+                        done += len(piece)
+                        tell(f"downloading {self.group}/{self.name}", done, total)
+                    if done < total:
+                        raise IncompleteRead(b"", total - done)
+            except HTTPError as error:
+                error.close()
+                if error.code == 404:
+                    problem = f"the collection has no such matrix (404 for {self.address})"
+                    raise damaged(self, problem, "check GROUP and NAME at https://sparse.tamu.edu") from error
+                raise damaged(
+                    self, f"{self.address} answers {error.code}", f"try later, {elsewhere}"
+                ) from error
+            except (OSError, HTTPException, ValueError) as error:
+                problem = f"{self.address} cannot be downloaded ({type(error).__name__}), and no copy is here"
+                raise damaged(self, problem, f"connect to the network, {elsewhere}") from error
 
     def _unpack(self, archive: Path, target: Path) -> None:
         """Write the matrix file of an archive, which is read to its end, where its checksum is.

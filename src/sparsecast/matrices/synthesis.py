@@ -183,10 +183,16 @@ def diagonal_matrix(rows: int, diagonals: int, reach: float, *, seed: int = 0) -
     row = np.arange(rows)
     first, last = np.searchsorted(offsets, -row), np.searchsorted(offsets, rows - row)
     indptr = starts_of(last - first)
-    # A row has the diagonals from its first one on.
-    places = np.arange(indptr[-1]) - np.repeat(indptr[:-1] - first, last - first)
-    indices = (np.repeat(row, last - first) + offsets[places]).astype(np.int32)
+    indices = np.empty(int(indptr[-1]), dtype=np.int32)
+    _fill_diagonals(indptr, offsets, first, indices)
     return canonical(generator.uniform(-1.0, 1.0, len(indices)), indices, indptr, (rows, rows))
+
+
+@njit(cache=True, nogil=True)
+def _fill_diagonals(indptr, offsets, first, indices):
+    for row in range(len(first)):
+        for entry in range(indptr[row], indptr[row + 1]):
+            indices[entry] = row + offsets[first[row] + entry - indptr[row]]
 
 
 @inner

@@ -223,7 +223,7 @@ class PowerFile(msgspec.Struct, frozen=True):
         """Read a file; a ProfileError if it cannot be read, or is something else."""
         try:
             found = msgspec.json.decode(path.read_bytes(), type=cls)
-        except (OSError, msgspec.MsgspecError) as error:
+        except (OSError, UnicodeError, msgspec.MsgspecError) as error:
             raise ProfileError(
                 f"power model {path} cannot be read ({error}): expected JSON such as "
                 '{"joules": {"idle": WATTS}}, with numbers from 0 on; correct the file'

@@ -45,7 +45,8 @@ def _bar(console: Console, *rest: ProgressColumn) -> Iterator[Progress]:
     try:
         yield progress
     finally:
-        progress.stop()
+        if not progress.disable:  # else Rich below 15 leaves an empty line
+            progress.stop()
 
 
 @contextmanager

@@ -230,3 +230,11 @@ def test_the_share_of_the_bandwidth_is_taken_at_the_bytes_of_each_product(record
     ends = [stream(size // 4, 8 * bandwidth), stream(4 * (size // 4) * 4, 4 * bandwidth)]
     assert 1 / 8 < share(*ends) < 1 / 4
     assert share(*others) is None
+
+
+@pytest.mark.parametrize(("noise", "is_disturbed"), [(0.5, True), (0.01, False)])
+def test_a_machine_too_busy_to_measure_twice_is_said_to_be(recorded, record_of, noise, is_disturbed):
+    records = [record_of(Point(TWO, 512, k), 10.0) for k in NNZ_PER_ROW]
+    (rating,) = ratings([dataclasses.replace(r, noise=noise) for r in records], recorded.machine)
+    assert rating.noise is None
+    assert any("repeated measurements differ by 50.0 %" in note for note in notes([rating])) == is_disturbed

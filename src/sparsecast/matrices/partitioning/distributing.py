@@ -31,8 +31,7 @@ def distribute(A: csr_array[Any], partition: Partition) -> Distribution:
         parts, row_parts = partition.parts, _owners(partition.row_bounds, partition.order)
         block_rows = np.repeat(np.diff(partition.row_bounds), parts)
         block_columns = np.tile(np.diff(partition.column_bounds), parts)
-        row_part = np.repeat(row_parts, np.diff(A.indptr))
-        nnz = np.bincount(row_part * parts + owners[A.indices[: len(row_part)]], minlength=parts**2)
+        nnz = _block_counts(A.indptr, A.indices, row_parts, owners, parts).ravel()
         return Distribution.of_blocks(partition.method, block_rows, block_columns, nnz)
     order = np.arange(rows) if partition.order is None else partition.order
     counts = _counts(A.indptr, A.indices, order, partition.row_bounds, owners)
@@ -97,6 +96,21 @@ def _counts(
                     last_reader_of_rank[owner] = rank
                     came_from[rank] += 1
                     went_to[owner] += 1
+    return counts
+
+
+@njit(cache=True, nogil=True)
+def _block_counts(
+    indptr: NDArray[Any],
+    indices: NDArray[Any],
+    row_parts: NDArray[np.int32],
+    column_parts: NDArray[np.int32],
+    parts: int,
+) -> Integers:
+    counts = np.zeros((parts, parts), dtype=np.int64)
+    for row in range(len(row_parts)):
+        for entry in range(indptr[row], indptr[row + 1]):
+            counts[row_parts[row], column_parts[indices[entry]]] += 1
     return counts
 
 

@@ -42,6 +42,9 @@ WIDTH, HEIGHT, LINE = 560, 300, 26
 #: Letters of a line of a title, pixels of one of its letters, and pixels of a file per pixel of a chart.
 _TITLE_LETTERS, _LETTER, _SCALE = 90, 7, 2.0
 
+#: Greatest number of powers of ten with a tick on a logarithmic axis: hundreds take seconds to draw.
+_MOST_POWERS = 15
+
 #: Least ratio of largest to smallest for a logarithmic axis.
 _WIDE = 8.0
 
@@ -201,7 +204,8 @@ def _ticks(least: float, most: float) -> list[float]:
     of_few = {0.7: tuple(range(1, 10)), 1.2: (1, 2, 3, 5), 2: (1, 2, 5), 3: (1, 3)}
     digits = next((digits for most_decades, digits in of_few.items() if decades < most_decades), (1,))
     first, last = math.floor(math.log10(least)), math.ceil(math.log10(most))
-    return [float(f"{digit}e{power}") for power in range(first, last + 1) for digit in digits]
+    step = max(1, math.ceil((last - first) / _MOST_POWERS)) if len(digits) == 1 else 1
+    return [float(f"{digit}e{power}") for power in range(first, last + 1, step) for digit in digits]
 
 
 def log_from_0(field: str, title: str, most: int) -> Spec:
