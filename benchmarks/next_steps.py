@@ -53,12 +53,8 @@ def _done(problem: Problem, step: Any) -> dict[str, Any]:
     records = [record for turn in turns for record in sc.measure(problem, turn, keeps=False)]
     measured_s = {record.candidate: record.time_s / record.candidate.vectors for record in records}
     now_s, then_s = (measured_s[candidate] for candidate in candidates)
-    forecast = {
-        "kind": step.kind,
-        "now_s": step.now.time_s,
-        "then_s": step.time_s,
-        "forecast gain": step.gain,
-    }
+    now, forecast_s = step.now.time_s, step.time_s
+    forecast = {"kind": step.kind, "now_s": now, "then_s": forecast_s, "forecast gain": step.gain}
     measured = {"measured now_s": now_s, "measured then_s": then_s, "measured gain": now_s / then_s}
     held = step.low_s is not None and step.low_s <= then_s <= step.high_s
     return {**forecast, **measured, "in interval": held}
