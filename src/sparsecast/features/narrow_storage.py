@@ -19,6 +19,9 @@ from sparsecast.system.parallel import equal_parts, on_threads
 #: Consecutive rows, from a multiple of this number on, whose columns are counted from a base of their own.
 GROUP_ROWS = 256
 
+#: Groups whose columns are read at once: they stay in a cache between the two passes over them.
+_GROUPS_AT_ONCE = 64
+
 #: Columns that 16 bits tell apart.
 NARROW_COLUMNS = 2**16
 
@@ -90,11 +93,16 @@ def narrowest(structure: Structure) -> dict[str, Any]:
 
 
 def _reach(source: MatrixSource, first_group: int, last_group: int) -> int:
-    """Return the greatest distance between columns within a group of rows."""
-    rows = np.minimum(np.arange(first_group, last_group + 1) * GROUP_ROWS, source.shape[0])
-    bounds = source.indptr[rows]
-    starts = bounds[:-1][np.diff(bounds) > 0]  # of an empty group, `reduceat` would give the next entry
-    if not len(starts):
-        return 0
-    columns = source.indices[: bounds[-1]]
-    return int((np.maximum.reduceat(columns, starts) - np.minimum.reduceat(columns, starts)).max())
+    """Return the greatest distance between columns within a group of rows, or one that is too great."""
+    reach = 0
+    for group in range(first_group, last_group, _GROUPS_AT_ONCE):
+        groups = np.arange(group, min(group + _GROUPS_AT_ONCE, last_group) + 1)
+        bounds = source.indptr[np.minimum(groups * GROUP_ROWS, source.shape[0])]
+        starts = bounds[:-1][np.diff(bounds) > 0]  # of an empty group, `reduceat` would give the next entry
+        if len(starts):
+            columns, starts = source.indices[bounds[0] : bounds[-1]], starts - bounds[0]
+            distances = np.maximum.reduceat(columns, starts) - np.minimum.reduceat(columns, starts)
+            reach = max(reach, int(distances.max()))
+        if reach >= NARROW_COLUMNS:
+            break
+    return reach
