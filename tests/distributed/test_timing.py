@@ -28,13 +28,6 @@ def test_a_clock_waits_for_the_slowest_rank(simulated, separates):
     assert found[0] >= 3 * 0.004
 
 
-def test_waiting_in_the_barrier_of_the_next_call_does_not_count(simulated):
-    def work(comm):
-        return TogetherClock(comm, separates=True).seconds(lambda: time.sleep(0.01 * (comm.rank == 0)), 3)
-
-    assert 0.03 <= simulated.on_ranks(2, work)[0] < 0.3
-
-
 def test_ranks_with_other_clocks_take_the_same_samples(simulated):
     """A rank that decided by its own clock would leave the others waiting."""
 

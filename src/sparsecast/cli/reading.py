@@ -16,6 +16,7 @@ from sparsecast.system.texts import counted, time
 
 if TYPE_CHECKING:
     from sparsecast import Profile, Structure
+    from sparsecast.results.measurement import Pending
 
 
 def timed_bar(what: str) -> AbstractContextManager[Callable[[float, float, str], None]]:
@@ -84,7 +85,7 @@ def tell_taken_over(matrices: int) -> None:
         screen().print(text, soft_wrap=True)
 
 
-def pending_output(found: Any) -> Output:
+def pending_output(found: Pending) -> Output:
     """Return what a command with --dry-run prints."""
     from sparsecast.results.measurement import DOCUMENTS
 
