@@ -271,10 +271,10 @@ def own_complex(data_folder: Path, saved_own_complex: tuple[Profile, Path]) -> P
 def distributed_record(
     way: Configuration, matrix: str, nnz: int, distribution: Any, time_s: float, **more: Any
 ) -> DistributedRecord:
-    """Return a measured product of ranks of which no more is told than this."""
-    told = {"samples_s": (time_s,), "spread": None, "noise": None, "error": 0.0, "is_oversubscribed": False}
-    told |= {"measured_at": "", "version": "0.1", **more}
-    return DistributedRecord(way, matrix, nnz, distribution, time_s=time_s, **told)
+    """Return a measured product of ranks of which no more is known than this."""
+    known = {"samples_s": (time_s,), "spread": None, "noise": None, "error": 0.0, "is_oversubscribed": False}
+    known |= {"measured_at": "", "version": "0.1", **more}
+    return DistributedRecord(way, matrix, nnz, distribution, time_s=time_s, **known)
 
 
 @contextmanager

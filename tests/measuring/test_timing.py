@@ -29,21 +29,6 @@ class Clock:
         return spend
 
 
-class QueueClock:
-    """The clock of a device: each run of calls costs something once."""
-
-    least_calls = 1
-
-    def __init__(self, clock, once_s):
-        self.clock, self.once_s = clock, iter(once_s)
-
-    def seconds(self, call, times):
-        start = self.clock.now
-        for _ in range(times):
-            call()
-        return self.clock.now - start + next(self.once_s)
-
-
 @pytest.fixture
 def clock(monkeypatch):
     return install(Clock(), monkeypatch)

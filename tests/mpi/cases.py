@@ -28,8 +28,6 @@ from sparsecast.operators.block_operator import BlockOperator, RowProduct
 from sparsecast.records import DTYPES, Candidate, Configuration
 from sparsecast.system.parallel import equal_parts
 
-ONE_DIMENSIONAL = ("global-1d", "local-1d", "local-1d-overlap")
-
 
 def integers(shape, dtype="float64", seed=0):
     """Return small integers, with imaginary parts where the type has them."""

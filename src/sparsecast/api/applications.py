@@ -281,8 +281,8 @@ def application_cost(
         )
     power_w = _power_w(plan, prediction, forecasts)
     low_s, convert_s, high_s = (f * plan.convert_s for f in (slower.low, slower.expected, slower.high))
-    told = prediction.profile, expected, plan, loops, power_w, notes, convert_s
-    return ApplicationCost(application.name, *told, (low_s, high_s))
+    costs = prediction.profile, expected, plan, loops, power_w, notes, convert_s
+    return ApplicationCost(application.name, *costs, (low_s, high_s))
 
 
 def _tried(
@@ -352,8 +352,8 @@ def run_application(
         outcome = application.run(op, most, no_iteration if runs else on_iteration, laps)
         loops = {name: seconds / laps.runs[name] for name, seconds in laps.time_s.items()}
         total_s, products = sum(laps.time_s.values()), products + laps.runs[PRODUCT]
-        told = outcome.iterations, outcome.stop, total_s, loops, outcome.residuals[-1]
-        runs.append(ApplicationRun(*told, product_s, convert_s))
+        measured = outcome.iterations, outcome.stop, total_s, loops, outcome.residuals[-1]
+        runs.append(ApplicationRun(*measured, product_s, convert_s))
     shortest = min(runs, key=lambda run: run.time_s)
     if meter is None or sum(run.time_s for run in runs) < meter.run_s:
         return shortest  # too short for the meter to see

@@ -175,8 +175,8 @@ def _slices(line: Line, structure: Structure) -> list[Slices]:
     if line["format"] != "sellp" or not size:
         return []
     entries = (size - 16 * -(-structure.rows // SLICE_ROWS) - 8) / 12, size
-    told = [Slices(int(count)) for count in entries if count == int(count)]
-    return [slices for slices in told if not slices.contradiction(*counts)][:1]
+    whole = [Slices(int(count)) for count in entries if count == int(count)]
+    return [slices for slices in whole if not slices.contradiction(*counts)][:1]
 
 
 def _machine(machine: str, name: str, device: str) -> Machine:

@@ -140,8 +140,8 @@ def _in_single(data: NDArray[Any]) -> tuple[NDArray[Any], bool, bool]:
     """Return values of double precision in single; whether all have their bits, and finite ones stay so."""
     stored = aligned_empty(len(data), np.complex64 if data.dtype.kind == "c" else np.float32)
     numbers = data.view(np.float64), stored.view(np.float32), data.view(np.uint64)
-    told = in_parts(_round, numbers, equal_parts(len(numbers[0]), threads_for(len(data))))
-    return stored, all(is_exact for is_exact, _ in told), all(is_finite for _, is_finite in told)
+    checks = in_parts(_round, numbers, equal_parts(len(numbers[0]), threads_for(len(data))))
+    return stored, all(is_exact for is_exact, _ in checks), all(is_finite for _, is_finite in checks)
 
 
 def refuse(problem: str, expected: str) -> None:

@@ -124,7 +124,7 @@ def asked(way, rows=100_000, nnz=700_000, **known):
 MODEL = SparsecastClusterModel().fit(training())
 
 
-def told(model, way, *counts, **known):
+def forecast_of(model, way, *counts, **known):
     """Return the forecast of a Configuration for a matrix of these rows and non-zeros."""
     (forecast,) = model.forecast([way], asked(way, *counts, **known))
     return forecast
@@ -164,7 +164,7 @@ def test_a_format_that_nothing_counts_needs_times_on_a_node(fitted):
     """It is never taken for CSR: bytes and work are those of the node model."""
     model, way = fitted["sparsecast"], configuration("local-1d", "dia")
     assert "format dia has no forecast" in model.lacking(way, asked(way))
-    forecast = told(model, way, local={"dia": on_node(1e-3, 9e-4, 1.2e-3, 10**8)})
+    forecast = forecast_of(model, way, local={"dia": on_node(1e-3, 9e-4, 1.2e-3, 10**8)})
     assert forecast.memory_bytes > 10**8 and forecast.computation_s > 1e-3
 
 
@@ -227,27 +227,27 @@ def test_factors_of_computation_and_communication_are_found_again():
     plain, way = SparsecastClusterModel().fit(training()), configuration("global-1d")
     known = []
     for rows, nnz in RANDOM:
-        each = told(plain, way, rows, nnz)
+        each = forecast_of(plain, way, rows, nnz)
         time_s = 3 * each.computation_s + 2 * each.communication_s
         known.append(record(way, rows, nnz, time_s, f"gallery:a{rows}-{nnz}?n=1"))
     model = SparsecastClusterModel(prior_weight=0.0).fit(training(*known))
     for ranks, nodes in ((16, 2), (64, 8)):
-        before, after = (told(each, on_nodes(ranks, nodes)) for each in (plain, model))
+        before, after = (forecast_of(each, on_nodes(ranks, nodes)) for each in (plain, model))
         assert after.time_s == pytest.approx(3 * before.computation_s + 2 * before.communication_s, rel=1e-6)
         assert after.low_s <= after.time_s <= after.high_s
-    assert told(model, configuration("2d")) == told(plain, configuration("2d"))
+    assert forecast_of(model, configuration("2d")) == forecast_of(plain, configuration("2d"))
 
 
 def test_intervals_are_never_invented():
     model = SparsecastClusterModel().fit(training(wanted=only("triad", "ping-pong")))
     for algorithm in default_algorithms():
-        each = told(model, configuration(algorithm))
+        each = forecast_of(model, configuration(algorithm))
         assert (each.low_s, each.high_s, each.energy_j) == (None, None, None)
 
 
 def test_the_node_model_takes_the_place_of_physics():
     local, remote = {"csr": on_node(1e-3, 9e-4, 1.2e-3, 10)}, {"csr": on_node(1e-4, 8e-5, 2e-4, 10)}
-    each = told(MODEL, configuration("local-1d"), local=local, remote=remote)
+    each = forecast_of(MODEL, configuration("local-1d"), local=local, remote=remote)
     terms = dict(each.terms)
     assert terms["local"] == 1e-3 and terms["remote"] == 1e-4 and terms["waiting"] >= 0
     assert 0 < terms["additions"] < 1e-5
@@ -260,25 +260,25 @@ def test_beside_the_node_model_communication_has_its_own_factor():
     way, known = configuration("local-1d"), []
     parts = {"local": [7e-4] * 15 + [8e-4], "remote": [1e-4] * 15 + [2e-4]}
     for rows, nnz in RANDOM[:6]:
-        time_s = 1e-3 + 3 * told(MODEL, way, rows, nnz).communication_s
+        time_s = 1e-3 + 3 * forecast_of(MODEL, way, rows, nnz).communication_s
         made = record(way, rows, nnz, time_s, f"gallery:a{rows}-{nnz}?n=1")
         known.append(replace(made, parts_s=parts))
     model, local = SparsecastClusterModel().fit(training(*known)), {"csr": on_node(1e-3, 9e-4, 1.2e-3, 10)}
-    before, after = (told(each, way, local=local) for each in (MODEL, model))
+    before, after = (forecast_of(each, way, local=local) for each in (MODEL, model))
     assert after.computation_s == before.computation_s
     assert after.communication_s == pytest.approx(3 * before.communication_s)
     assert after.low_s < after.time_s < after.high_s
 
 
 def test_overlap_takes_the_longer_of_both():
-    one, other = (told(MODEL, configuration(name)) for name in ("local-1d", "local-1d-overlap"))
+    one, other = (forecast_of(MODEL, configuration(name)) for name in ("local-1d", "local-1d-overlap"))
     assert one.time_s == pytest.approx(one.computation_s + one.communication_s)
     assert other.time_s == pytest.approx(max(one.computation_s, one.communication_s))
 
 
 @given(st.integers(1, 10**9), st.integers(0, 10**10), st.sampled_from(("global-1d", "2d")))
 def test_more_entries_never_take_less_time(rows, nnz, algorithm):
-    few, many = (told(MODEL, configuration(algorithm), rows, count) for count in (nnz, 2 * nnz + 1))
+    few, many = (forecast_of(MODEL, configuration(algorithm), rows, count) for count in (nnz, 2 * nnz + 1))
     assert few.time_s <= many.time_s * (1 + 1e-9)
 
 
@@ -286,7 +286,7 @@ def test_more_entries_never_take_less_time(rows, nnz, algorithm):
     ("algorithm", "ranks"), (("local-1d", 100_000), ("global-1d", 100_000), ("2d", 316**2))
 )
 def test_a_hundred_thousand_ranks(algorithm, ranks):
-    each = told(MODEL, configuration(algorithm, "csr", ranks, ranks // CORES), 10**9, 7 * 10**9)
+    each = forecast_of(MODEL, configuration(algorithm, "csr", ranks, ranks // CORES), 10**9, 7 * 10**9)
     assert 0 < each.communication_s < each.time_s < math.inf
 
 
@@ -322,7 +322,7 @@ def test_what_no_measurement_varies_has_no_part_in_a_polynomial():
 
 
 def test_hossain_micro_adds_its_terms(fitted):
-    each = told(fitted["hossain-micro"], configuration("2d", ranks=16, nodes=2))
+    each = forecast_of(fitted["hossain-micro"], configuration("2d", ranks=16, nodes=2))
     terms = dict(each.terms)
     assert each.time_s == pytest.approx(sum(terms.values()))
     assert terms["FMA"] == pytest.approx(2e-11 * 700_000 / 16)
@@ -332,7 +332,7 @@ def test_hossain_micro_adds_its_terms(fitted):
 @pytest.mark.parametrize(("rows", "length"), ((40_000, 5), (60_000, 20), (160_000, 64), (320_000, 3)))
 def test_the_lines_are_found_again(fitted, rows, length):
     """A law that is linear in rows and entries lies on the lines, and between and beyond them."""
-    forecast = told(fitted["hossain-linear"], configuration("2d"), rows, rows * length)
+    forecast = forecast_of(fitted["hossain-linear"], configuration("2d"), rows, rows * length)
     assert forecast.time_s == pytest.approx(law_s(rows, rows * length), rel=0.05)
     is_within = dict(forecast.terms)["extrapolated"] == pytest.approx(0)
     assert is_within == (rows <= 160_000 and length <= 32)
@@ -342,10 +342,10 @@ def test_the_lines_are_found_again(fitted, rows, length):
 def test_the_regression_finds_the_law_within_its_range(fitted, algorithm):
     model, way = fitted["hossain-svr"], configuration(algorithm)
     for rows, length in ((60_000, 6), (100_000, 3)):
-        each = told(model, way, rows, rows * length)
+        each = forecast_of(model, way, rows, rows * length)
         assert each.time_s == pytest.approx(law_s(rows, rows * length), rel=0.3)
         assert (each.computation_s, each.communication_s) == (None, None)
-    assert dict(told(model, way, 10**8, 10**9).terms)["features_beyond"] > 0
+    assert dict(forecast_of(model, way, 10**8, 10**9).terms)["features_beyond"] > 0
 
 
 def lru_misses(accesses, capacity, others=0.0):
@@ -409,7 +409,7 @@ def test_the_lines_learn_from_random_matrices_alone(random_products):
         model().fit(training(*of_users))
     misleading = [replace(each, time_s=9 * each.time_s) for each in of_users]
     alone, beside = (
-        told(model().fit(training(*random_products, *others)), way) for others in ((), misleading)
+        forecast_of(model().fit(training(*random_products, *others)), way) for others in ((), misleading)
     )
     assert alone == beside
 
@@ -417,7 +417,9 @@ def test_the_lines_learn_from_random_matrices_alone(random_products):
 @pytest.mark.parametrize("name", ("hossain-linear", "hossain-svr"))
 def test_papers_of_ranks_have_a_mode_as_printed(name, random_products):
     made = (CLUSTER_MODELS.get(name)(as_printed=mode) for mode in (False, True))
-    ours, printed = (told(model.fit(training(*random_products)), configuration("2d")) for model in made)
+    ours, printed = (
+        forecast_of(model.fit(training(*random_products)), configuration("2d")) for model in made
+    )
     assert ours.time_s != printed.time_s
     assert printed.time_s == pytest.approx(law_s(100_000, 700_000), rel=0.4)
 

@@ -188,13 +188,13 @@ def test_processes_share_the_work_from_the_end_on(monkeypatch, tmp_path):
     monkeypatch.setattr(compiling, "_COMPILE", note)
 
     def both():
-        told = [text for path in tmp_path.iterdir() if (text := path.read_text())]
-        return told if len(told) == 2 else []
+        texts = [text for path in tmp_path.iterdir() if (text := path.read_text())]
+        return texts if len(texts) == 2 else []
 
     with compiled_beside(CANDIDATES, 2):
-        told = wait_for(both)
+        texts = wait_for(both)
     blocks = sorted(
-        ([each["parameters"].get("block") for each in json.loads(text)] for text in told), key=len
+        ([each["parameters"].get("block") for each in json.loads(text)] for text in texts), key=len
     )
     assert blocks == [[[6, 1]], [None, [2, 2]]]
 
