@@ -208,6 +208,8 @@ BAD = {
     "row 0": changed(5, "    1    0    2    1    4"),
     "row 5": changed(5, "    1    5    2    1    4"),
     "no index": changed(5, "    1    x    2    1    4"),
+    "sign alone": changed(5, "    1    -    2    1    4"),
+    "sign apart in a value": changed(6, "  1.00E+00     - 2.5       -"),
     "two numbers": changed(5, "    1  1 3    2    1    4"),
     "no value": changed(6, "  1.00E+00 hello     3.00D+00 "),
     "blank value": changed(6, "  1.00E+00            3.00D+00"),

@@ -213,7 +213,12 @@ def _from_fields(
                 return found
     fields = [cell.tobytes()[:width] for cell in cells]
     plain = (_BARE_EXPONENT.sub(rb"E\1", field) for field in fields)
-    wrong = next(k for k, field in enumerate(plain) if len(_parsed(field, here.dtype)) != 1)
+    # The parser makes a 0 of a sign alone, and of a sign and a number one: a field is one word, before a 1.
+    wrong = next(
+        k
+        for k, field in enumerate(plain)
+        if len(field.split()) != 1 or len(_parsed(field + b" 1", here.dtype)) != 2
+    )
     number, field = done + wrong + 1, fields[wrong]
     if field.strip():
         raise damaged(source.path, f"holds {shown(field)} for {section.name} {number}, a number expected")

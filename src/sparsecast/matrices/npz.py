@@ -63,11 +63,16 @@ def from_scipy(path: Path, matrix: Any, value_type: np.dtype[Any] | None) -> spa
     if matrix.format == "coo":
         i, j = (np.asarray(numbers, dtype=width) for numbers in (matrix.row, matrix.col))
         return from_triplets(i, j, matrix.data.astype(target), (rows, cols))
-    by_rows = matrix.tocsr()
+    by_rows = native(matrix).tocsr()
     arrays = ((by_rows.data, target), (by_rows.indices, width), (by_rows.indptr, width))
     # Contiguous and writable, copied only where they must be.
     buffers = tuple(np.require(array, dtype=dtype, requirements=["C", "W", "A"]) for array, dtype in arrays)
     return sparse.csr_array(buffers, shape=(rows, cols))
+
+
+def native(A: Any) -> Any:
+    """Return a matrix with values in this machine's order of bytes: SciPy converts no other from DIA."""
+    return A if A.dtype.isnative else A.astype(A.dtype.newbyteorder("="))
 
 
 def index_fault(A: Any) -> str | None:

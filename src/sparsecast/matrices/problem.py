@@ -21,7 +21,7 @@ from sparsecast.matrices.assembly import Contents
 from sparsecast.matrices.atlas import atlas_group
 from sparsecast.matrices.families import FAMILIES, VALUES, built, expected_entries, parse_specification
 from sparsecast.matrices.gallery import gallery_from_specification, gallery_names
-from sparsecast.matrices.npz import CHECKED_FORMATS, index_fault
+from sparsecast.matrices.npz import CHECKED_FORMATS, index_fault, native
 from sparsecast.matrices.reading import matrix_name, read_file
 from sparsecast.matrices.reordering import cuthill_mckee_order, reordered
 from sparsecast.matrices.sources import damaged
@@ -274,7 +274,7 @@ def sound(A: Any) -> Any:
         raise InputError(f"{type(A).__name__} is no sparse matrix: expected one of SciPy's; convert it")
     fault = index_fault(A)
     if not fault and A.format not in CHECKED_FORMATS:
-        A = A.tocoo()
+        A = native(A).tocoo()
         fault = index_fault(A)
     if fault:
         raise InputError(f"a {type(A).__name__} whose {fault}: expected sound indices; build it anew")

@@ -15,8 +15,9 @@ VALUE_TYPES: tuple[np.dtype[Any], ...] = tuple(np.dtype(name) for name in DTYPES
 
 def computed_dtype(held: np.dtype[Any]) -> np.dtype[Any]:
     """Return the default type to compute with: `held` if one of VALUE_TYPES, else complex128 or float64."""
-    if held in VALUE_TYPES:
-        return np.dtype(held)
+    native = np.dtype(held).newbyteorder("=")
+    if native in VALUE_TYPES:
+        return native
     return np.dtype(np.complex128 if held.kind == "c" else np.float64)
 
 
