@@ -5,6 +5,7 @@ Nothing changes for other functions of the process: their caches, their folder a
 
 from __future__ import annotations
 
+import gc
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -26,8 +27,8 @@ ALIGNED, USUAL = "--align-all-functions=6", "--align-all-functions=0"
 #: rises when `numba_pool.each_part` calls in another way, or kept kernels would jump to a wrong address.
 CALL_OF_POOL = 2
 
-#: How many compilations of kernels are going on, one within the other.
-_depth = [0]
+#: Whether a kernel is being compiled: those that it calls are compiled meanwhile.
+_is_compiling = [False]
 
 #: Why kernels of this process are lost with it: one sentence, or none where they are kept.
 _lost: list[str] = []
@@ -88,15 +89,19 @@ class Kernel(CPUDispatcher):
     def compile(self, sig: Any) -> Any:
         """Compile for the types of `sig`, or load what was kept; functions are aligned meanwhile."""
         with global_compiler_lock:
-            if not _depth[0]:
-                binding.set_option("sparsecast", ALIGNED)
-            _depth[0] += 1
+            if _is_compiling[0]:
+                return super().compile(sig)
+            collects = gc.isenabled()
+            gc.disable()  # all objects would be looked at again and again: a tenth of the time
+            binding.set_option("sparsecast", ALIGNED)
+            _is_compiling[0] = True
             try:
                 return super().compile(sig)
             finally:
-                _depth[0] -= 1
-                if not _depth[0]:
-                    binding.set_option("sparsecast", USUAL)
+                _is_compiling[0] = False
+                binding.set_option("sparsecast", USUAL)
+                if collects:
+                    gc.enable()
 
 
 class InnerKernel(Kernel):
