@@ -4,7 +4,8 @@ MATRIX ?= gallery:elasticity3d?n=32
 
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+# Modules are compiled when they are first imported: most of those that are installed never are.
+INSTALL := $(BIN)/python -m pip --disable-pip-version-check --quiet install --no-compile
 SOURCES := src tests benchmarks examples docs tools
 
 .PHONY: package docs demo test test-random test-mpi test-cnn test-browser check clean gpu-campaign
@@ -13,11 +14,11 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/installed: pyproject.toml | $(BIN)/python
-	$(PIP) install --editable .
+	$(INSTALL) --editable .
 	touch $@
 
 $(VENV)/installed-%: pyproject.toml | $(BIN)/python
-	$(PIP) install --editable '.[$*]'
+	$(INSTALL) --editable '.[$*]'
 	touch $@
 
 demo: $(VENV)/installed
@@ -44,7 +45,7 @@ test-mpi: $(VENV)/installed-test $(VENV)/installed-mpi
 # names another.
 TORCH ?= torch
 test-cnn: $(VENV)/installed-test
-	$(PIP) install '$(TORCH)' --editable '.[cnn]'
+	$(INSTALL) '$(TORCH)' --editable '.[cnn]'
 	$(BIN)/python -m pytest tests/models/networks tests/papers/barreda_2020 tests/cli/test_blocks.py tests/cli/test_networks.py
 
 # Pages in Chromium, which make test skips. Where this is Debian and you are root, Chromium is installed first.
@@ -66,7 +67,7 @@ docs: $(VENV)/installed-docs $(VENV)/installed-report
 
 # The wheel and the source distribution, into dist; each is installed and tried with every Python that is here.
 package: $(VENV)/installed
-	$(PIP) install 'build>=1.2' 'twine>=6'
+	$(INSTALL) 'build>=1.2' 'twine>=6'
 	$(BIN)/python tools/package.py
 
 check: $(VENV)/installed-check
