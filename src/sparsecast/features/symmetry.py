@@ -17,7 +17,7 @@ from sparsecast.features.feature_group import FeatureGroup
 from sparsecast.features.row_lengths import find_mispredicted_rows
 from sparsecast.features.sweep import CHUNK, SPREAD, Indices, chunk_end, sampled_entries, spread
 from sparsecast.features.value_scan import words
-from sparsecast.system.integers import GOLDEN, unsigned
+from sparsecast.system.integers import GOLDEN, first_from, unsigned
 from sparsecast.system.jit import inner, njit
 from sparsecast.system.parallel import balanced_parts, on_threads
 
@@ -181,18 +181,6 @@ def _diagonal_blocks(source: MatrixSource, sizes: Sequence[int]) -> tuple[int, .
     return tuple(np.minimum(of_all.round().astype(np.int64), -(-rows // np.array(sizes))).tolist())
 
 
-@inner
-def first_from(indices, column, low, high):
-    """Return the first entry from `low` on, before `high`, in a column of at least `column`."""
-    while low < high:
-        middle = (low + high) >> _ONE
-        if np.uint64(indices[middle]) < column:
-            low = middle + _ONE
-        else:
-            high = middle
-    return low
-
-
 @njit(nogil=True, cache=True)
 def _count_diagonal_blocks(indptr, indices, sizes, counts, first, last):
     reach = sizes[-1] - _ONE
@@ -223,7 +211,7 @@ def _are_mirrored(indptr, indices, words, signs, entries):
     """Tell whether the matrix has the mirror images of these entries; columns ascend in each row."""
     rows = len(indptr) - 1
     for entry in entries:
-        row = np.searchsorted(indptr, np.uint64(entry), side="right") - 1
+        row = np.int64(first_from(indptr, np.uint64(entry) + _ONE, _ZERO, np.uint64(len(indptr)))) - 1
         column = np.int64(indices[entry])
         if row >= rows:
             return False

@@ -11,9 +11,10 @@ from scipy.sparse import csr_array
 
 from sparsecast.errors import SymmetryError
 from sparsecast.features.row_blocks import RowBlocks
-from sparsecast.features.symmetry import changed_signs, first_from, likely_kinds, mirrors
+from sparsecast.features.symmetry import changed_signs, likely_kinds, mirrors
 from sparsecast.features.value_scan import words
 from sparsecast.formats.storage_format import StorageFormat
+from sparsecast.system.integers import first_from
 from sparsecast.system.jit import njit
 from sparsecast.system.parallel import balanced_parts, in_parts
 

@@ -21,6 +21,7 @@ from sparsecast.devices.cpu.kernels import KERNELS
 from sparsecast.devices.cpu.vector_code import I8, I32, I64, VectorCode, bytes_of, number_of, structures
 from sparsecast.formats.dia import DIA
 from sparsecast.operators.block_operator import Product
+from sparsecast.system.integers import first_from
 from sparsecast.system.jit import inner, njit
 from sparsecast.system.numba_pool import each_part, share
 from sparsecast.system.parallel import equal_parts
@@ -116,15 +117,21 @@ def _add_inside(data, offsets, x, y, row, height, diagonal):
 
 
 @inner
+def _first_from(offsets, least):
+    """Return the first diagonal of at least this offset."""
+    return np.int64(first_from(offsets, least, U64(0), U64(len(offsets))))
+
+
+@inner
 def _edge_chunk(data, offsets, octets, x, y, row):
     """Compute a chunk that some diagonals enter, leave or miss."""
     height, cols = 8 * len(octets), len(x)
-    enter, inside = np.searchsorted(offsets, -row - height, side="right"), np.searchsorted(offsets, -row)
-    leave = max(inside, np.searchsorted(offsets, cols - row - height, side="right"))
+    enter, inside = _first_from(offsets, 1 - row - height), _first_from(offsets, -row)
+    leave = max(inside, _first_from(offsets, 1 + cols - row - height))
     _sum_chunk(data, offsets, x, y, octets, row, inside, leave)
     for diagonal in range(enter, inside):
         _add_inside(data, offsets, x, y, row, height, diagonal)
-    for diagonal in range(leave, np.searchsorted(offsets, cols - row)):
+    for diagonal in range(leave, _first_from(offsets, cols - row)):
         _add_inside(data, offsets, x, y, row, height, diagonal)
 
 

@@ -9,7 +9,7 @@ from sparsecast.devices.cpu.kernels import KERNELS
 from sparsecast.devices.cpu.kernels.ell import padded_rows
 from sparsecast.formats.hyb import HYB
 from sparsecast.operators.block_operator import Product
-from sparsecast.system.integers import unsigned
+from sparsecast.system.integers import first_from, unsigned
 from sparsecast.system.jit import inner, njit
 from sparsecast.system.numba_pool import each_part, share
 from sparsecast.system.parallel import balanced_parts
@@ -19,7 +19,8 @@ from sparsecast.system.parallel import balanced_parts
 def _part(part, indices, data, width, rows, cols, overflow, x, y, starts):
     first, last = starts[part], starts[part + 1]
     padded_rows(indices, data, width, x, y, first, last)
-    k, end = np.uint64(np.searchsorted(rows, first)), np.uint64(len(rows))
+    end = np.uint64(len(rows))
+    k = first_from(rows, first, np.uint64(0), end)
     while k < end and rows[k] < last:
         row = rows[k]
         total = data.dtype.type(0)
