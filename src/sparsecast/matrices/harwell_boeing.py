@@ -213,7 +213,7 @@ def _from_fields(
                 return found
     fields = [cell.tobytes()[:width] for cell in cells]
     plain = (_BARE_EXPONENT.sub(rb"E\1", field) for field in fields)
-    # The parser makes a 0 of a sign alone, and of a sign and a number one: a field is one word, before a 1.
+    # The parser reads a lone sign as 0, and "- 1" as a number: a field is one word, and a number beside a 1.
     wrong = next(
         k
         for k, field in enumerate(plain)

@@ -49,7 +49,7 @@ def declared_bytes(path: Path) -> int:
         for member in archive.infolist():
             with archive.open(member) as stream:
                 shape, _, dtype = _header(stream)
-            # Strings of 0 bytes take no room here, and do as the numbers that SciPy makes of them.
+            # Strings of 0 bytes take no room in the file, but SciPy makes numbers of them, which do.
             if int(np.prod(shape, dtype=object)) * max(dtype.itemsize, 1) > member.file_size:
                 raise ValueError(f"{member.filename} declares more than its {member.file_size} bytes")
         return sum(member.file_size for member in archive.infolist())
